@@ -59,9 +59,10 @@ class Examples:
 
 
 def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
-    """The newest version of the task's set of that name, or the file; its first `limit` rows.
+    """Return the newest version of the task's set of that name, or else the examples of a file.
 
-    Raises CannotEvaluate.
+    limit: take only the first rows; None takes all of them.
+    Raises CannotEvaluate when neither exists, or when the file has errors or no rows.
     """
     if limit is not None and limit < 1:
         raise CannotEvaluate(f"--limit {limit}: it must be 1 or more.")
@@ -92,9 +93,10 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
 
 
 def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Runner]:
-    """The model in a folder, or the image of that name, and what runs it. Raises CannotEvaluate.
+    """Return the model in a folder, or the image of that name, and its runner.
 
-    runner: docker or process; None: docker where an engine answers.
+    runner: docker or process; None: docker if a container engine answers.
+    Raises CannotEvaluate.
     """
     try:
         return precheck.find_model(task.config, model, runner, key_by_hand())
@@ -112,9 +114,10 @@ def key_in(variable: str) -> str:
 def find_chat(
     task: Task, url: str, model: str, instructions: str | None, key: str = ""
 ) -> tuple[Runnable, Runner]:
-    """The model of that name behind an OpenAI-compatible interface. Raises CannotEvaluate.
+    """Return the model of that name behind an OpenAI-compatible interface, and its runner.
 
-    instructions: what it is told before each example; None: as a submission with the ready prompt.
+    instructions: the system prompt; None: the default prompt of a submission.
+    Raises CannotEvaluate.
     """
     chat = settings_for(task.config, model=model, instructions=instructions)
     try:
@@ -125,7 +128,10 @@ def find_chat(
 
 
 def find_paraphrase(folder: str | None) -> Paraphrase | None:
-    """The seq2seq model in a folder; None: none is wanted. Raises CannotEvaluate."""
+    """Load the seq2seq model in a folder; return None when no folder is named.
+
+    Raises CannotEvaluate.
+    """
     if folder is None:
         return None
     if not Path(folder).is_dir():
@@ -148,9 +154,22 @@ def evaluate_by_hand(
     tell: Tell,
     paraphrase: Paraphrase | None = None,
 ) -> dict[str, Any]:
-    """The report of a plain evaluation and, if it succeeded, of perturbed suites.
+    """Return the report of a plain evaluation and, if it succeeded, of perturbed suites.
 
-    With `paraphrase` the last suite is of examples in other words.
+    Parameters
+    ----------
+    task : Task
+        The task whose fields and metrics are used.
+    examples : Examples
+        What the model is asked about.
+    model, runner : Runnable, Runner
+        What answers, as returned by `find_model` or `find_chat`.
+    suites : sequence of str
+        The perturbed suites to run after the plain evaluation.
+    tell : Tell
+        Receives the progress.
+    paraphrase : Paraphrase, optional
+        Rewords texts; with it, the last suite contains the examples in other words.
     """
     question = Question(
         task.config,
@@ -183,7 +202,7 @@ def evaluate_by_hand(
 
 
 def outcome_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """Outcome and sentence: of the first part that did not succeed, else ok."""
+    """Return outcome and sentence of the first part that did not succeed, or else `ok`."""
     for part in (report, *report["perturbations"].values()):
         if part["outcome"] != Outcome.OK:
             return part["outcome"], part["sentence"]
@@ -196,7 +215,10 @@ def _answers(predictions: Path) -> Iterator[Answer | None]:
 
 
 def _report(found: Evaluated, parts: str) -> dict[str, Any]:
-    """How it ended, what it used, and the numbers: over everything, and by part."""
+    """Return the outcome, the resources used, and the numbers overall and by part.
+
+    parts: the report's key for the numbers by part.
+    """
     ending, usage = found.ending, found.ending.usage
     numbers: dict[str, dict[str, Any]] = {"": {}}
     for number in found.numbers:

@@ -15,12 +15,13 @@ T = TypeVar("T")
 
 
 def nothing() -> None:
-    """A heartbeat where none is needed."""
+    """Do nothing: the heartbeat for work that nobody watches."""
 
 
 def during(work: Callable[[], T], beat: Beat) -> T:
-    """The result of work that cannot call `beat` itself; it runs in a thread without a database.
+    """Return the result of work that cannot call `beat` itself.
 
+    The work runs in a thread and must not use the database.
     What `beat` raises is passed on once the work has ended.
     """
     with ThreadPoolExecutor(1) as pool:
@@ -37,12 +38,12 @@ class BeatingFile:
         self._file, self._beat = file, beat
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes; negative: all that are left."""
+        """Read at most `size` bytes; a negative size reads the rest of the file."""
         self._beat()
         return self._file.read(size)
 
     def write(self, data: bytes) -> int:
-        """All bytes of `data`."""
+        """Write all bytes of `data` and return their number."""
         self._beat()
         return self._file.write(data)
 

@@ -206,7 +206,7 @@ def evaluate_next(run_id: UUID) -> None:
 
 
 def _longest_waiting(kind: type[Job]) -> Any:
-    """The id of the job of this kind that has waited longest; None: none may begin."""
+    """Return the id of the job of this kind that has waited longest; None if none is ready."""
     due = kind._default_manager.filter(ready(kind)).order_by("queued_at")
     return due.values_list("pk", flat=True).first()
 
@@ -369,7 +369,7 @@ def _llm(submission: Submission, folder: Path, watch: Heartbeat) -> Arrived:
 
 
 def _weights(submission: Submission, model: Path, folder: Path, watch: Heartbeat) -> Arrived:
-    """A folder of weights; what is kept of it is a plain tar."""
+    """Check a folder of weights, and pack it as a plain tar to be stored."""
     config, writing = submission.task.config, writing_of(submission)
     if submission.base:
         look: Callable[[], Path] = partial(check_adapter, model)

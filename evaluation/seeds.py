@@ -14,12 +14,12 @@ Row = Mapping[str, Any]
 
 
 def has_seeds(code: str) -> bool:
-    """Whether seed rows are shipped for a task of this code."""
+    """Return whether seed rows are shipped for a task of this code."""
     return (OFFICIAL / code / "seed.jsonl").exists()
 
 
 def seed_rows(code: str) -> list[dict[str, Any]]:
-    """The rows of a task's seed.jsonl; those of question answering with their passage."""
+    """Return the rows of a task's seed.jsonl; question answering rows with their passage."""
     rows = _lines(OFFICIAL / code / "seed.jsonl")
     if "passage_id" not in rows[0]:
         return rows
@@ -34,20 +34,20 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def held_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """(rows to train on, the tenth that no training sees), by group."""
+    """Split rows into those to train on and the tenth that no training sees, by group."""
     return split_by_group(rows, share=HELD_OUT, salt="held-out")
 
 
 def group_of(row: Row) -> str:
-    """The unit of a split: `group`, else the context or text that rows may share."""
+    """Return the unit of a split: `group`, or else the context or text that rows may share."""
     return str(row.get("group") or row.get("premise") or row.get("passage") or row.get("text"))
 
 
 def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[list[Row], list[Row]]:
-    """(the rest, about `share` of the rows); whole groups, chosen by the hash of salt and group.
+    """Split rows into the rest and about `share` of them, by the hash of salt and group.
 
-    Groups are taken in the order of their hash until the share is reached, so the choice does not
-    depend on the order of the rows; each side gets at least one group.
+    Whole groups are taken in the order of their hash until the share is reached, so the choice does
+    not depend on the order of the rows. Each side gets at least one group.
     """
     sizes = Counter(map(group_of, rows))
     order = sorted(sizes, key=lambda group: hashlib.sha256(f"{salt}:{group}".encode()).digest())

@@ -35,14 +35,14 @@ class Shape:
     labels: tuple[str, ...] | None
 
     def inputs(self, row: Mapping[str, Any]) -> dict[str, str]:
-        """What a target of the task is sent for a training row."""
+        """Return what a target of the task is sent for a training row."""
         return {name: row[own] for name, own in zip(self.fields, FIELDS[self.kind], strict=True)}
 
 
 def runnable_shape_of(config: TaskConfig) -> Shape:
-    """The shape of the models whose folders can be run for a task. Raises Untrainable.
+    """Return the shape of the models whose folders can be run for a task. Raises Untrainable.
 
-    Those that look at pictures can be run, but not trained as next targets.
+    Models that look at pictures can be run, but not trained as next targets.
     """
     answer, fields = config.component(config.answer_field), config.model_fields
     kinds = [config.media_fields.get(name, "text") for name in fields]
@@ -54,7 +54,7 @@ def runnable_shape_of(config: TaskConfig) -> Shape:
 
 
 def shape_of(config: TaskConfig) -> Shape:
-    """The shape of the models that can be trained for a task. Raises Untrainable."""
+    """Return the shape of the models that can be trained for a task. Raises Untrainable."""
     answer = config.component(config.answer_field)
     fields = config.model_fields
     strange = [name for name in fields if not config.component(name).kind.is_text]
@@ -77,11 +77,11 @@ def shape_of(config: TaskConfig) -> Shape:
 
 
 def training_row(shape: Shape, fields: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
-    """A row of the kind from an example's context and inputs; None when it cannot teach.
+    """Return a training row from an example's context and inputs; None when it cannot teach.
 
-    answer: a label, or a span as `{"text": …, "start": …}` or its text alone. It cannot teach
-    when a text is missing or empty, the label is not the task's, or the span is not in the passage.
-    Of a picture alone the row has the digest.
+    answer: a label, or a span as `{"text": …, "start": …}` or its text only. An example cannot
+    teach when a text is missing or empty, the label is not the task's, or the span is not in the
+    passage. A row for a task with only a picture contains its digest.
     """
     texts = [fields.get(name) for name in shape.fields]
     if shape.kind == LOOKS:
@@ -102,7 +102,10 @@ def training_row(shape: Shape, fields: Mapping[str, Any], answer: Any) -> dict[s
 
 
 def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A training row, grouped by its author, from `evaluation.releases.reading.split_rows`."""
+    """Return a training row, grouped by its author, from a line of a release.
+
+    Lines come from `evaluation.releases.reading.split_rows`. None when it cannot teach.
+    """
     fields = {**line["context"], **line["input_json"]}
     answer = fields.get(shape.answer) if shape.labels is None else line["label"]
     row = training_row(shape, fields, answer)
@@ -117,7 +120,7 @@ def runnable(
     adapter: str = "jsonl",
     writing: Writing | None = None,
 ) -> Runnable:
-    """A model with what the task asks of it: fields in order, answer field, labels."""
+    """Return a model with what the task asks of it: fields in order, answer field, labels."""
     return Runnable(
         folder=folder,
         image=image,
@@ -130,12 +133,15 @@ def runnable(
 
 
 def text_for_models(config: TaskConfig) -> str:
-    """The configuration without what concerns people alone; a check by it is the same."""
+    """Return the configuration without the parts that only concern people.
+
+    A check with it has the same result as one with the whole configuration.
+    """
     return dump_config(TaskConfig(**{name: getattr(config, name) for name in PARTS}))
 
 
 def model_for(config: TaskConfig) -> dict[str, Any]:
-    """What a model of the task must be: what it reads, in order, and what it may answer.
+    """Return what a model of the task must be: what it reads, in order, and what it may answer.
 
     kind: of a folder of weights; None where no folder can be run. type: of the answer's field.
     """
@@ -153,5 +159,5 @@ def model_for(config: TaskConfig) -> dict[str, Any]:
 
 
 def labels_of(config: TaskConfig) -> tuple[str, ...] | None:
-    """The labels among which the task's models choose; None where they answer freely."""
+    """Return the labels that the task's models choose from; None where they answer freely."""
     return tuple(label.value for label in config.labels(config.answer_field)) or None

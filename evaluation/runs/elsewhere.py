@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 def has_cluster() -> bool:
-    """Whether nodes of a cluster do what they can."""
+    """Return whether this site has a cluster that runs models."""
     return bool(settings.RAY_ADDRESS)
 
 
 def sandbox_for(
     model: Runnable, job: EvaluationRun | Submission | CustomMetric, shard: int = 0
 ) -> Runner:
-    """What runs a model in a sandbox. shard: examples of one; 0: as the site says.
+    """Return the runner that runs a model in a sandbox. Raises NoEngine.
 
-    Raises NoEngine.
+    shard: the number of examples in one shard; 0: the site's setting.
     """
     if not has_cluster():
         return runner_for(model, key_of(job))
@@ -44,7 +44,7 @@ def sandbox_for(
 
 @contextmanager
 def trainer_for(beat: Beat) -> Iterator[Trainer]:
-    """What trains models. beat: called meanwhile."""
+    """Provide the trainer of models. beat: called while it works."""
     if not has_cluster():
         yield Here(beat)
         return
@@ -56,9 +56,9 @@ def trainer_for(beat: Beat) -> Iterator[Trainer]:
 
 @contextmanager
 def own_model(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
-    """What brings calls of a language model of this site to the cluster; None: ask where it is.
+    """Provide the transport of calls to a language model of this site on the cluster.
 
-    What answers at an address needs no node, and its secret stays here.
+    None: ask it where it is. A model at an address needs no node, and its secret stays here.
     """
     if not has_cluster() or target.url or not target.source:
         yield None

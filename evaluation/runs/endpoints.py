@@ -20,7 +20,7 @@ class CannotFetch(Exception):
 
 
 def endpoint_for(submission: Submission) -> Endpoint:
-    """The endpoint at which a submission, or the target that it stands for, is asked.
+    """Return the endpoint at which a submission, or the target that it stands for, is asked.
 
     Raises EndpointError(misconfigured) and CannotFetch.
     """
@@ -38,7 +38,10 @@ def endpoint_for(submission: Submission) -> Endpoint:
 
 
 def asked_with(submission: Submission, url: str, secret: str = "") -> OpenAIChatEndpoint:
-    """What asks a chat model, or makes the prompts of a language model. Raises CannotFetch."""
+    """Return the endpoint that asks a chat model, or makes a language model's prompts.
+
+    Raises CannotFetch.
+    """
     chat = ChatSettings.of(submission.chat)
     return chat_endpoint(submission.task.config, url, secret, chat, _shots(submission))
 
@@ -51,7 +54,7 @@ def _shots(submission: Submission) -> list[dict[str, Any]]:
 
 
 def writing_of(submission: Submission) -> Writing | None:
-    """How a language model writes; None for other models."""
+    """Return how a language model writes; None for other models."""
     if submission.kind != Submission.Kind.LLM:
         return None
     chat = ChatSettings.of(submission.chat)
@@ -59,9 +62,11 @@ def writing_of(submission: Submission) -> Writing | None:
 
 
 def identity_of(submission: Submission, where: str) -> str:
-    """The digest of a model: of its files, or with a prompt of them and all that it is asked with.
+    """Return the digest that identifies a model.
 
-    where: the digest of its files, or the address of a chat model. Raises CannotFetch.
+    A model with a prompt is identified by its files or address and all its settings.
+    where: the digest of its files, or the address of a chat model.
+    Raises CannotFetch.
     """
     if submission.kind not in (Submission.Kind.CHAT, Submission.Kind.LLM):
         return where

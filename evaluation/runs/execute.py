@@ -165,7 +165,10 @@ def _attempt(
 
 
 def _check_consent(run: EvaluationRun) -> None:
-    """Raises NoConsent where the owners took back, while the run waited, that inputs may leave."""
+    """Raise NoConsent if the owners have withdrawn the consent to send the inputs elsewhere.
+
+    They may do so while the run waits.
+    """
     if not EvaluationSet.objects.filter(versions=run.version, may_leave=True).exists():
         raise NoConsent(
             gettext_noop("The set's inputs may not leave this site any more, so nobody was asked.")
@@ -173,7 +176,7 @@ def _check_consent(run: EvaluationRun) -> None:
 
 
 def _plain_run(run: EvaluationRun) -> EvaluationRun:
-    """The plain run that a perturbed one is compared with. Raises NoPlainRun."""
+    """Return the plain run with which a perturbed one is compared. Raises NoPlainRun."""
     same = EvaluationRun.objects.filter(
         submission=run.submission, version=run.version, suite=Suite.PLAIN
     )
@@ -188,13 +191,13 @@ def _plain_run(run: EvaluationRun) -> EvaluationRun:
 
 
 def _answers(run: EvaluationRun) -> Iterator[Answer | None]:
-    """The answers of a model in a run, in the order of the set."""
+    """Yield the answers of a model in a run, in the order of the set."""
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         yield from read_predictions(lines)
 
 
 def machine_limits() -> Limits:
-    """What a model may use on a whole set, as this installation has it."""
+    """Return what a model may use on a whole set, by this installation's settings."""
     return Limits.of_machine(
         settings.EVALUATION_MEMORY_GIB, settings.EVALUATION_CPUS, settings.EVALUATION_SECONDS
     )
@@ -204,9 +207,9 @@ def machine_limits() -> Limits:
 def model_of(
     submission: Submission, job: EvaluationRun | Submission, beat: Beat
 ) -> Iterator[tuple[Runnable, Runner]]:
-    """The model of a submission, and the runner for it; both stay for as long as the block lasts.
+    """Provide the model of a submission and its runner; both exist only inside the block.
 
-    job: the claimed run or check for which it is run. Not for predictions, which need no runner.
+    job: the claimed run or check that needs them. Predictions need no runner.
     Raises CannotFetch, EndpointError, ImageRefused, NoEngine and what `beat` raises.
     """
     if is_remote(submission) or is_served_here(submission):
@@ -219,7 +222,10 @@ def model_of(
 def local_runner(
     submission: Submission, model: Runnable, job: EvaluationRun | Submission
 ) -> Runner:
-    """What runs a model on this machine, or on the site's cluster. Raises NoEngine, CannotFetch."""
+    """Return what runs a model on this machine or on the site's cluster.
+
+    Raises NoEngine and CannotFetch.
+    """
     runner = sandbox_for(model, job)
     if submission.kind == Kind.LLM:
         return WritingRunner(runner, asked_with(submission, NOWHERE))
@@ -230,8 +236,7 @@ def local_runner(
 def fetched(
     submission: Submission, beat: Beat, *, is_elsewhere: bool = False
 ) -> Iterator[Runnable]:
-    """The model of a submission that is not remote, on this machine, for as long as the block
-    lasts.
+    """Provide the model of a submission that is not remote; it exists only inside the block.
 
     Raises CannotFetch, NoEngine, ImageRefused and what `beat` raises.
     """
@@ -252,7 +257,7 @@ def fetched(
 
 
 def remote_runner(submission: Submission) -> Runner:
-    """What asks a remote model, or one of our model server.
+    """Return what asks a remote model, or one on our model server.
 
     Raises EndpointError(misconfigured) and CannotFetch.
     """
@@ -264,7 +269,7 @@ def remote_runner(submission: Submission) -> Runner:
 
 
 def _target_folder(target: TargetModel) -> Path:
-    """The files of a target, where the model server finds them too."""
+    """Return the folder of a target's files, where the model server finds them too."""
     try:
         return find_weights(spec_of(target))[0]
     except MisconfiguredError as error:
@@ -272,9 +277,9 @@ def _target_folder(target: TargetModel) -> Path:
 
 
 def _image(submission: Submission, beat: Beat) -> str:
-    """The image's id, once the engine has exactly what was checked.
+    """Return the image's id once the engine has exactly the image that was checked.
 
-    A name may stand for something else by now; the id cannot.
+    A name may point to another image by now; the id cannot.
     """
     if images.has_image(submission.digest):
         return submission.digest
@@ -296,7 +301,7 @@ def _image(submission: Submission, beat: Beat) -> str:
 def store(run: EvaluationRun, found: Evaluated) -> None:
     """Store how a run ended, with its scores, in one transaction; the lease decides.
 
-    Lock: of `may_show`. Raises LeaseLost; then nothing was stored.
+    Lock: that of `may_show`. Raises LeaseLost; then nothing was stored.
     """
     ending = found.ending
     if ending.outcome == Outcome.INFRASTRUCTURE:
@@ -342,10 +347,11 @@ def store(run: EvaluationRun, found: Evaluated) -> None:
 
 
 def _may_tell_exchanged(run: EvaluationRun) -> bool:
-    """Whether labels that look exchanged are told: that is a bit more than the scores say.
+    """Return whether the submitter may learn that labels look exchanged.
 
-    So only where the right answers are public, and never of sets that owners keep to themselves.
-    What was written to fool a target makes its labels look exchanged.
+    This reveals a little more than the scores do. So it is limited to sets whose correct answers
+    are public, and left out of sets that owners hide. Examples written to fool a target always make
+    its labels look exchanged.
     """
     version = run.version
     is_hidden = version.evaluation_set.access == EvaluationSet.Access.HIDDEN
@@ -359,7 +365,7 @@ def _score(run: EvaluationRun, number: Number) -> Score:
 
 
 def _store_failure(run: EvaluationRun, error: Exception) -> None:
-    """Queue a run again, or end it, by the error that stopped its evaluation."""
+    """Queue a run again, or end it, depending on the error that stopped its evaluation."""
     match error:
         case NoEngine() | Unavailable():
             leases.wait(run, str(error))

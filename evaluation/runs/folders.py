@@ -28,7 +28,7 @@ NODES_CHOICE = "any"
 
 
 def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
-    """The checked files of a model, in this machine's cache."""
+    """Provide the checked files of a model in this machine's cache."""
     if not submission.file:
         raise CannotFetch(gettext_noop("The model's files are gone."))
 
@@ -46,11 +46,10 @@ def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Pa
 def equipped(
     submission: Submission, model: Runnable, beat: Beat, *, is_elsewhere: bool = False
 ) -> Iterator[Runnable]:
-    """The model with what it asks for besides its files, for as long as the block lasts: a GPU; of
-    an adapter the base.
+    """Provide the model with what it needs besides its files: a GPU, or an adapter's base.
 
-    is_elsewhere: it runs on a node of a cluster, which chooses the GPU. Raises NoEngine,
-    CannotFetch, Unavailable and what `beat` raises.
+    is_elsewhere: it runs on a node of a cluster, which chooses the GPU.
+    Raises NoEngine, CannotFetch, Unavailable and what `beat` raises.
     """
     with ExitStack() as stack:
         if submission.target.gpus if submission.target else submission.gpus:
@@ -64,9 +63,9 @@ def equipped(
 
 @contextmanager
 def _free_gpu() -> Iterator[str]:
-    """The number of a GPU of this machine that nobody else has meanwhile. Raises NoEngine.
+    """Reserve a GPU of this machine for the block, and yield its number. Raises NoEngine.
 
-    A lock of the kernel, which also lets go of it when this process is killed.
+    The lock belongs to the kernel, which also releases it when this process is killed.
     """
     places: Path = settings.MODEL_CACHE / "gpus"
     places.mkdir(parents=True, exist_ok=True)
@@ -84,7 +83,7 @@ def _free_gpu() -> Iterator[str]:
 
 
 def _base(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
-    """The files of a model of this site, or of a hub id at its commit."""
+    """Provide the base of an adapter: a model of this site, or a hub id at its commit."""
     if "@" not in submission.base:
         found = base_named(submission.task, submission.owner, UUID(submission.base))
         if found is None:

@@ -20,7 +20,7 @@ DISAGREES = "A second machine gave other answers to {} of {} examples, so these 
 
 
 def handed_of(run: EvaluationRun) -> Sequence[HandedAnswers]:
-    """What was handed in to a run: by one machine, then perhaps by a second one; or nothing."""
+    """Return the answers handed in for a run: from one machine, then perhaps from a second."""
     return list(run.handed.select_related("upload").order_by("is_second"))
 
 
@@ -31,10 +31,11 @@ def score_handed(
     folder: Path,
     second: Callable[[], AbstractContextManager[Attempt]],
 ) -> Evaluated:
-    """The scores of what was handed in. second: what asks the model here, where that is required.
+    """Score the answers that were handed in for a run.
 
-    Where a second machine answered the tenth, it is not. Raises UploadRefused, and what `tell` and
-    `second` raise.
+    second: provides what asks the model here, if a second opinion is required. It is not called
+    when a second machine has answered the tenth already.
+    Raises UploadRefused, and what `tell` and `second` raise.
     """
     first, *others = handed
     size = sum(1 for _ in question.rows())
@@ -55,7 +56,10 @@ def score_handed(
 def _read(
     handed: HandedAnswers, question: Question, size: int, tell: Tell, folder: Path
 ) -> tuple[Answers, Ending]:
-    """The answers to so many examples that one machine handed in, and how the model ended there."""
+    """Return the answers that one machine handed in, and how the model ended there.
+
+    size: the number of examples that it was sent.
+    """
     told = handed.ending
     ending = Ending(Outcome(told["outcome"]), Usage(**told["usage"]), told["sentence"])
     sent = sent_to(handed.lease_token, folder / "unused", size)
@@ -69,7 +73,7 @@ def _read(
 def _compared(
     found: Evaluated, known: Iterable[Answer | None], again: Answers, ended: Ending
 ) -> Evaluated:
-    """With how many of the answers the second machine gave otherwise: too many end the run."""
+    """Count the answers that differ on the second machine; too many end the run."""
     if ended.outcome != Outcome.OK:
         return replace(found, ending=ended)
     pairs = [*zip(known, again.in_order(), strict=True)]
@@ -89,7 +93,7 @@ def note_compared(run: EvaluationRun, found: Evaluated) -> None:
 
 
 def discard_handed(run: EvaluationRun) -> None:
-    """Throw away the answers to a run that is over now; that they were handed in stays told."""
+    """Discard the answers to a run that is over; the record that they were handed in stays."""
     run.refresh_from_db(fields=["state"])
     if run.is_over:
         for handed in handed_of(run):

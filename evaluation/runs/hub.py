@@ -14,10 +14,11 @@ from serving.spec import HUB_FILES, ModelSpec, check_pinned
 
 
 def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
-    """The files of a hub id at its commit, of HUB_FILES alone, in the new folder `into`.
+    """Download the files of a hub id at its commit into the new folder `into`.
 
-    The hub is asked for their sizes first. No token of the operator's is sent, so that nobody gets
-    at models that only the operator may read. Raises MisconfiguredError, HubAwayError, Unavailable.
+    Only HUB_FILES. The hub is asked for their sizes first. The operator's token is not sent, so
+    that nobody reaches models that only the operator may read.
+    Raises MisconfiguredError, HubAwayError and Unavailable.
     """
     check_pinned(spec)
     from huggingface_hub import HfApi, snapshot_download

@@ -22,10 +22,10 @@ WAIT_SECONDS = 0.5
 def kept(
     cache: Path, name: str, fill: Callable[[Path], None], most_bytes: int, beat: Beat
 ) -> Iterator[Path]:
-    """The folder `name` of the cache, which stays for as long as the block lasts.
+    """Provide the folder `name` of the cache, which stays for as long as the block lasts.
 
-    The first process of this machine fills it, and removes what was used least recently until at
-    most `most_bytes` are kept; others wait for it. What `fill` and `beat` raise passes.
+    The first process on this machine fills it, and removes the least recently used folders until at
+    most `most_bytes` remain; others wait for it. What `fill` and `beat` raise is passed on.
     """
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / name
@@ -86,9 +86,9 @@ def pack(folder: Path, target: IO[bytes], beat: Beat) -> None:
 
 
 def unpack(source: IO[bytes], folder: Path, beat: Beat) -> None:
-    """The files that `pack` wrote; raises TarError for anything else.
+    """Unpack the files that `pack` wrote; raise TarError for anything else.
 
-    By hand, for the filters of `extractall` are younger than Debian 12's Python 3.11.2.
+    By hand, because the filters of `extractall` are newer than Debian 12's Python 3.11.2.
     """
     stream: Any = BeatingFile(source, beat)  # tarfile only reads it
     with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK) as archive:

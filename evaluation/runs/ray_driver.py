@@ -156,7 +156,7 @@ class Cluster:
         self._address = address
 
     def __enter__(self) -> Self:
-        """Raises NotNow."""
+        """Connect to the cluster. Raises NotNow."""
         import ray
 
         self.ray = ray
@@ -172,17 +172,18 @@ class Cluster:
         self.ray.shutdown()
 
     def _alive(self) -> list[Mapping[str, float]]:
-        """What each node offers that is there now."""
+        """Return what each node offers that is alive."""
         return [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
 
     def offers(self, name: str) -> bool:
-        """Whether a node has any of it."""
+        """Return whether any node offers a resource."""
         return any(name in node for node in self._nodes)
 
     def first(self, references: Sequence[Any], needs: Iterable[Mapping[str, float]]) -> Any:
-        """That of them which is there first; needs: what each was placed by.
+        """Wait for the first of several results, and return its reference.
 
-        Raises NotNow where the last node died that has it: Ray would wait for another one forever.
+        needs: the requirements by which each was placed.
+        Raises NotNow if the last node that meets them died: Ray would wait for another one forever.
         """
         while not (ready := self.ray.wait(references, timeout=LOOK_SECONDS)[0]):
             with suppress(Exception):  # of many kinds, while Ray's own store starts again
@@ -196,7 +197,7 @@ class Cluster:
             raise NotNow(NO_NODE.format(", ".join(_words(*one) for one in needs.items())))
 
     def placed(self, needs: Mapping[str, float]) -> dict[str, Any]:
-        """What places a task or an actor. Raises NotNow where no node has it all."""
+        """Return the options that place a task or an actor. Raises NotNow if no node meets them."""
         self._check(needs)
         own = {name: most for name, most in needs.items() if name in OF_RAY}
         told = {OF_RAY[name]: most for name, most in own.items()}
@@ -204,7 +205,7 @@ class Cluster:
         return {**told, "resources": rest, "scheduling_strategy": "SPREAD"}
 
     def packed(self, folder: Path | None) -> Parcel | None:
-        """The files of a folder, in the object store."""
+        """Put the files of a folder into the object store."""
         if folder is None:
             return None
         pieces = _Store(self.ray.put)
@@ -241,7 +242,10 @@ class Placed(Cluster):
         tell(FAILED, CLUSTER_FAILED.format(failed))
 
     def _done(self, errand: Errand, kept: Path | None, tell: Tell) -> Exception | None:
-        """What it raised. Raises RayError where its process has died, and NotNow."""
+        """Do the errand, and return the exception that it raised, or None.
+
+        Raises RayError if its process has died, and NotNow.
+        """
         if self._process is None:
             self._process = self.ray.remote(**self.placed(self._place.needs))(Process).remote()
         stream = self._process.do.options(num_returns="streaming").remote(errand)
@@ -276,7 +280,7 @@ class Connected(Cluster):
         self._needs: dict[Any, Mapping[str, float]] = {}
 
     def __exit__(self, *error: object) -> None:
-        """No sandbox is left, as far as nodes answer."""
+        """Cancel what is pending, so that no sandbox is left on nodes that still answer."""
         for task in self._pending:
             self.ray.cancel(task)
         if self._pending:
@@ -284,9 +288,9 @@ class Connected(Cluster):
         super().__exit__(*error)
 
     def run(self, tell: Callable[[Sequence[bytes]], None]) -> Ending:
-        """How all shards end together; `tell` gets the answers of each as it comes.
+        """Run all shards, and return how they ended together. Raises NotNow.
 
-        Raises NotNow.
+        tell: receives the answers of each shard when it ends.
         """
         together = Together(self.job.limits)
         try:
@@ -304,7 +308,7 @@ class Connected(Cluster):
         return together.ending()
 
     def shards(self) -> Iterator[tuple[int, Done]]:
-        """Each shard with what came of it, as they end."""
+        """Yield the number and the result of each shard as it ends."""
         for number, work in enumerate(self._works(self._carried())):
             self._pending[self._begin(work, measures=number == 0)] = number
             if len(self._pending) >= AT_ONCE:
@@ -320,7 +324,7 @@ class Connected(Cluster):
         return self._pending.pop(ready), done
 
     def _carried(self) -> Work:
-        """The whole set as work, whose model lies in the object store."""
+        """Return the whole set as work whose model is in the object store."""
         model = self.job.model
         needs_docker = model.image or self.offers(DOCKER) or is_required()
         return Work(
@@ -336,7 +340,7 @@ class Connected(Cluster):
         )
 
     def _works(self, whole: Work) -> Iterator[Work]:
-        """The work of each shard, the first of which is measured."""
+        """Yield the work of each shard; the first one is measured."""
         lines, most = LineFile(self.job.inputs), self.job.shard
         if len(lines) <= most:
             yield replace(whole, inputs=self.job.inputs.read_bytes())
@@ -350,7 +354,7 @@ class Connected(Cluster):
                 yield replace(whole, key=key, model=model, inputs=inputs)
 
     def _plan(self, whole: Work) -> Sequence[bytes]:
-        """The batches of the whole set, as the harness makes them. Raises Exceeded."""
+        """Return the batches of the whole set, as the harness makes them. Raises Exceeded."""
         work = replace(
             whole,
             key=f"{whole.key}-plan",
@@ -364,9 +368,9 @@ class Connected(Cluster):
         return done.answers
 
     def _begin(self, work: Work, *, measures: bool = False) -> Any:
-        """Hand a shard in; Ray places it by what it needs, and again where its node dies.
+        """Submit a shard; Ray places it by its requirements, and again if its node dies.
 
-        Raises NotNow where no node of the cluster offers such a thing.
+        Raises NotNow if no node of the cluster meets them.
         """
         limits = work.limits
         needs = {"CPU": limits.threads, "memory": limits.memory_bytes}
@@ -406,7 +410,7 @@ class _Store:
         return len(data)
 
     def done(self) -> Sequence[Any]:
-        """The references to all pieces."""
+        """Store what is left, and return the references to all pieces."""
         if self._held:
             self._pieces.append(self._put(bytes(self._held)))
         return self._pieces

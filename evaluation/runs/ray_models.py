@@ -38,7 +38,10 @@ class NodeTransport(Transport):
 
     @cached_property
     def _folders(self) -> dict[str, Path]:
-        """The model's files; packages are installed there, too. Raises EndpointError."""
+        """Return the model's files, none for a package, which nodes have installed.
+
+        Raises EndpointError.
+        """
         if self._spec.source.startswith(PACKAGE):
             return {}
         try:
@@ -78,13 +81,13 @@ class NodeTransport(Transport):
 def replied(
     spec: ModelSpec, method: str, path: str, body: bytes, seconds: float, folder: Path | None = None
 ) -> Iterator[Reply]:
-    """What our model server would reply, which has loaded the model before."""
+    """Yield the reply that our model server would give with the model loaded."""
     yield asyncio.run(_reply(_serving(spec, folder), method, path, body, seconds))
 
 
 @lru_cache(1)
 def _serving(spec: ModelSpec, folder: Path | None) -> Application:
-    """A model server of one model. folder: where its files lie here."""
+    """Return a model server of one model. folder: its files on this node."""
     # Our machine has checked where the files lie; here they are a copy.
     here = replace(spec, source=str(folder), revision=None, below=None) if folder else spec
     registry = ModelRegistry({spec.name: here}.get, lambda: [spec.name], cache_of() / "serving")

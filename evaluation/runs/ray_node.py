@@ -36,7 +36,7 @@ class OtherRelease(Exception):
 
 
 def release() -> str:
-    """A digest of the code that decides what models learn and answer."""
+    """Return a digest of the code that decides what models learn and answer."""
     digest = hashlib.sha256()
     for place in (ROOT / name for name in ANSWERING):
         for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
@@ -133,7 +133,7 @@ class Process:
     """Does errands, one after the other. An actor of Ray, gone with its job."""
 
     def do(self, errand: Errand) -> Iterator[tuple[str, Any]]:
-        """ITEM with what the errand yields; RAISED with what it raised, at its end."""
+        """Yield ITEM with each item of the errand, and RAISED at its end if it raised."""
         _check(errand.release)
         import ray
 
@@ -155,12 +155,15 @@ def _check(queue: str) -> None:
 
 
 def cache_of() -> Path:
-    """Where this machine keeps models."""
+    """Return the folder in which this machine keeps models."""
     return Path(os.environ.get("MODEL_CACHE") or Path.home() / ".cache" / "dynabench-models")
 
 
 def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> Path | None:
-    """The files of a model in this machine's cache. Raises ValueError where they are others."""
+    """Return a model's files in this machine's cache.
+
+    They stay there until the stack is closed. Raises ValueError if other files arrived.
+    """
     if parcel is None:
         return None
 
@@ -203,9 +206,9 @@ class _Pieces:
 
 @contextmanager
 def _place(places: Path, key: str) -> Iterator[Path]:
-    """A folder of this shard, after what killed processes left is gone: folders and containers.
+    """Provide a folder for this shard, after removing folders and containers of dead processes.
 
-    A lock of the kernel says who lives, and ends with its process: nobody else tidies a node.
+    A lock of the kernel says which process lives, and ends with it. Nothing else tidies a node.
     """
     places.mkdir(parents=True, exist_ok=True)
     for lock in places.glob("*.lock"):
@@ -229,7 +232,7 @@ def _place(places: Path, key: str) -> Iterator[Path]:
 
 @contextmanager
 def _held(lock: Path) -> Iterator[None]:
-    """The lock of the file that has this name: who held it before may have deleted another."""
+    """Hold the lock of the file that now has this name: a former holder may have deleted it."""
     while True:
         with lock.open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -239,7 +242,7 @@ def _held(lock: Path) -> Iterator[None]:
 
 
 def _is_named(descriptor: int, path: Path) -> bool:
-    """Whether an open file still has this name."""
+    """Return whether an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

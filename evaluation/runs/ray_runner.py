@@ -62,7 +62,7 @@ class _Driver:
             self._asked.flush()
 
     def news(self, beat: Beat) -> Iterator[tuple[str, Any]]:
-        """Words with their values, OVER where none can come; beats each second."""
+        """Yield words with their values, and OVER when no more can come; beat every second."""
         while True:
             beat()
             with suppress(queue.Empty):
@@ -135,9 +135,9 @@ class OnNode:
         kept: Path | None = None,
         **folders: Path,
     ) -> Iterator[Any]:
-        """What it yields there but bytes, which go to `kept`. See `Ask`.
+        """Do an errand on the node, and yield its items; bytes go to `kept`. See `Ask`.
 
-        Raises what it does, NoEngine where the cluster cannot do it now, and ClusterFailed.
+        Raises what the errand does, NoEngine if the cluster cannot do it now, and ClusterFailed.
         """
         if self._driver is None:
             self._driver = _Driver().__enter__()
@@ -162,7 +162,7 @@ class OnNode:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of the site's secrets but Ray's token, without which no cluster is asked."""
+    """Return the process's environment: Ray's token, but none of the site's other secrets."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     rays = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
     return {"RAY_AUTH_MODE": "token", **rays, **kept, "RAY_USAGE_STATS_ENABLED": "0"}

@@ -64,7 +64,10 @@ class NodeTrainer:
         self, target: Path, progress: Progress, do: Callable[..., Iterator[Any]], *arguments: Any,
         **folders: Path,
     ) -> Any:  # fmt: skip
-        """What the work returned; its folder is `target`, whole or not at all."""
+        """Do the work on the node, store its folder at `target`, and return its result.
+
+        The folder is stored whole or not at all.
+        """
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=target.parent) as place:
             kept, found = Path(place, "model.tar"), None
@@ -90,7 +93,7 @@ PROGRESS, RETURNED = "progress", "returned"
 def trained(
     rows: Sequence[Row], dev: Sequence[Row], kind: str, options: TrainingOptions, *, base: Path
 ) -> Iterator[Any]:
-    """Of `fine_tune.train`, as `_work` tells."""
+    """Run `fine_tune.train`, and yield what `_work` does."""
 
     def work(folder: Path, progress: Progress) -> TrainingReport:
         how = {"kind": kind, "base": base, "options": options, "dev": dev}
@@ -100,19 +103,24 @@ def trained(
 
 
 def answered(rows: Sequence[Row], reading: Reading, *, folder: Path) -> Iterator[list[Answer]]:
-    """All answers at once."""
+    """Yield all answers at once."""
     yield fine_tune.answers(folder, rows, reading)
 
 
 def looked(labels: Sequence[str], of_each: Sequence[str], *, pictures: Path) -> Iterator[Any]:
-    """Of `looking.learn_pictures`, as `_work` tells. pictures: a file for each of `of_each`."""
+    """Run `looking.learn_pictures`, and yield what `_work` does.
+
+    pictures: a folder with a file for each of `of_each`, the labels in order.
+    """
     rows = [(pictures / str(number), label) for number, label in enumerate(of_each)]
     yield from _work(lambda folder, progress: looking.learn_pictures(rows, labels, folder))
 
 
 def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
-    """The work's PROGRESS each second, then the folder that it made, in pieces as `pack` writes it,
-    then what it RETURNED."""
+    """Yield PROGRESS every second, then the folder in pieces, then RETURNED with the result.
+
+    The pieces are those of the tar that `pack` writes.
+    """
     news: queue.SimpleQueue[tuple[int, int, str]] = queue.SimpleQueue()
     with TemporaryDirectory() as place, ThreadPoolExecutor(1) as pool:
         folder, packed = Path(place, "model"), Path(place, "model.tar")
@@ -129,6 +137,6 @@ def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
 
 
 def _newest(news: "queue.SimpleQueue[tuple[int, int, str]]") -> list[tuple[int, int, str]]:
-    """The last of what is told, if anything is."""
+    """Return the last message of the queue, if there is one, and drop the earlier ones."""
     told = [news.get() for _ in range(news.qsize())]
     return told[-1:]

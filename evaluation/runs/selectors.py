@@ -14,13 +14,13 @@ REMOTE = (Submission.Kind.ENDPOINT, Submission.Kind.CHAT)
 
 
 def accepted(task: Task) -> QuerySet[Submission]:
-    """The models that take part in a task."""
+    """Return the models that take part in a task."""
     found = task.submissions.filter(state=Submission.State.DONE, withdrawn_at=None)
     return found.select_related("target", "task")
 
 
 def is_remote(submission: Submission) -> bool:
-    """Whether its examples leave this installation: to an endpoint that is not ours."""
+    """Return whether the examples leave this installation, to an endpoint that is not ours."""
     target = submission.target
     return bool(target.url) if target else submission.kind in REMOTE
 
@@ -32,14 +32,17 @@ def is_served_here(submission: Submission) -> bool:
 
 
 def base_named(task: Task, owner: User | None, pk: UUID) -> Submission | None:
-    """The whole language model of a task to which the owner of an adapter may add it."""
+    """Return the language model of a task to which this owner may add an adapter, or None."""
     mine = Q(is_published=True) | Q(owner=owner, owner__isnull=False)
     whole = accepted(task).filter(mine, kind=Submission.Kind.LLM, base="", emptied_at=None)
     return whole.filter(pk=pk).first()
 
 
 def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
-    """Of runs that were repeated, the first one that succeeded: no later one is luckier."""
+    """Filter runs to those that count: of repeated ones, the first that succeeded.
+
+    A later run would let luck decide.
+    """
     earlier = EvaluationRun.objects.filter(
         submission=OuterRef("submission"),
         version=OuterRef("version"),
@@ -51,6 +54,6 @@ def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
 
 
 def cost_cents(cpu_seconds: float | None) -> float | None:
-    """What processor time costs, as the installation says; None: it does not, or none is known."""
+    """Return what processor time costs; None if the site has no price or the time is unknown."""
     price: int = settings.EVALUATION_CPU_HOUR_CENTS
     return price * cpu_seconds / 3600 if price and cpu_seconds is not None else None

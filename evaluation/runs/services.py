@@ -38,7 +38,7 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def suites_of(submission: Submission, version: EvaluationSetVersion) -> tuple[str, ...]:
-    """The suites that a model is run on with a version of a set; none where it must not be."""
+    """Return the suites to run a model on with a version of a set; none if it must not be run."""
     if submission.kind == Kind.PREDICTIONS:  # of texts that nobody perturbed
         return (Suite.PLAIN,) if submission.evaluation_set_id == version.pk else ()
     if is_remote(submission) and not version.evaluation_set.may_leave:
@@ -49,16 +49,17 @@ def suites_of(submission: Submission, version: EvaluationSetVersion) -> tuple[st
 
 
 def request_runs(*, submission: Submission, actor: User | None = None) -> list[EvaluationRun]:
-    """Run a model on the newest version of each of its task's sets. No lock: `run_once` holds.
+    """Request runs of a model on the newest version of each of its task's sets. No lock.
 
-    Returns the runs that are new.
+    `run_once` prevents duplicates. Returns the runs that are new.
     """
     return _request([submission], newest_versions(submission.task), actor)
 
 
 def request_missing() -> list[EvaluationRun]:
-    """Request the runs on new versions of sets, of new targets, and of suites that the task's
-    configuration names since; the sweep calls it. No lock.
+    """Request the runs that are missing: on new versions of sets, of new targets, of new suites.
+
+    Suites are those in the task's configuration. The sweep calls it. No lock.
     """
     made: list[EvaluationRun] = []
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
@@ -110,7 +111,7 @@ def _request(
 
 @transaction.atomic
 def ensure_targets(task: Task) -> list[Submission]:
-    """Enter each target of a task that has files or an address, once. No lock: one a target."""
+    """Enter each target of a task that has files or an address, once. No lock: one per target."""
     targets = task.targets.exclude(source="", url="").filter(submission=None)
     return Submission.objects.bulk_create(
         [
@@ -133,12 +134,13 @@ def ensure_targets(task: Task) -> list[Submission]:
 
 @transaction.atomic
 def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
-    """Repeat an evaluation that others than the model failed. No lock: `run_once` holds.
+    """Repeat an evaluation that failed through the fault of others than the model.
 
+    No lock: `run_once` prevents duplicates.
     One that a cap on the cost ended measured nothing and may be repeated too, with a higher cap.
-    Whatever else it came to stands: who may repeat until they are lucky is measured by their luck,
-    and who may change answers and look again reads the right ones out. A plain one brings back the
-    perturbed ones that ended for lack of it. Raises Refused.
+    Every other outcome is final: retries would reward luck, and changed answers would leak the
+    labels. Repeating a plain run also repeats the perturbed ones that ended for lack of it.
+    Raises Refused.
     """
     last = _last_of_each_suite(run).select_related("submission").get(suite=run.suite)
     if not last.is_over:
@@ -170,7 +172,7 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
 
 
 def _next(run: EvaluationRun, actor: User | None) -> EvaluationRun:
-    """The same evaluation once more, not stored yet."""
+    """Build the next run of the same evaluation, not stored yet."""
     return EvaluationRun(
         submission=run.submission,
         version=run.version,
@@ -183,7 +185,7 @@ def _next(run: EvaluationRun, actor: User | None) -> EvaluationRun:
 
 
 def _last_of_each_suite(run: EvaluationRun) -> QuerySet[EvaluationRun]:
-    """The last run of each suite on the run's set, with its model."""
+    """Return the last run of each suite of the same model on the same set."""
     same = EvaluationRun.objects.filter(submission=run.submission_id, version=run.version_id)
     later = same.filter(suite=OuterRef("suite"), number__gt=OuterRef("number"))
     return same.filter(~Exists(later))
@@ -211,7 +213,7 @@ class Served:
 
 
 def in_turn(waiting: Iterable[Waiting], served: Mapping[int | None, Served]) -> list[Waiting]:
-    """The runs in the order in which free workers take them.
+    """Sort the runs into the order in which free workers take them.
 
     By priority; then the owner with the fewest runs under way, among equals the one whose last
     run began longest ago; an owner's own runs by age.
@@ -227,9 +229,9 @@ def in_turn(waiting: Iterable[Waiting], served: Mapping[int | None, Served]) -> 
 
 
 def claim_next() -> EvaluationRun | None:
-    """Take the run whose turn it is; None when none is ready. No lock.
+    """Claim the run whose turn it is; None when none is ready. No lock.
 
-    Where another worker was quicker the order is looked up again, because it counts that run now.
+    If another worker was quicker, the order is computed again, because that run counts now.
     """
     seconds = timedelta(seconds=settings.EVALUATION_SECONDS)
     while turn := _in_turn(EvaluationRun.objects.filter(leases.ready(EvaluationRun))):
@@ -245,7 +247,7 @@ def claim_next() -> EvaluationRun | None:
 
 
 def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:
-    """Runs in the order in which workers take them; two queries."""
+    """Return runs in the order in which workers take them; two queries."""
     rows = runs.values_list("pk", "submission__owner", "priority", "queued_at")
     recent = Q(state=State.RUNNING) | Q(started_at__gt=timezone.now() - RECENT)
     served = (
@@ -262,13 +264,16 @@ def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:
 
 
 def queue_positions() -> dict[UUID, int]:
-    """By its id for each run that waits: how many are taken until it is, itself counted."""
+    """Return the place in the queue of each waiting run by its id, counted from 1."""
     queued = EvaluationRun.objects.filter(state=State.QUEUED)
     return {waiting.pk: number for number, waiting in enumerate(_in_turn(queued), 1)}
 
 
 def expected_wait_seconds(position: int | None) -> float | None:
-    """How long until a run at this position begins, as the last runs took; None: not known."""
+    """Estimate how long until a run at this position begins; None if unknown.
+
+    Based on the durations of the last runs.
+    """
     last = EvaluationRun.objects.filter(started_at__isnull=False, finished_at__isnull=False)
     times = last.order_by("-finished_at").values_list("started_at", "finished_at")[:LAST]
     took = [(end - start).total_seconds() for start, end in times if start and end]
@@ -279,7 +284,7 @@ def expected_wait_seconds(position: int | None) -> float | None:
 
 
 def ring_suites(run: EvaluationRun) -> None:
-    """Ring for the perturbed runs that waited for this plain one."""
+    """Wake workers for the perturbed runs that waited for this plain one."""
     if run.suite == Suite.PLAIN:
         waiting = EvaluationRun.objects.filter(
             submission=run.submission_id, version=run.version_id, state=State.QUEUED
@@ -289,7 +294,7 @@ def ring_suites(run: EvaluationRun) -> None:
 
 
 def overdue() -> dict[str, str]:
-    """The columns of a run that had not ended at its deadline."""
+    """Return the columns of a run that had not ended at its deadline."""
     return {
         "outcome": Outcome.TIMEOUT,
         "limit": f"{settings.EVALUATION_SECONDS / 60:g} minutes",
@@ -299,9 +304,9 @@ def overdue() -> dict[str, str]:
 
 
 def end_overdue() -> int:
-    """End runs whose deadline passed `GRACE` ago; returns how many. No lock.
+    """End runs whose deadline passed `GRACE` ago; return how many. No lock.
 
-    Their worker lives, or its lease would have run out, but did not end them itself.
+    Their workers are alive, or the leases would have run out, but did not end them.
     """
     late = EvaluationRun.objects.filter(deadline_at__lt=timezone.now() - GRACE)
     return leases.end_overdue(late, **overdue())

@@ -16,7 +16,7 @@ Shard = Sequence[Sequence[int]]
 
 
 def cut(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Sequence[int]]]:
-    """Whole batches, in shards that end with the first batch that fills them to `most` examples.
+    """Yield shards of whole batches; each ends with the batch that fills it to `most` examples.
 
     Batches come sorted by length, so they are taken in the order of the fractions of multiples of
     the golden ratio: any number of the first ones is spread evenly, and each shard is like the
@@ -35,7 +35,10 @@ def cut(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Sequence[i
 
 
 def in_turn(size: int, most: int) -> list[Sequence[int]]:
-    """The numbers of so many lines, cut after each `most`: of an image nobody knows the batches."""
+    """Return the numbers of `size` lines, cut after each `most`.
+
+    For images, whose batches nobody outside knows.
+    """
     return [range(start, min(size, start + most)) for start in range(0, size, most)]
 
 
@@ -52,19 +55,19 @@ class LineFile:
         return len(self._starts) - 1
 
     def batches(self, planned: Iterable[bytes]) -> list[Sequence[int]]:
-        """The batches that the harness plans; at the end those lines that it cannot read."""
+        """Return the batches that the harness plans, then one of the lines that it cannot read."""
         numbers = {orjson.loads(self._line(number))["id"]: number for number in range(len(self))}
         found = [[numbers.pop(id) for id in orjson.loads(line)["batch"]] for line in planned]
         return [*found, [*numbers.values()]] if numbers else [*found]
 
     def text(self, shard: Shard) -> bytes:
-        """The lines of a shard in the order of the file; each names its batch."""
+        """Return the lines of a shard in the order of the file; each names its batch."""
         places = sorted((line, batch) for batch, lines in enumerate(shard, 1) for line in lines)
         told = ({**orjson.loads(self._line(line)), "batch": batch} for line, batch in places)
         return b"".join(orjson.dumps(one) + b"\n" for one in told)
 
     def plain(self, lines: Sequence[int]) -> bytes:
-        """These lines as they are."""
+        """Return these lines unchanged."""
         return b"".join(map(self._line, lines))
 
     def _line(self, number: int) -> bytes:
@@ -85,7 +88,7 @@ class Together:
         self._bytes = self._lines = 0
 
     def add(self, shard: int, ending: Ending, answers: Sequence[bytes]) -> None:
-        """One shard ended well. Raises Exceeded where all together went beyond a limit."""
+        """Add a shard that ended well. Raises Exceeded if all together passed a limit."""
         self._endings[shard] = ending
         self._lines += len(answers)
         self._bytes += sum(len(line) + 1 for line in answers)
@@ -94,7 +97,10 @@ class Together:
         self.limits.check_use(seconds=seconds, memory_bytes=0, answers=self._lines)
 
     def ending(self) -> Ending:
-        """Of all shards: the pace, memory and latency of the measured one, the sums of the rest."""
+        """Return the ending of all shards together.
+
+        Pace, memory and latency are those of the measured shard; the rest are sums.
+        """
         ends = [self._endings[shard] for shard in sorted(self._endings)]
         warnings = dict.fromkeys(warning for end in ends for warning in end.warnings)
         log = "\n".join(filter(None, (end.log for end in ends)))[-self.limits.log_bytes :]

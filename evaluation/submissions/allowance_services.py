@@ -12,7 +12,7 @@ from tasks.models import Task
 
 @transaction.atomic
 def set_allowance(*, whose: User | Task | Team, **values: int | None) -> None:
-    """Change `models_a_day` and `gib`; None: as the site says. A unique row each, so no lock."""
+    """Change `models_a_day` and `gib`; None: the site's default. A unique row each, so no lock."""
     kinds = {User: "user", Task: "task", Team: "team"}
     of: dict[str, Any] = {kinds[type(whose)]: whose}
     Allowance.objects.update_or_create(**of, defaults=values)

@@ -30,7 +30,7 @@ PROMPTS = [
 
 
 def _number(name: str, label: Any, help_text: Any, **more: Any) -> forms.Field:
-    """A field for a number of the settings; empty stands for the usual value."""
+    """Return a field for a number of the settings; left empty, it means the default."""
     low, high = RANGES[name]
     kind = more.pop("kind", forms.IntegerField)
     bounds = {"min_value": low, "max_value": high, "required": False}
@@ -100,7 +100,7 @@ class PromptForm(SubmitForm):
         template.help_text = _("Each of %(names)s becomes that text.") % {"names": names}
 
     def clean(self) -> dict[str, Any]:
-        """One's own prompt is written where it was chosen."""
+        """Require the prompt's text if the person's own prompt was chosen."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if cleaned.get("prompt") == "own" and not cleaned.get("instructions"):
             self.add_error("instructions", _("Write the prompt, or choose another one above."))
@@ -108,7 +108,7 @@ class PromptForm(SubmitForm):
 
     @property
     def chat(self) -> ChatSettings:
-        """The settings, once the form is valid."""
+        """Return the settings of a valid form."""
         told = {name: self.cleaned_data[name] for name in self.settings}
         told = {name: value for name, value in told.items() if value not in (None, "")}
         own = {"bare": "", "own": self.cleaned_data["instructions"]}

@@ -26,14 +26,14 @@ Kind = Submission.Kind
 def settled_chat(
     task: Task, kind: str, source: str, secret: str, chat: ChatSettings | None
 ) -> dict[str, Any]:
-    """The settings of a model that gets a prompt; empty for others. Raises Invalid."""
+    """Return the settings of a model that gets a prompt; empty for others. Raises Invalid."""
     if kind not in (Kind.CHAT, Kind.LLM):
         return {}
     return vars(checked(task, source, secret, chat, runs_here=kind == Kind.LLM))
 
 
 def check_sources(submission: Submission) -> None:
-    """Raises Invalid, which names the field."""
+    """Check source, base and GPUs of a submission. Raises Invalid, which names the field."""
     _check_source(submission)
     _check_base(submission)
     _check_gpus(submission)

@@ -20,11 +20,11 @@ AWAY = (ConnectionError, TimeoutError, SMTPConnectError, SMTPServerDisconnected)
 
 
 def tell_ends() -> int:
-    """Mail the owners of models whose check has refused them or whose last run is over; how many.
+    """Email the owners of models that were refused or whose last run is over; return how many.
 
     The sweep calls it, so it does not matter who saw the end. No lock: of several sweeps, the one
-    whose update hits mails. While the mail server is away nobody gets a mail; the next sweep tries
-    again.
+    whose update changes the row sends the email. While the mail server is away nobody gets one; the
+    next sweep tries again.
     """
     sent = 0
     over = ended(_untold()).exclude(state=State.CANCELLED)
@@ -47,7 +47,7 @@ def _untold() -> QuerySet[Submission]:
 
 
 def _mail(submission: Submission) -> tuple[str, str, str]:
-    """Subject, text and address."""
+    """Return subject, text and address."""
     assert submission.owner
     progress = progress_of(submission, runs_of(submission))
     path = reverse("evaluation:model", args=[submission.pk])
@@ -57,7 +57,7 @@ def _mail(submission: Submission) -> tuple[str, str, str]:
 
 
 def send(subject: str, text: str, address: str) -> None:
-    """Mail somebody. Raises AWAY; any other failure is this mail's own, and is only logged."""
+    """Send an email. Raises AWAY; any other failure concerns only this email, and is logged."""
     try:
         send_mail(" ".join(subject.split()), text, None, [address])
     except AWAY:

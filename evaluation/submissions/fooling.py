@@ -45,9 +45,10 @@ Kind = Submission.Kind
 
 
 def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
-    """Whether the model can answer one example, at once or after a start, and this person may try.
+    """Return whether the model can answer an example, if need be after a start.
 
-    Predictions were made elsewhere, and imported targets answered before they came here.
+    The person must be allowed to try it. Predictions were made elsewhere, and imported targets
+    answered before they came here.
     """
     target = submission.target
     answers = target.adapter != IMPORTED if target else submission.kind != Kind.PREDICTIONS
@@ -56,7 +57,10 @@ def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
 
 
 def _may_try(submission: Submission, viewer: Viewer) -> bool:
-    """A chat model costs its owner money, who decides whether others than their team may."""
+    """Return whether the person may try to fool the model.
+
+    A chat model costs its owner money, who decides whether people outside their team may try it.
+    """
     is_theirs = viewer.is_owner or viewer.is_member
     if submission.kind == Kind.CHAT and not ChatSettings.of(submission.chat).is_open:
         return is_theirs
@@ -64,7 +68,7 @@ def _may_try(submission: Submission, viewer: Viewer) -> bool:
 
 
 def fooling_values(submission: Submission, viewer: Viewer) -> Mapping[str, bool]:
-    """Which button the model's page has, or whether it says that no engine is there."""
+    """Return which button the model's page has, or whether it says that no engine is there."""
     can_fool = can_be_asked(submission, viewer)
     in_sandbox = can_fool and submission.kind in IN_SANDBOX
     lacks_engine = in_sandbox and not can_run()
@@ -83,7 +87,7 @@ def _find(request: HttpRequest, pk: UUID) -> tuple[Submission, Viewer]:
 @login_not_required
 @require_http_methods(["GET", "POST"])
 def fool(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The write page against one model, for who may see the model and try the task."""
+    """Show the write page against one model, to people who may see the model and try the task."""
     submission, viewer = _find(request, pk)
     if submission.kind in IN_SANDBOX:
         run = run_of(submission)
@@ -115,7 +119,7 @@ def start(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _not_ready(request: HttpRequest, submission: Submission, viewer: Viewer) -> HttpResponse:
-    """How far its start is, or the button that starts it."""
+    """Show the progress of the model's start, or the button that starts it."""
     run, seconds = run_of(submission), start_seconds(submission)
     values = {
         "submission": submission,
@@ -135,7 +139,10 @@ def _opponent(submission: Submission, viewer: Viewer, answers: Answers) -> Oppon
 
 
 def _asks(submission: Submission, viewer: Viewer) -> Answers:
-    """Asks a target or an endpoint. Raises EndpointError(misconfigured) and CannotFetch."""
+    """Return what asks a target or an endpoint.
+
+    Raises EndpointError(misconfigured) and CannotFetch.
+    """
     name, endpoint = shown_name(submission, viewer), endpoint_for(submission)
     if submission.target:
         payer = Payer(submission.target)
@@ -147,7 +154,7 @@ def _asks(submission: Submission, viewer: Viewer) -> Answers:
 
 
 def _asks_sandbox(submission: Submission) -> Answers:
-    """Asks the model in the sandbox, which is started again where it has ended meanwhile."""
+    """Return what asks the model in the sandbox, and starts it again if it has ended."""
     asked = asked_as(submission.task.config)
 
     def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:

@@ -178,14 +178,14 @@ class SubmitForm(forms.Form):
 
     @property
     def wanted(self) -> dict[str, Any]:
-        """Arguments of `submit_model`, without the file, once the form is valid."""
+        """Return the arguments of `submit_model`, without the file, of a valid form."""
         left_out = ("upload", "upload_id", *CardForm.base_fields)
         fields = {name: value for name, value in self.cleaned_data.items() if name not in left_out}
         return {"kind": self.kind, "card": self.card, **fields}
 
     @property
     def card(self) -> Card:
-        """What the form says of the model, as far as it asks."""
+        """Return the model card; empty if the form does not ask for it."""
         told: dict[str, Any] = {name: self.cleaned_data.get(name) for name in CardForm.base_fields}
         return Card(**told) if self.kind in HAS_CARD else Card()
 
@@ -259,7 +259,7 @@ class CardForm(forms.Form):
 
     @property
     def card(self) -> Card:
-        """The card, once the form is valid."""
+        """Return the card of a valid form."""
         return Card(**self.cleaned_data)
 
 

@@ -26,9 +26,10 @@ _places = Places()  # of threads that wait for the hub
 
 
 def read_card(source: str, revision: str = "") -> dict[str, str]:
-    """Values by the form's fields, of those that the hub tells; revision: empty for the newest.
+    """Return values that the hub knows of a model, by the form's fields.
 
-    The hub's API has the front matter of the model's README as `cardData`. Raises Invalid.
+    revision: empty for the newest. The hub's API has the front matter of the model's README as
+    `cardData`. Raises Invalid.
     """
     if not HUB_ID.fullmatch(source) or (revision and not COMMIT.fullmatch(revision)):
         message = _("Enter the id of the model on the hub, such as organisation/name.")
@@ -54,7 +55,7 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
 
 
 def fields_of(told: Mapping[str, Any]) -> dict[str, str]:
-    """The values in an answer about a model, whatever it holds; cut to what the fields take."""
+    """Return the values in an answer about a model, whatever it contains, cut to fit the fields."""
     card = told.get("cardData")
     card = card if isinstance(card, Mapping) else {}
     weights = told.get("safetensors")
@@ -78,7 +79,7 @@ def fields_of(told: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _texts(value: Any) -> list[str]:
-    """What stands alone or in a list."""
+    """Return the texts of a value that is a text or a list."""
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
 
 

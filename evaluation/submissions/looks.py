@@ -9,10 +9,10 @@ from evaluation.submissions.selectors import seen_by_all
 
 
 def check_looks(submission: Submission) -> None:
-    """Raise Invalid where somebody else's published model has this name, or one that looks like it.
+    """Raise Invalid if somebody else's published model has this name, or one that looks like it.
 
-    Holds the names of the task's models until the transaction ends. The name of a model that is not
-    published is told to nobody, so it is for whoever publishes first.
+    Holds the names of the task's models until the transaction ends. The name of an unpublished
+    model is told to nobody, so it belongs to whoever publishes first.
     """
     lock_names(f"models of task {submission.task_id}")
     own = Q(owner__isnull=False, owner=submission.owner_id)

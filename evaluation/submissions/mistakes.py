@@ -32,7 +32,7 @@ class Wrong:
 
     @property
     def fields(self) -> list[tuple[str, str]]:
-        """(title, value) of the inputs, in people's words."""
+        """Return (title, value) of the inputs, as people read them."""
         config = self.config
         return [
             (config.component(name).others_title, shown_value(config, name, value))
@@ -41,28 +41,28 @@ class Wrong:
 
     @property
     def said(self) -> str:
-        """The answer in people's words."""
+        """Return the answer as people read it."""
         if self.answer is None:
             return gettext("no answer")
         return self.config.display(self.config.answer_field, self.answer.value)
 
     @property
     def right(self) -> list[str]:
-        """What counts as right, in people's words."""
+        """Return the answers that count as right, as people read them."""
         config = self.config
         return [config.display(config.answer_field, gold) for gold in self.row.gold]
 
 
 def wrong_answers(run: EvaluationRun, page: int) -> list[Wrong]:
-    """A page of the examples that a model did not get wholly right, and one more if there is."""
+    """Return a page of examples that a model did not get wholly right, and one more if any."""
     start = (page - 1) * SHOWN
     return wrong_between(run, start, start + SHOWN + 1)
 
 
 def wrong_between(run: EvaluationRun, start: int, end: int) -> list[Wrong]:
-    """Examples that a model did not get wholly right, from one place to another.
+    """Return examples that a model did not get wholly right, from place `start` to `end`.
 
-    By the task's main metric; empty where that cannot be computed here. Reads up to there.
+    By the task's main metric; empty if it cannot be computed here. Reads no further than needed.
     """
     config = run.submission.task.config
     try:

@@ -54,7 +54,7 @@ FAILURES = 3
 @login_not_required
 @require_safe
 def model(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """How far a model is, what was measured, its card, and what its owner may do."""
+    """Show a model's progress, its results and card, and what its owner may do."""
     submission, viewer = find_submission(request, pk)
     runs = runs_of(submission)
     progress = with_wait(progress_of(submission, runs), runs)
@@ -83,7 +83,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
-    """The model's predictions for other sets, as far as this person sees them."""
+    """Return the model's predictions for other sets that this person may see."""
     if submission.kind != Submission.Kind.PREDICTIONS or submission.withdrawn_at:
         return []
     files = submissions.files_of(submission).exclude(pk=submission.pk)
@@ -94,7 +94,7 @@ def _other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
 def _results(
     submission: Submission, viewer: Viewer, runs: list[EvaluationRun]
 ) -> Mapping[str, Any]:
-    """Scores and runs that this person may see."""
+    """Return scores and runs that this person may see."""
     if submission.withdrawn_at:
         return {"results": []}
     shown = [as_seen(run, viewer) for run in runs if may_see_scores(run, viewer)]
@@ -112,14 +112,14 @@ def _results(
 
 
 def _llm_scores(submission: Submission, runs: list[EvaluationRun], exact: bool) -> list[Any]:
-    """What language models as judges say of free answers; on sealed sets where exact."""
+    """Return the judgements of language models on free answers; on sealed sets only where exact."""
     if not submission.task.config.answers_freely:
         return []
     return scores_of([run for run in runs if exact or not run.version.is_sealed])
 
 
 def _failures(runs: list[EvaluationRun]) -> Mapping[str, Any]:
-    """The first examples that the model got wrong on a set, read where they are shown."""
+    """Return the first examples that the model got wrong on a set; read only where shown."""
     from evaluation.submissions.mistakes import wrong_between
 
     for run in runs:
@@ -130,7 +130,7 @@ def _failures(runs: list[EvaluationRun]) -> Mapping[str, Any]:
 
 @require_http_methods(["GET", "POST"])
 def card(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The model card, changed by its owner."""
+    """Let the owner change the model card."""
     submission, user = find_owned(request, pk)
     form = CardForm(request.POST or None, initial=vars(submission))
     if request.method == "POST" and form.is_valid():
@@ -145,14 +145,14 @@ def card(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Hide names until a day, or show them."""
+    """Set or clear the day until which names are hidden."""
     said = _("Anonymous until: enter a day."), _("The day is saved.")
     return _set(request, pk, AnonymousForm, submissions.set_anonymous_until, "until", said)
 
 
 @require_POST
 def embargo(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Publish on a day, or not by itself."""
+    """Set or clear the day on which the model is published automatically."""
     said = _("Publish on: enter a day."), _("The day is saved.")
     return _set(request, pk, EmbargoForm, submissions.set_publish_on, "day", said)
 
@@ -172,7 +172,10 @@ def _set(
     name: str,
     said: tuple[str, str],
 ) -> HttpResponse:
-    """Give a form's one value to a service as `name`; said: when it is wrong, when it is stored."""
+    """Pass a form's only value to a service as `name`.
+
+    said: the message when the value is wrong, and the one when it is stored.
+    """
     submission, user = find_owned(request, pk)
     form = form_class(request.POST)
     if not form.is_valid():
@@ -184,7 +187,7 @@ def _set(
 
 
 def _done(request: HttpRequest, pk: UUID, change: Callable[[], Any], said: str) -> HttpResponse:
-    """The model's page after a change, with what was done or why it was refused."""
+    """Redirect to the model's page after a change, with what was done or why it was refused."""
     with as_message(request):
         change()
         messages.success(request, said)
@@ -211,7 +214,7 @@ def act(request: HttpRequest, pk: UUID, action: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """What withdrawing does, and the button that does it."""
+    """Explain what withdrawing does, and do it on POST."""
     submission, user = find_owned(request, pk)
     if request.method == "POST":
         gone = partial(submissions.withdraw, submission=submission, actor=user)
@@ -231,7 +234,7 @@ def again(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
 
 @require_safe
 def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
-    """How a run ended and the end of its log; whole as a file with `?download`."""
+    """Show how a run ended and the end of its log; the whole log as a file with `?download`."""
     run, viewer = find_run(request, pk, run_id)
     if "download" in request.GET:
         return attachment(run.log, f"run-{run.pk}.log", "text/plain")
@@ -250,7 +253,7 @@ def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
 @login_not_required
 @require_safe
 def wrong(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
-    """Examples that a model got wrong, a page at a time, for who may see right answers."""
+    """Show a page of examples that a model got wrong, to people who may see right answers."""
     from evaluation.submissions.mistakes import SHOWN, wrong_answers
 
     run, viewer = find_run(request, pk, run_id, may_see_wrong)

@@ -25,7 +25,10 @@ class Shown:
 
 
 def near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[Shown]:
-    """What these runs of one model share with published models, for those inside; one query."""
+    """Return what these runs of one model share with published models, for viewers inside.
+
+    One query.
+    """
     if not viewer.is_inside:
         return []
     known = [run.pk for run in runs if viewer.is_task_owner or not run.version.is_sealed]
@@ -33,7 +36,7 @@ def near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[Shown]
 
 
 def near_copies_in(task: Task) -> list[Shown]:
-    """All that a task's editors should look at, the newest first; one query."""
+    """Return all near-copies that a task's editors should look at, newest first; one query."""
     found = NearCopy.objects.filter(run__submission__task=task, run__submission__withdrawn_at=None)
     return _shown(found.order_by("-run__finished_at", "pk"), is_editor=True)
 

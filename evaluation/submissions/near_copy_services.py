@@ -29,10 +29,10 @@ KEPT = ("n", "equal", "expected", "both_wrong", "equal_wrong")
 
 
 def note_near_copies(run: EvaluationRun) -> int:
-    """Compare a run that has just ended with all models of others; how many near-copies it has.
+    """Compare a run that has just ended with all models of others; return how many near-copies.
 
     Unpublished models are compared too, as they may be published later. No lock: a unique pair,
-    and nothing changes once it is stored. A run of which files are gone or damaged is passed by.
+    and nothing changes once it is stored. A run whose files are gone or damaged is skipped.
     """
     run.refresh_from_db(fields=["outcome", "predictions"])
     good = run.suite == EvaluationRun.Suite.PLAIN and run.outcome == Outcome.OK
@@ -59,7 +59,10 @@ def note_near_copies(run: EvaluationRun) -> int:
 
 
 def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
-    """The counting runs of other people's and teams' models on the same version, newest first."""
+    """Return the counting runs of other people's and teams' models on the same version.
+
+    Newest first.
+    """
     submission = run.submission
     same = Q(pk=submission.pk)
     if submission.owner_id:
@@ -95,7 +98,7 @@ class _Reader:
         self.gold = np.array([places[text] for text in right], dtype=np.int64)
 
     def answers(self, run: EvaluationRun, *, is_first: bool = False) -> Answers | None:
-        """What a run's model said; None: its file is gone or damaged."""
+        """Return the answers of a run's model; None if its file is gone or damaged."""
         try:
             with run.predictions.open("rb") as file, gzip.open(file) as lines:
                 said = list(read_predictions(lines))

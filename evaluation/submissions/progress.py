@@ -28,12 +28,12 @@ class Progress:
 
     @property
     def key(self) -> str:
-        """Changes when people should hear of it."""
+        """Return a text that changes when people should hear of the progress."""
         return f"{self.phase}: {self.sentence}"
 
 
 def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progress:
-    """How far a submission is, from its check to the last of its runs."""
+    """Return how far a submission is, from its check to the last of its runs."""
     if submission.withdrawn_at:
         return Progress("withdrawn", _("This model was withdrawn."), is_over=True)
     if submission.state == State.QUEUED:
@@ -49,7 +49,7 @@ def progress_of(submission: Submission, runs: Iterable[EvaluationRun]) -> Progre
 
 
 def _of_check(submission: Submission) -> Progress:
-    """How the check ended, where it did not end well: not every failure is a refusal."""
+    """Return how a check ended that did not end well; not every failure is a refusal."""
     if submission.state == State.FAILED and submission.outcome in OTHERS_FAILED:
         return Progress("failed", _(OTHERS_FAILED[submission.outcome]), is_over=True)
     phase = "refused" if submission.state == State.FAILED else submission.state
@@ -100,8 +100,7 @@ def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
 
 
 def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
-    """The same, with the place in the queue of what waits, or what a check waits for; a few
-    queries."""
+    """Add the place in the queue, or what a check waits for; a few queries."""
     if progress.phase == "received":
         return _with_busy_workers(progress)
     if progress.phase != "queued":
@@ -120,7 +119,7 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
 
 
 def _with_busy_workers(progress: Progress) -> Progress:
-    """The same, with the evaluations behind which a check waits: no worker leaves one for it."""
+    """Add how many evaluations a check waits behind: no worker interrupts one for it."""
     running = EvaluationRun.objects.filter(state=State.RUNNING).count()
     if not running:
         return progress
@@ -149,7 +148,10 @@ def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
 
 
 def _without_score(runs: Iterable[EvaluationRun]) -> str:
-    """Why none of the runs gave a score: through others' fault only where it was so of all."""
+    """Return why none of the runs gave a score.
+
+    Others are blamed only if all runs failed through their fault.
+    """
     outcomes = {run.outcome for run in runs}
     for outcome, sentence in NO_SCORE.items():
         if outcome in outcomes and outcomes <= NO_SCORE.keys():
@@ -178,7 +180,7 @@ OTHER_STEPS: Mapping[str, str] = {
 
 
 def steps_of(progress: Progress) -> list[tuple[str, str]]:
-    """(step, `done`, `now` or nothing): the way of a submission, and where it is."""
+    """Return (step, state) for each step of a submission; state is `done`, `now` or ""."""
     names = list(STEPS)
     if progress.phase not in STEPS:
         return [(_(STEPS["received"]), "done"), (_(OTHER_STEPS[progress.phase]), "now")]
@@ -190,7 +192,7 @@ def steps_of(progress: Progress) -> list[tuple[str, str]]:
 
 
 def in_words(seconds: float) -> str:
-    """A time as people say it.
+    """Return a duration as people say it.
 
     >>> in_words(40), in_words(600), in_words(9000)
     ('less than a minute', 'about 10 minutes', 'about 2.5 hours')

@@ -51,7 +51,7 @@ class Quota:
 def charge_of(
     state: str, outcome: str, was_started: bool, run_states: Collection[tuple[str, str]]
 ) -> Charge:
-    """What a submission counts as, by the state and outcome of its check and of each of its runs.
+    """Return what a submission counts as, by state and outcome of its check and of each run.
 
     One whose evaluation measured nothing through the fault of others costs nothing.
     """
@@ -69,7 +69,7 @@ def charge_of(
 
 
 def quota_of(entries: Iterable[Entry], caps: Caps, now: datetime) -> Quota:
-    """What is left at a moment of a person's submissions to a task.
+    """Return what is left of a person's submissions to a task at a moment.
 
     Pending ones count for both caps, so neither is passed whatever becomes of them.
     """

@@ -23,7 +23,7 @@ ON_GPU = ("image", "directory", "hub")
 
 
 def gpu_problem(kind: str, gpus: int, site_has: int) -> str:
-    """Why a model gets no GPU; empty when it may have so many, or asks for none."""
+    """Return why a model gets no GPU; empty when it may have `gpus`, or asks for none."""
     if gpus == 0:
         return ""
     if kind not in ON_GPU:
@@ -32,7 +32,7 @@ def gpu_problem(kind: str, gpus: int, site_has: int) -> str:
 
 
 def kinds_of(config: TaskConfig) -> tuple[str, ...]:
-    """What people may submit to a task."""
+    """Return the kinds of submission that a task takes."""
     return ("rows",) if config.training_rows else KINDS
 
 
@@ -40,9 +40,9 @@ def problem_of(
     kind: str, *, source: str, revision: str, adapter: str, has_upload: bool, has_set: bool,
     private_hosts: Collection[str] = (),
 ) -> tuple[str, str] | None:  # fmt: skip
-    """(field, sentence) of the first thing that is missing or wrong; None when nothing is.
+    """Return (field, sentence) of the first thing that is missing or wrong; None if all is well.
 
-    private_hosts: those that may be asked without TLS.
+    private_hosts: hosts that may be asked without TLS.
     """
     match kind:
         case "directory" if not has_upload:

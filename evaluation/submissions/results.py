@@ -42,7 +42,7 @@ class InTheLoop:
 
 
 def rounds_in_the_loop(submission: Submission) -> list[InTheLoop]:
-    """The rounds in which a target was in the loop, as far as anything was written; two queries."""
+    """Return the rounds in which people wrote against a target; two queries."""
     target = submission.target
     rounds = list(target.rounds.select_related("task").order_by("number")) if target else []
     if target is None or not rounds:
@@ -68,7 +68,7 @@ class ListedSubmission:
 
 
 def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[str, Any]:
-    """Models with their main score on the newest version of each set that the person may see."""
+    """Return models with their main score on the newest version of each set the person may see."""
     viewer_of, main = viewers(user, task), task.config.metrics.main
     seen = [(each, viewer_of(each)) for each in submissions]
     newest = {
@@ -124,22 +124,22 @@ class SetResults:
 
     @property
     def is_seen(self) -> bool:
-        """Whether the model was trained on examples of it, as everybody is told."""
+        """Return whether the model was trained on examples of the set, as everybody is warned."""
         return self.plain is not None and SEEN in self.plain.warnings
 
     @property
     def has_failed(self) -> bool:
-        """Whether one of its runs ended without a result."""
+        """Return whether one of its runs ended without a result."""
         return any(run.is_over and run.outcome != Outcome.OK for run in self.runs)
 
     @property
     def has_tokens(self) -> bool:
-        """Whether the server told tokens in one of its runs."""
+        """Return whether the server reported tokens in one of its runs."""
         return any(run.usage.get("tokens_in") is not None for run in self.runs)
 
     @property
     def has_latency(self) -> bool:
-        """Whether calls were timed one by one in one of its runs."""
+        """Return whether calls were timed one by one in one of its runs."""
         return any(run.usage.get("latency_seconds") is not None for run in self.runs)
 
 
@@ -159,9 +159,10 @@ def results_of(
     exact: bool,
     learned: Collection[str] | None = None,
 ) -> list[SetResults]:
-    """What was measured, by version of a set; one query. Of repeated runs the first good one is it.
+    """Return the results by version of a set; of repeated runs, the first good one. One query.
 
-    `runs` are those that the person may see; exact: as the task's editors see their scores.
+    runs: those that the person may see.
+    exact: whether the scores are shown as the task's editors see them.
     learned: what the model was trained on, as far as it is known.
     """
     runs = list(runs)
@@ -201,12 +202,12 @@ def results_of(
 
 
 def _place(run: EvaluationRun) -> tuple[str, int]:
-    """Sets by name, of each the newest version first."""
+    """Return the sort key: sets by name, of each the newest version first."""
     return run.version.evaluation_set.name, -run.version.version
 
 
 def _suite(run: EvaluationRun, scores: Sequence[Score]) -> SuiteResults:
-    """Its scores as a table of kinds by metrics."""
+    """Return a suite's scores as a table of kinds by metrics."""
     metrics = list(dict.fromkeys(score.metric for score in scores if not score.slice))
     examples = {score.kind: score.n for score in scores}
     cells = {(score.kind, score.metric): score for score in scores if not score.slice}

@@ -14,11 +14,11 @@ State = Submission.State
 
 
 def empty_old_models(most: int) -> int:
-    """Delete the files of up to `most` models whose last use is KEEP_MODELS_DAYS ago; how many.
+    """Delete the files of up to `most` models unused for KEEP_MODELS_DAYS; return how many.
 
     0 days: none. A model to which others add an adapter keeps its files, and so do predictions,
     whose file is what people compare. Each model by a conditional update, no lock: a run that is
-    asked for at the same moment ends with "The model's files are gone."
+    requested at the same moment ends with "The model's files are gone."
     """
     if not settings.KEEP_MODELS_DAYS:
         return 0

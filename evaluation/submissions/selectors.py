@@ -20,9 +20,10 @@ State = EvaluationRun.State
 
 
 def seen_by_all() -> Q:
-    """Which models everybody sees: published ones; of targets those that work and that people met.
+    """Return the condition of models that everybody sees.
 
-    A target is entered when it is registered, so that its owners see how it does beforehand.
+    These are published ones, and targets that work and that people have met. A target is entered
+    when it is registered, so that its owners see how it does beforehand.
     """
     met = RoundTarget.objects.filter(target=OuterRef("target")).exclude(round__state__in=PLANNED)
     scored = EvaluationRun.objects.filter(
@@ -33,37 +34,37 @@ def seen_by_all() -> Q:
 
 
 def all_submissions() -> QuerySet[Submission]:
-    """Submissions with the rows that their pages show."""
+    """Return submissions with the rows that their pages show."""
     return Submission.objects.select_related(
         "task", "owner__annotator", "team", "target", "evaluation_set__evaluation_set"
     )
 
 
 def with_runs(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
-    """The same, with all their runs."""
+    """Add all runs to submissions, by a prefetch."""
     return submissions.prefetch_related(Prefetch("runs", _runs()))
 
 
 def published(task: Task) -> QuerySet[Submission]:
-    """The models of a task that everybody sees, newest first; of their runs the plain good ones."""
+    """Return a task's models that everybody sees, newest first, with their good plain runs."""
     shown = all_submissions().filter(seen_by_all(), task=task)
     good = _runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
     return shown.prefetch_related(Prefetch("runs", good))
 
 
 def counts_of(tasks: Collection[Task]) -> Mapping[int, int]:
-    """How many models of each task everybody sees, by the task's id; one query."""
+    """Count the models of each task that everybody sees, by the task's id; one query."""
     shown = Submission.objects.filter(seen_by_all(), task__in=tasks)
     return dict(shown.order_by().values_list("task").annotate(Count("pk")))
 
 
 def submissions_of(user: User) -> QuerySet[Submission]:
-    """A person's submissions, newest first, with their runs."""
+    """Return a person's submissions, newest first, with their runs."""
     return with_runs(all_submissions().filter(owner=user))
 
 
 def submissions_for(team: Team, user: User) -> QuerySet[Submission]:
-    """What was submitted for a team, newest first, to tasks that this member of it may see."""
+    """Return a team's submissions, newest first, to tasks that this member may see."""
     shown = all_submissions().filter(team=team, task__in=listed_tasks(user))
     return with_runs(shown)
 
@@ -75,19 +76,19 @@ def _runs() -> QuerySet[EvaluationRun]:
 
 
 def latest(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
-    """The last repetition of each evaluation."""
+    """Return the last repetition of each evaluation."""
     return {(run.version_id, run.suite): run for run in runs}.values()
 
 
 def runs_of(submission: Submission) -> list[EvaluationRun]:
-    """All runs of a submission, set by set, the repetitions of each in order; one query."""
+    """Return all runs of a submission, set by set, the repetitions in order; one query."""
     return list(_runs().filter(submission=submission))
 
 
 def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
-    """Those of which nothing is under way any more, with `ended_at`; later runs move it.
+    """Filter submissions to those with nothing under way, and add `ended_at`.
 
-    What was accepted and waits for its first run has not ended.
+    Later runs move it. A submission that was accepted and waits for its first run has not ended.
     """
     under_way = EvaluationRun.objects.filter(
         submission=OuterRef("pk"), state__in=[State.QUEUED, State.RUNNING]
@@ -100,7 +101,7 @@ def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
 
 
 def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
-    """Five examples that everybody may see, as far as there are some; the last one repeats."""
+    """Return five examples that everybody may see; the last one is repeated if there are fewer."""
     found = list(islice(chain(_of_sets(task), _of_config(task), _of_contexts(task)), FIVE))
     read = [for_models(task.config, task, values) for values in found]
     return [read[min(place, len(found) - 1)] for place in range(FIVE)]
@@ -126,7 +127,10 @@ WHITE = (
 
 
 def _of_contexts(task: Task) -> Iterator[Mapping[str, Any]]:
-    """Contexts people were shown; what they wrote to them is not public, so it is a placeholder."""
+    """Yield contexts that people were shown, with placeholders for what they wrote.
+
+    Their texts are not public.
+    """
     contexts = Context.objects.filter(round__task=task).order_by("pk")
     fields: Iterable[Mapping[str, Any]] = contexts.values_list("fields", flat=True)[:FIVE]
     names, media = task.config.model_fields, task.config.media_fields

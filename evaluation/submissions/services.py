@@ -83,12 +83,12 @@ def submit_model(
     card: Card = Card(),
     team: Team | None = None,
 ) -> Submission:
-    """Take a model in and have a worker check it. Locks the owner, their person, then the team.
+    """Submit a model and have a worker check it.
 
-    The locks keep the quotas.
-
-    An upload that was submitted already gives its submission again. Predictions for a further set
-    are a file of the model of that name (`files_of`). Raises Refused.
+    Locks the owner, their person, then the team, for the quotas.
+    An upload that was submitted already returns its submission. Predictions for a further set
+    are a file of the model of that name (`files_of`).
+    Raises Refused.
     """
     name = checked_name(name)
     settled = settled_chat(task, kind, source, secret, chat)
@@ -112,7 +112,10 @@ def submit_model(
 
 
 def _lock(owner: User, team: Team | None) -> CountedPerson:
-    """Return whom the owner counts for. Raises Invalid where they are not in the team any more."""
+    """Lock owner, person and team, and return the person that the owner counts for.
+
+    Raises Invalid if the owner is not in the team any more.
+    """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     person = lock_counted_person(owner)
     if team is None:
@@ -130,9 +133,9 @@ def _check(submission: Submission, owner: User) -> None:
 
 
 def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
-    """What the same file was submitted as already.
+    """Return the submission of the same file, if there is one already.
 
-    Raises Invalid where it is not theirs to use, UploadRefused where it has not arrived.
+    Raises Invalid if the person may not use the file, UploadRefused if it is not complete.
     """
     if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
         return known
@@ -145,9 +148,9 @@ def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
 
 @transaction.atomic
 def change_cap(*, submission: Submission, actor: User, most_cost: float) -> None:
-    """Change what all evaluations of a chat model may cost together. No lock, the last one holds.
+    """Change what all evaluations of a chat model may cost together. No lock: the last one wins.
 
-    What a cap has ended may be repeated then. Raises Refused.
+    Evaluations that a cap has ended may then be repeated. Raises Refused.
     """
     if not ChatSettings.of({"model": "", **submission.chat}).is_paid:
         raise Refused(_("Only a chat model with prices has a cap."))
@@ -159,7 +162,7 @@ def change_cap(*, submission: Submission, actor: User, most_cost: float) -> None
 
 @transaction.atomic
 def let_others_try(*, submission: Submission, actor: User, is_open: bool) -> None:
-    """Whether others than the owner and their team may try to fool a chat model. No lock.
+    """Set whether people outside the owner's team may try to fool a chat model. No lock.
 
     Raises Refused.
     """
@@ -169,7 +172,10 @@ def let_others_try(*, submission: Submission, actor: User, is_open: bool) -> Non
 
 
 def files_of(submission: Submission) -> QuerySet[Submission]:
-    """What one model stands of: predictions of a name, a file for each set; else itself alone."""
+    """Return the submissions that make up one model.
+
+    All prediction files of its name, a file for each set; otherwise the submission itself.
+    """
     standing = Submission.objects.filter(withdrawn_at=None)
     if submission.kind != Kind.PREDICTIONS or submission.owner_id is None:
         return standing.filter(pk=submission.pk)
@@ -201,7 +207,7 @@ def _check_name(submission: Submission) -> None:
 
 
 def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
-    """Raises Refused where the person, or their team, may not submit a model to the task now."""
+    """Raise Refused if the person, or their team, may not submit a model to the task now."""
     refused = settings.REFUSED_SUBMISSIONS_PER_DAY
     said = _(
         "You have reached today's %(most)d models for this task, or %(refused)d that were refused."
@@ -225,16 +231,16 @@ def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
 
 
 def remaining_quota(owner: User, task: Task, team: Team | None = None) -> Quota:
-    """How many models the person may still submit to a task now, or when the next one.
+    """Return how many models the person may still submit to a task, or when the next one.
 
-    For a team: as the scarcer of both quotas says, the person's and the team's.
+    For a team: the scarcer of the person's and the team's quota.
     """
     quota = _quota_of(owner, task)
     return min(quota, _quota_of(team, task), key=_scarcity) if team else quota
 
 
 def _scarcity(quota: Quota) -> tuple[int, float]:
-    """Sorts the quota that lets less in, and lets in later, to the front."""
+    """Return the sort key that puts the quota with less room, or a later one, first."""
     return quota.left, -quota.free_at.timestamp() if quota.free_at else -inf
 
 
@@ -247,7 +253,7 @@ def _quota_of(whose: User | Team, task: Task) -> Quota:
 
 
 def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
-    """What each costs. Further files of a model cost nothing, unless they are refused."""
+    """Yield what each submission costs. Further files of a model are free, unless refused."""
     models = set()
     for row in rows:
         # A perturbed run also fails for lack of a plain one, which may be the model's own doing.
@@ -264,10 +270,11 @@ def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
 
 @transaction.atomic
 def publish(*, submission: Submission, actor: User, is_due: bool = False) -> None:
-    """Show the model to everybody who sees the task, with each file of it that has a score.
+    """Publish the model to everybody who sees the task, with each of its files that has a score.
 
     Holds the names of the task's models, so that of two that look alike one is refused, unless the
-    day of one that was promised a day is due. Raises Refused.
+    model is due on a day that was promised to it.
+    Raises Refused.
     """
     good = EvaluationRun.objects.filter(submission=OuterRef("pk"), outcome=Outcome.OK)
     scored = files_of(submission).filter(Exists(good), state=State.DONE)
@@ -286,7 +293,7 @@ def unpublish(*, submission: Submission, actor: User) -> None:
 
 @transaction.atomic
 def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> None:
-    """Publish the model by itself on a day; None: not by itself. No lock, the last one holds.
+    """Publish the model automatically on a day; None: never. No lock: the last one wins.
 
     Raises Refused.
     """
@@ -299,9 +306,10 @@ def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> 
 
 
 def publish_due() -> int:
-    """Publish the models whose day has come and that have a score; how many. The sweep calls it.
+    """Publish the models whose day has come and that have a score; return how many.
 
-    What has no score yet is looked at again. No lock: `publish` counts only what still stands.
+    The sweep calls it, and looks again at models without a score. No lock: `publish` only counts
+    models that are not withdrawn.
     """
     due = Submission.objects.filter(publish_on__lte=today(), is_published=False, withdrawn_at=None)
     published = 0
@@ -315,7 +323,7 @@ def publish_due() -> int:
 
 @transaction.atomic
 def set_anonymous_until(*, submission: Submission, actor: User, until: date | None) -> None:
-    """Hide the names of model and owner before a date; None: from now on they are shown. No lock.
+    """Hide the names of model and owner before a date; None: show them now. No lock.
 
     Raises Refused.
     """
@@ -324,7 +332,7 @@ def set_anonymous_until(*, submission: Submission, actor: User, until: date | No
 
 
 def _check_ahead(day: date | None, field: str) -> None:
-    """Raises Invalid for a day that is not ahead, or too far."""
+    """Raise Invalid for a day that is not in the future, or too far ahead."""
     now = today()
     if day and not now < day <= now + MOST_AHEAD:
         message = _("Choose a day after today, at most a year ahead, or none.")
@@ -333,7 +341,7 @@ def _check_ahead(day: date | None, field: str) -> None:
 
 @transaction.atomic
 def update_card(*, submission: Submission, actor: User, card: Card) -> None:
-    """Replace the model card; no lock, the last save wins."""
+    """Replace the model card. No lock: the last one wins."""
     _change(submission, actor, "card", **vars(card))
 
 
@@ -344,10 +352,7 @@ def _change(
     files: QuerySet[Submission] | None = None,
     **changes: Any,
 ) -> None:
-    """Change what stands of a model's files, or of some of them.
-
-    Raises Refused for what was withdrawn.
-    """
+    """Change all files of a model, or some of them. Raises Refused if it was withdrawn."""
     standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
     if not standing.update(**changes):
         raise Refused(_("This model was withdrawn."))
@@ -359,8 +364,9 @@ def _change(
 
 @transaction.atomic
 def cancel(*, submission: Submission, actor: User) -> int:
-    """End the check and all evaluations that are not over; returns how many. No lock: their
-    workers find that they have lost the lease, and store nothing any more.
+    """End the check and all evaluations that are not over; return how many.
+
+    No lock: their workers find that they have lost the lease, and store nothing.
     """
     ended = _cancel(submission)
     log(actor, "submission.cancelled", submission, ended=ended)
@@ -376,10 +382,10 @@ def _cancel(submission: Submission) -> int:
 
 @transaction.atomic
 def withdraw(*, submission: Submission, actor: User | None) -> None:
-    """Take a model back: its files, name and card go, what was measured is hidden. No lock.
+    """Withdraw a model: delete its files, name and card, and hide its results. No lock.
 
-    A tombstone stays, so that a link to the model says what became of it. Raises
-    Refused when it was withdrawn already.
+    A tombstone stays, so that a link to the model explains what happened to it.
+    Raises Refused when it was withdrawn already.
     """
     found = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
     if not found.update(withdrawn_at=timezone.now()):
@@ -408,9 +414,9 @@ def _delete(names: Iterable[str], upload: Upload | None) -> None:
 
 
 def pass_on(*, owner: User | None) -> int:
-    """Give the accepted models that a person who left submitted for teams to them; how many.
+    """Give the accepted team models of a person who left to their teams; return how many.
 
-    An owner of the team has them from then on, or else its longest member; the person's keys go.
+    An owner of the team gets them, or else its longest member; the person's keys are deleted.
     None: of all who have left. No lock: a model that is withdrawn meanwhile is passed on as a
     tombstone.
     """
@@ -430,7 +436,7 @@ def pass_on(*, owner: User | None) -> int:
 
 
 def withdraw_all(*, owner: User | None) -> int:
-    """Withdraw every model of a person who leaves, and throw their uploads away; how many models.
+    """Withdraw every model of a person who leaves, and discard their uploads; return how many.
 
     None: of those who have left already. One after another, each in a transaction of its own.
     Models of teams are passed on before (`pass_on`).

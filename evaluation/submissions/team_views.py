@@ -23,7 +23,7 @@ LISTED = 100
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def teams(request: HttpRequest) -> HttpResponse:
-    """One's teams and invitations, and the form that makes a team."""
+    """Show the person's teams and invitations, and make a team on POST."""
     user = person(request)
     form = TeamForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
@@ -38,7 +38,7 @@ def teams(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def team(request: HttpRequest, pk: int) -> HttpResponse:
-    """A team's members and models; its owners invite."""
+    """Show a team's members and models; its owners invite people here."""
     found, place, user = find_team(request, pk)
     form = InvitationForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
@@ -56,7 +56,7 @@ def team(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def member(request: HttpRequest, pk: int, member: int, action: str) -> HttpResponse:
-    """Remove a member, take an invitation back, or change who owns the team."""
+    """Remove a member or an invitation, or change who owns the team."""
     found, _place, user = find_team(request, pk)
     one = get_object_or_404(found.members, pk=member)
     change: Callable[..., None] = services.remove
@@ -82,7 +82,7 @@ def leave(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def answer(request: HttpRequest, pk: int, action: str) -> HttpResponse:
-    """Accept an invitation or turn it down."""
+    """Accept or decline an invitation."""
     user = person(request)
     invitation = get_object_or_404(invitations_of(user), pk=pk)
     service = services.accept if action == "accept" else services.decline

@@ -10,10 +10,10 @@ from evaluation.submissions.quota import WINDOW
 
 
 def tidy_submitters(most: int) -> int:
-    """Forget up to `most` submitters whose account is gone and for whom nothing counts; how many.
+    """Forget up to `most` submitters whose account is gone and for whom nothing counts.
 
-    What counts is a place in today's quota, and a result that was shown on a set that is still
-    sealed. No lock: of two who tidy one finds nothing.
+    Returns how many. What counts is a place in today's quota, and a result that was shown on a set
+    that is still sealed. No lock: of two workers, one finds nothing.
     """
     note_submitters()
     left = Submission.objects.exclude(person=None).exclude(person__accounts__user=F("owner"))

@@ -10,7 +10,7 @@ from tasks.targets.endpoints.answer_reader import READER
 
 
 def told_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
-    """Its prompt and settings; None: it is no chat model, or was withdrawn.
+    """Return a chat model's prompt and settings; None for other and for withdrawn models.
 
     Cap and spending are for those inside; so is the model's name on its server while it is
     anonymous.

@@ -26,10 +26,10 @@ SHOWN = 10  # wrong lines that a refusal names
 
 
 def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
-    """What a submission trains on: its own rows, and those of releases that it names by uid.
+    """Return the rows of a submission: its own, and those of releases that it names by uid.
 
-    Rows of pictures hold the stored file. Raises Refused with the first ten lines that are wrong;
-    at least two labels are needed.
+    Rows of pictures contain the stored file. At least two labels are needed.
+    Raises Refused with the first ten lines that are wrong.
     """
     shape = runnable_shape_of(task.config)
     uids = [str(row["uid"]) for _, row in numbered if not isinstance(row, str) and "uid" in row]
@@ -54,7 +54,10 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
 def _found(
     shape: Shape, row: Mapping[str, Any] | str, released: dict[str, TrainingRow]
 ) -> tuple[TrainingRow | None, str]:
-    """What a line trains on, or what is wrong with it. A released row is taken away: once only."""
+    """Return the training row of a line, or what is wrong with it.
+
+    A released row is taken out of `released`, so that it can be used only once.
+    """
     if isinstance(row, str):
         return None, row
     if "uid" in row:
@@ -63,13 +66,13 @@ def _found(
 
 
 def facts_of(numbered: NumberedRows, rows: Sequence[TrainingRow]) -> dict[str, Any]:
-    """What boards of data say of a submission: its rows, those chosen by uid, and by label."""
+    """Return the facts that data boards show: the number of rows, by uid, and by label."""
     chosen = sum(not isinstance(row, str) and "uid" in row for _, row in numbered)
     return {"rows": len(rows), "chosen": chosen, "labels": Counter(row["label"] for row in rows)}
 
 
 def digests_of(task: Task, rows: Sequence[TrainingRow]) -> bytes:
-    """What is kept of the rows to find them in evaluation sets; nothing of pictures."""
+    """Return digests that find the rows in evaluation sets; empty for pictures."""
     shape = runnable_shape_of(task.config)
     if shape.kind == LOOKS:
         return b""
@@ -89,7 +92,7 @@ def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]
 def _chosen(
     shape: Shape, row: Mapping[str, Any], released: TrainingRow | None
 ) -> tuple[TrainingRow | None, str]:
-    """A released row, with another label where the submission says so."""
+    """Return a released row, with another label if the submission names one."""
     if released is None:
         return None, "no row of a train split that was released has this uid, or it stands twice"
     if not row.keys() <= {"uid", shape.answer}:
@@ -118,7 +121,7 @@ def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, Traini
 
 
 def _with_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, TrainingRow]:
-    """The rows with the stored files of their pictures, without those whose file is gone."""
+    """Return the rows with the stored files of their pictures, without rows whose file is gone."""
     media = Media.objects.filter(task=task, digest__in={row["image"] for row in rows.values()})
     files = {one.digest: one.file for one in media}
     found = ((uid, row, files.get(row["image"])) for uid, row in rows.items())
@@ -126,9 +129,9 @@ def _with_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, Traini
 
 
 def learn(config: TaskConfig, rows: Sequence[TrainingRow], folder: Path, trainer: Trainer) -> None:
-    """Write the folder of the model that learned from these rows; the same rows, the same weights.
+    """Write the folder of the model that learned from these rows; equal rows give equal weights.
 
-    Which rows decide the best epoch hangs on their places. Raises what the trainer does.
+    Row order decides which rows are held out for early stopping. Raises what the trainer does.
     """
     from evaluation.training.fine_tune import TrainingOptions
     from evaluation.training.shipped import encoder

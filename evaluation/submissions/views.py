@@ -54,7 +54,7 @@ def _room(user: User) -> int:
 @takes(_room)
 @require_http_methods(["GET", "POST"])
 def submit(request: HttpRequest, code: str) -> HttpResponse:
-    """First the kind, then what it needs; the check goes on on the model's own page."""
+    """Let a person choose the kind, then fill in its form; the model's page shows the check."""
     task = find_task(request, code, can_submit)
     user = person(request)
     kind = request.POST.get("kind") or request.GET.get("kind", "")
@@ -76,7 +76,7 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _with_card(request: HttpRequest) -> QueryDict:
-    """What was typed, with what the hub says of the model where nothing was."""
+    """Return what was typed, completed by what the hub knows of the model."""
     told = request.POST.copy()
     with as_message(request):
         found = read_card(told.get("source", "").strip(), told.get("revision", "").strip())
@@ -85,7 +85,7 @@ def _with_card(request: HttpRequest) -> QueryDict:
 
 
 def _estimate(task: Task, form: ChatForm) -> "Estimate | None":
-    """What the evaluations of a chat model will cost; None: refused, which the form then says."""
+    """Return the estimated cost of a chat model; None if refused, which the form then says."""
     from evaluation.runs.chat.estimate import estimate  # loads numpy
 
     with as_form_error(form):
@@ -94,7 +94,7 @@ def _estimate(task: Task, form: ChatForm) -> "Estimate | None":
 
 
 def _rules(user: User, task: Task) -> dict[str, Any]:
-    """What may be submitted, how much of it, and what it may use."""
+    """Return what may be submitted, how many models, and what they may use."""
     return {
         "kinds": [(kind, KINDS[Submission.Kind(kind)]) for kind in kinds_of(task.config)],
         "open_versions": open_versions(task),
@@ -110,7 +110,7 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
 
 
 def _submitted(user: User, task: Task, form: SubmitForm) -> UUID | None:
-    """The new submission's id; None when it was refused, which the form then says."""
+    """Submit the model and return its id; None when it was refused, which the form then says."""
     annotator_of(user)  # the public name of who submits
     upload = None
     with as_form_error(form):
@@ -123,7 +123,7 @@ def _submitted(user: User, task: Task, form: SubmitForm) -> UUID | None:
 
 
 def _upload(user: User, form: SubmitForm) -> Upload | None:
-    """The file that came with the form, or in pieces before it."""
+    """Return the file that came with the form, or in pieces before it."""
     if file := form.cleaned_data.get("upload"):
         return add_file(user, file.name, file.size, file)
     if pk := form.cleaned_data.get("upload_id"):
@@ -134,7 +134,7 @@ def _upload(user: User, form: SubmitForm) -> Upload | None:
 @login_not_required
 @require_safe
 def models(request: HttpRequest, code: str) -> HttpResponse:
-    """The models of a task that everybody may see, with their main score on each set."""
+    """Show the models of a task that everybody may see, with their main score on each set."""
     task = find_task(request, code)
     values = {"task": task, **listed(published(task)[:LISTED], task, request.user)}
     if can_edit(request.user, task):
@@ -144,7 +144,7 @@ def models(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
-    """All that the person has submitted, newest first."""
+    """Show everything that the person has submitted, newest first."""
     mine = submissions_of(person(request))[:LISTED]
     rows = [(one, progress_of(one, one.runs.all())) for one in mine]
     values = {"rows": rows}

@@ -44,24 +44,27 @@ class Viewer:
 
     @property
     def is_inside(self) -> bool:
-        """Whether what is not published is shown."""
+        """Return whether the person sees what is not published."""
         return self.is_owner or self.is_task_owner or self.is_member
 
     @property
     def may_repeat(self) -> bool:
-        """Whether the person may have its evaluations run again."""
+        """Return whether the person may have its evaluations run again."""
         return self.is_owner or self.is_task_owner
 
 
 def viewer_of(user: Person, submission: Submission) -> Viewer | None:
-    """What the person is to the submission; None for those who may not know of it."""
+    """Return what the person is to the submission; None for those who may not know of it."""
     viewer = viewers(user, submission.task)(submission)
     knows = viewer.is_inside or submission.is_published
     return viewer if knows and can_see(user, submission.task) else None
 
 
 def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
-    """What the person is to each submission of one task; their teams are looked up when needed."""
+    """Return a function from a submission of the task to what the person is to it.
+
+    Their teams are looked up when needed.
+    """
     is_task_owner, may_take = can_edit(user, task), can_take(user, task)
 
     @cache
@@ -78,21 +81,21 @@ def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
 
 
 def shown_name(submission: Submission, viewer: Viewer) -> str:
-    """The model's name, unless it is hidden from this person."""
+    """Return the model's name, unless it is hidden from this person."""
     is_hidden = submission.is_anonymous and not viewer.is_inside
     return _(ANONYMOUS) if is_hidden else visible(submission.name)
 
 
 def shown_owner(submission: Submission, viewer: Viewer) -> str:
-    """The owner's public name; empty where there is none or it is hidden.
+    """Return the owner's public name; empty if there is none or it is hidden.
 
-    A tombstone names nobody: it may be of a model that was anonymous.
+    A tombstone names nobody: the model may have been anonymous.
     """
     return "" if _hides_people(submission, viewer) else public_name(submission.owner)
 
 
 def shown_team(submission: Submission, viewer: Viewer) -> str:
-    """The name of the team, where it was submitted for one and the owner's name is shown."""
+    """Return the team's name, if there is a team and the owner's name is shown."""
     is_named = submission.team is not None and not _hides_people(submission, viewer)
     return visible(str(submission.team)) if is_named else ""
 
@@ -103,16 +106,16 @@ def _hides_people(submission: Submission, viewer: Viewer) -> bool:
 
 
 def may_see_scores(run: EvaluationRun, viewer: Viewer) -> bool:
-    """Whether the person may know the set and what was measured on it."""
+    """Return whether the person may know the set and what was measured on it."""
     hidden = run.version.evaluation_set.access == EvaluationSet.Access.HIDDEN
     return viewer.is_task_owner or not hidden
 
 
 def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
-    """The run without its model's own words, where they could carry examples out. Do not save it.
+    """Remove the model's own words from a run if they could reveal examples. Do not save the run.
 
-    A model reads all inputs, and perturbed inputs hint at right answers. So its words leave only
-    where the inputs may; so does the number of inputs that it was trained on.
+    A model reads all inputs, and perturbed inputs hint at right answers. So its words are shown
+    only where the inputs may leave; so is the number of inputs that it was trained on.
     """
     version = run.version
     may_leave = version.evaluation_set.may_leave
@@ -128,9 +131,10 @@ def as_seen(run: EvaluationRun, viewer: Viewer) -> EvaluationRun:
 
 
 def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
-    """Whether the person may read which answers were wrong, and with them the right ones.
+    """Return whether the person may read which answers were wrong, and with them the right ones.
 
-    The task's owners; all who may take a release that has published both texts and labels.
+    The task's owners may, and everybody who may take a release that has published both texts and
+    labels.
     """
     if run.suite != EvaluationRun.Suite.PLAIN or not run.predictions:
         return False
@@ -148,7 +152,7 @@ def may_see_wrong(run: EvaluationRun, viewer: Viewer) -> bool:
 
 
 def find_submission(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, Viewer]:
-    """The submission and what this person is to it; 404 for those who may not know of it."""
+    """Return the submission and what this person is to it; 404 if they may not know of it."""
     submission = get_object_or_404(all_submissions(), pk=pk)
     viewer = viewer_of(request.user, submission)
     if viewer is None:
@@ -157,7 +161,7 @@ def find_submission(request: HttpRequest | Request, pk: UUID) -> tuple[Submissio
 
 
 def find_owned(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, User]:
-    """The submission and its owner; 404 for everybody else."""
+    """Return the submission and its owner; 404 for everybody else."""
     submission, viewer = find_submission(request, pk)
     if not viewer.is_owner or not isinstance(request.user, User):
         raise Http404
@@ -165,7 +169,7 @@ def find_owned(request: HttpRequest | Request, pk: UUID) -> tuple[Submission, Us
 
 
 def seen_runs(request: HttpRequest | Request, pk: UUID) -> tuple[QuerySet[EvaluationRun], Viewer]:
-    """The runs of a submission of which this person may know; none once it was withdrawn."""
+    """Return the runs of a submission that this person may know of; none once it is withdrawn."""
     submission, viewer = find_submission(request, pk)
     if submission.withdrawn_at:
         return EvaluationRun.objects.none(), viewer
@@ -182,7 +186,10 @@ def find_run(
     run_id: UUID,
     may: Callable[[EvaluationRun, Viewer], bool] = lambda run, viewer: viewer.is_inside,
 ) -> tuple[EvaluationRun, Viewer]:
-    """A run, as who `may` sees it: those who are inside; 404 for others."""
+    """Return a run as this person sees it, if `may` allows it; 404 otherwise.
+
+    By default those inside may.
+    """
     runs, viewer = seen_runs(request, pk)
     run = get_object_or_404(runs, pk=run_id)
     if not may(run, viewer):

@@ -28,9 +28,10 @@ HARNESS_BYTES = 16 * MIB  # of a line that holds a prompt for each choice
 
 
 def answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
-    """The lines of a predictions file, whoever wrote the file; one for each line or sample of it.
+    """Yield the lines of a predictions file, also from logs of other evaluators.
 
-    Raises InvalidOutput, which names the line or sample and how to mend it, and ArchiveRefused.
+    One line for each line or sample of the file.
+    Raises InvalidOutput, which names the line or sample and how to correct it, and ArchiveRefused.
     """
     if eval_logs.is_zip(path):
         yield from _of_inspect(config, path)
@@ -41,9 +42,11 @@ def answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
 
 
 def lines_of(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
-    """The lines of a file in UTF-8 without a mark and with LF, also of UTF-16 and with CRLF or CR.
+    """Yield the lines of a text file as UTF-8 without a byte order mark, ending with LF.
 
-    One that is too long comes in parts, each of which is refused. Raises InvalidOutput.
+    Also reads UTF-16 and files with CRLF or CR.
+    A line longer than `most` bytes comes in parts, each of which is then refused.
+    Raises InvalidOutput.
     """
     with path.open("rb") as file:
         lines = plain_lines(iter(lambda: file.read(PART), b""), most + 2)
@@ -55,7 +58,7 @@ def lines_of(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
 
 
 def is_of_harness(path: Path) -> bool:
-    """Whether the first line that is not empty is a logged sample of lm-evaluation-harness."""
+    """Return whether the first non-empty line is a logged sample of lm-evaluation-harness."""
     try:
         # The harness writes NaN where a model gave none, which strict JSON does not know.
         first = json.loads(next(filter(bytes.strip, lines_of(path, HARNESS_BYTES)), b""))
@@ -89,7 +92,10 @@ def _of_harness(config: TaskConfig, path: Path) -> Iterator[bytes]:
 def _chosen(
     config: TaskConfig, doc: Mapping[str, Any], said: Sequence[Any], where: str
 ) -> tuple[str | None, dict[str, float] | None, float | None]:
-    """The answer that the harness counted; of choices with their chances and its likelihood."""
+    """Return the answer that the harness counted, with probabilities and log-likelihood.
+
+    Both are None unless the sample was multiple choice.
+    """
     choices = doc.get("choices")
     if choices is None:
         if not isinstance(said[0], str):
@@ -114,7 +120,7 @@ def _chosen(
 
 
 def _of_text(config: TaskConfig, text: str) -> str | None:
-    """What was written as an answer; None where it is not one of the labels."""
+    """Return the answer in a generated text; None when it is not one of the labels."""
     labels, written = labels_of(config), without_thoughts(text).text
     if labels is None:
         return written or None
@@ -160,7 +166,7 @@ def _line(
     prob: Mapping[str, float] | None = None,
     logprob: float | None = None,
 ) -> bytes:
-    """A line of a predictions file; an answer that is none has no output."""
+    """Return a line of a predictions file; an answer of None becomes a null output."""
     if answer is None:
         return orjson.dumps({"id": uid, "output": None, "unanswered": "unmatched"}) + b"\n"
     told = {} if logprob is None else {"logprob": logprob}

@@ -66,7 +66,10 @@ class Attempt:
     folder: Path
 
     def run(self, sent: Sent, answers: Answers) -> Ending:
-        """How the model's run ended, with what its log may show and the rule about gaps."""
+        """Run the model and return how it ended, with the rule about missing answers applied.
+
+        The log is redacted: it repeats none of the texts that the model was sent.
+        """
 
         def beat() -> None:
             share = answers.answered / max(1, sent.size)
@@ -93,7 +96,7 @@ def evaluate(question: Question, attempt: Attempt) -> Evaluated:
 
 
 def asked(question: Question, attempt: Attempt) -> tuple[Answers, Ending]:
-    """What a model answers about a set, and how it ended; as `evaluate`, but for the scores."""
+    """Return a model's answers to a set and how its run ended, without scoring them."""
     sent = Sent(attempt.folder / "inputs.jsonl")
     rows = (question.read(row.inputs) for row in question.rows())
     sent.write(rows, question.config.model_fields, attempt.tell)
@@ -114,7 +117,7 @@ def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: P
 
 
 def taken(answers: Answers, lines: Iterable[bytes], ending: Ending, tell: Tell) -> Ending:
-    """How a run ends that ended so far as `ending` says, once lines of answers are read."""
+    """Read lines of answers, and return the ending with what they change in it."""
     try:
         for line in ticking(lines, tell, gettext_noop("reading the predictions")):
             answers.take(line.rstrip(b"\n"))
@@ -124,7 +127,7 @@ def taken(answers: Answers, lines: Iterable[bytes], ending: Ending, tell: Tell) 
 
 
 def _completed(ending: Ending, answers: Answers) -> Ending:
-    """With the rule about missing answers, which is the same for everybody."""
+    """Apply the rule about missing answers, which is the same for every model."""
     if answers.unanswered:
         usage = replace(ending.usage, unanswered=dict(answers.unanswered))
         ending = replace(ending, usage=usage)
@@ -140,7 +143,7 @@ def _completed(ending: Ending, answers: Answers) -> Ending:
 def scored(
     found: Evaluated, question: Question, answers: Answers, tell: Tell, folder: Path
 ) -> Evaluated:
-    """With the scores and the file of all predictions, if it ended well."""
+    """Add the scores and the file of all predictions, if the run ended well."""
     if found.ending.outcome != Outcome.OK:
         return found
     predictions = folder / "predictions.jsonl.gz"
@@ -166,7 +169,7 @@ def scored(
 def _kept(
     pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile, counts: LabelCounts
 ) -> Iterator[tuple[SetRow, Answer | None]]:
-    """The pairs as they come; each answer is written down and counted on its way."""
+    """Yield the pairs unchanged, after writing down and counting each answer."""
     for row, answer in pairs:
         file.write(prediction_line(row.uid, answer))
         if answer is not None and isinstance(answer.value, str):
@@ -216,14 +219,14 @@ def evaluate_suite(
 
 
 def _each(items: Callable[[], Iterable[T]], step: int) -> Iterator[T]:
-    """The first item and each `step`th after it."""
+    """Return the first item and every `step`th item after it."""
     return islice(items(), 0, None, step)
 
 
 def _perturbed(
     question: Question, suite: str, tell: Tell, file: IO[bytes]
 ) -> Iterator[Mapping[str, Any]]:
-    """The inputs of each variant; their kinds and right answers go to the file on the way."""
+    """Yield the inputs of each variant; write their kinds and correct answers to the file."""
     for row in ticking(question.rows(), tell, gettext_noop("perturbing the examples")):
         found = _variants(question, suite, row)
         file.write(orjson.dumps([(one.kind, one.row.gold) for one in found]) + b"\n")
@@ -232,7 +235,7 @@ def _perturbed(
 
 
 def reading_of(config: TaskConfig) -> Reading:
-    """What perturbing must know of a task's examples."""
+    """Return what the perturbations must know of a task's examples."""
     answer = config.component(config.answer_field)
     return Reading(
         fields=config.model_fields,
@@ -245,7 +248,7 @@ def reading_of(config: TaskConfig) -> Reading:
 
 
 def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
-    """The variants of an example in a suite."""
+    """Return the variants of an example in a suite."""
     seed, reading = question.seed, reading_of(question.config)
     if suite != PARAPHRASE:
         made = variants(row, reading, family=cast(Family, suite), seed=seed)
@@ -261,7 +264,7 @@ def _pairs(
     answers: Iterator[Answer | None],
     file: gzip.GzipFile,
 ) -> Iterator[Perturbed]:
-    """Each example with its variants, in order; the answers are written down on their way."""
+    """Yield each example with its variants, in order; write each answer down on the way."""
     for row, answer, line in bases:
         found = []
         for kind, gold in orjson.loads(line):
@@ -272,9 +275,9 @@ def _pairs(
 
 
 def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:
-    """A line of a predictions file: `{"uid", "answer", "prob"}`; the answer null where missing.
+    """Return a line of a predictions file: `{"uid", "answer", "prob"}`.
 
-    With `logprob` and `tokens` where they are told.
+    A missing answer is null. `logprob` and `tokens` are left out when unknown.
     """
     said = answer or Answer(None)
     told = {"logprob": said.logprob, "tokens": said.tokens}
@@ -285,7 +288,7 @@ def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:
 
 
 def read_predictions(lines: Iterable[bytes]) -> Iterator[Answer | None]:
-    """The answers in the lines of a predictions file, in the order of the set."""
+    """Yield the answers in the lines of a predictions file, in the order of the set."""
     for line in lines:
         row = orjson.loads(line)
         yield None if row["answer"] is None else Answer(row["answer"], row["prob"])

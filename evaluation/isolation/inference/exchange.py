@@ -85,14 +85,17 @@ class Sent:
         self.path.chmod(0o644)  # the sandbox's user reads it
 
     def ids(self) -> Iterator[str]:
-        """The ids in the order of the set."""
+        """Return the ids in the order of the set."""
         return map(self._id, range(self.size))
 
     def _id(self, place: int) -> str:
         return blake2b(place.to_bytes(8), key=self._key, digest_size=10).hexdigest()
 
     def texts(self) -> Iterator[str]:
-        """Every text that the model was sent; no log repeats the whole of a file."""
+        """Yield every text that the model was sent, except files.
+
+        A log can never repeat a whole file, so files need no redaction.
+        """
         with self.path.open("rb") as lines:
             for line in lines:
                 texts = _texts(orjson.loads(line)["inputs"])
@@ -108,7 +111,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0) -> Iterator[T]:
-    """The items; calls `tell` on the way, so that long work is watched."""
+    """Yield the items, and call `tell` every EVERY items so that long work is watched."""
     for number, item in enumerate(items):
         if number % EVERY == 0:
             tell(progress, message)
@@ -170,7 +173,7 @@ class Answers:
         self.answered += 1
 
     def missing(self) -> int:
-        """How many examples have no answer."""
+        """Return the number of examples without an answer."""
         return len(self._position) - self.answered
 
     def end(self) -> str:
@@ -199,7 +202,7 @@ class Answers:
         return f"{what}; they count as wrong."
 
     def in_order(self) -> Iterator[Answer | None]:
-        """Every example's answer in the order of the ids; None: missing."""
+        """Yield every example's answer in the order of the ids; None where it is missing."""
         self._file.flush()
         for start, length in zip(self._starts, self._lengths, strict=True):
             if start < 0:
@@ -208,7 +211,7 @@ class Answers:
                 yield Answer(*orjson.loads(os.pread(self._file.fileno(), length, start)))
 
     def _read(self, line: bytes) -> tuple[int, Answer | None]:
-        """The position of the example and the answer; None: the model says that it has none."""
+        """Return the example's position and the answer; None if the model says it has none."""
         if len(line) > self.line_bytes:
             self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
         answer = self._object(self._json(line), KEYS, "the line", NEEDED)
@@ -232,7 +235,7 @@ class Answers:
         return position, Answer(value, prob, logprob, self._tokens(answer.get("tokens")))
 
     def _json(self, line: bytes) -> Any:
-        """The value of a line. Where no key can stand twice, for want of colons, the quick way."""
+        """Parse one JSON line; use the fast parser when duplicate keys are impossible."""
         try:
             value = orjson.loads(line)
             if _keys(value) == line.count(b":"):
@@ -271,7 +274,10 @@ class Answers:
         return value
 
     def _example(self, id: Any) -> int:
-        """The position of the example that is answered, which is answered for the first time."""
+        """Return the position of the example that is answered. Raises InvalidOutput.
+
+        Refuses ids outside the set (UnknownId) and a second answer to the same example.
+        """
         if not isinstance(id, str):
             self._refuse(f'"id" must be the example\'s id, a text, not {_kind(id)}.')
         position = self._position.get(id, _NO_ANSWER)
@@ -299,7 +305,7 @@ class Answers:
         return value
 
     def _span(self, value: Any, start: Any, end: Any) -> None:
-        """Offsets may be left out; given, they must fit the answer's length."""
+        """Check that the offsets, if there are any, fit the length of the answer."""
         if start is None and end is None:
             return
         if type(start) is not int or type(end) is not int or start < 0:
@@ -312,7 +318,10 @@ class Answers:
             )
 
     def _prob(self, prob: Any) -> dict[str, float] | None:
-        """Probabilities by label, rounded; for free answers, the confidence of one or several."""
+        """Return the checked probabilities, rounded.
+
+        By label; for free answers, the confidence in one or several texts.
+        """
         if prob is None:
             return None
         if not isinstance(prob, Mapping):
@@ -330,7 +339,7 @@ class Answers:
         return {key: round(float(p), DIGITS) for key, p in prob.items()}
 
     def _logprob(self, logprob: Any) -> float | None:
-        """Rounded as probabilities are."""
+        """Return the checked log-probability, rounded like probabilities."""
         if logprob is None:
             return None
         is_number = isinstance(logprob, int | float) and not isinstance(logprob, bool)
@@ -352,12 +361,12 @@ class Answers:
 
 
 def answers_for(config: TaskConfig, ids: Iterable[str]) -> Answers:
-    """What takes the answers to the task's answer field."""
+    """Return the collector of answers to the task's answer field."""
     return Answers(config.answer_field, labels_of(config), ids, check=_check_of(config))
 
 
 def _check_of(config: TaskConfig) -> Check | None:
-    """What checks values that are neither one label nor a text; None for those that are."""
+    """Return the check of values other than a label or a text; None when not needed."""
     part = config.component(config.answer_field)
     if part.type in ("multiclass", "text", "long_text", "span"):
         return None
@@ -365,7 +374,7 @@ def _check_of(config: TaskConfig) -> Check | None:
 
 
 def _keys(value: Any) -> int:
-    """How many keys a value holds, at any depth."""
+    """Count the keys in a value, at any depth."""
     if isinstance(value, dict):
         return len(value) + sum(_keys(part) for part in value.values())
     return sum(_keys(part) for part in value) if isinstance(value, list) else 0
@@ -383,17 +392,17 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _counted(unanswered: Counter[str]) -> str:
-    """How many examples have no answer, by the reason in words."""
+    """Return in words how many examples have no answer, by reason."""
     words = {str(reason): told for reason, told in UNANSWERED.items()}
     return ", ".join(f"{count} {words[why]}" for why, count in sorted(unanswered.items()))
 
 
 def _kind(value: Any) -> str:
-    """What JSON calls a value, for messages."""
+    """Return JSON's name for the type of a value, for messages."""
     names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
     return "null" if value is None else names.get(type(value), "a number")
 
 
 def _shown(text: str) -> str:
-    """A text of the model's for a message: short, and on one line."""
+    """Return a text of the model for a message: shortened, and on one line."""
     return json.dumps(text if len(text) <= SHOWN else text[:SHOWN] + "…")

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _stop(number: int, frame: object) -> None:
-    """The lease is lost: no sandbox is left."""
+    """Exit when the lease is lost, so that no sandbox is left running."""
     raise SystemExit(1)
 
 
@@ -84,7 +84,10 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _model(config: TaskConfig, asked: argparse.Namespace) -> Runnable:
-    """The model of the lease. Raises NoEngine, OtherModel and ArchiveRefused."""
+    """Unpack the model of the lease and return it.
+
+    Raises NoEngine, OtherModel and ArchiveRefused.
+    """
     archive = asked.folder / "model.tar"
     if not asked.image:
         folder = asked.folder / "model"

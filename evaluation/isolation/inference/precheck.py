@@ -111,7 +111,7 @@ class Problems:
             self.add(str(error).removeprefix(f"Line {number}: "), number, shown)
 
     def check(self, log: str = "") -> None:
-        """Raises Refused when there is a problem; OtherIds where every line has an unknown id."""
+        """Raise Refused if there is a problem, and OtherIds if every line has an unknown id."""
         if self._unknown and len(self._unknown) == self._lines:
             ids = ", ".join(visible(id[:SHOWN]) for id in self._unknown[:FIVE])
             message = f"No example has one of these ids: {ids}. Copy the ids as they are."
@@ -140,9 +140,29 @@ def answer_five(
     folder: Path,
     beat: Beat,
 ) -> tuple[Ending, list[Answer | None]]:
-    """How the model ended, and its answers in the order of `inputs`. `folder` takes files.
+    """Have a model answer a few examples, and return its ending and its answers.
 
-    Raises Refused, NotNow, Away and what `beat` raises.
+    Parameters
+    ----------
+    config : TaskConfig
+        Names the fields that the model reads and answers.
+    model, runner : Runnable, Runner
+        What answers, and what runs it.
+    inputs : sequence of mappings
+        The examples. The answers are returned in the same order, None where one is missing.
+    limits : Limits
+        What the model may use.
+    folder : Path
+        Takes temporary files; the caller removes it.
+    beat : Beat
+        Called while the model works.
+
+    Raises
+    ------
+    Refused
+        The model failed or an answer is wrong.
+    NotNow, Away
+        The check cannot be made at present.
     """
     sent = Sent(folder / "five.jsonl")
     sent.write(inputs, config.model_fields, lambda *_: beat())
@@ -215,10 +235,11 @@ def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, kept: 
 def find_model(
     config: TaskConfig, model: str, runner: str | None, key: str, adapter: str = "jsonl"
 ) -> tuple[Runnable, Runner]:
-    """The model in a folder, or the image of that name, and what runs it.
+    """Return the model in a folder, or the image of that name, and its runner.
 
-    runner: docker or process; None: docker where an engine answers. key: names this run on the
-    engine. Docker's library is imported only where it is needed. Raises Refused and NotNow.
+    runner: docker or process; None: docker if a container engine answers.
+    key: names this run on the engine.
+    Raises Refused and NotNow.
     """
     has_docker = runner != "process" and has_engine()
     if runner == "docker" and not has_docker:
@@ -238,7 +259,10 @@ def find_model(
 
 
 def look_through(config: TaskConfig, folder: str) -> Path:
-    """The folder of the model in a folder, of which nothing is run. Raises Refused."""
+    """Return the folder that contains the model's files, without running any of them.
+
+    Raises Refused.
+    """
     try:
         return check_folder(Path(folder).resolve(), config)
     except MisconfiguredError as error:
@@ -308,7 +332,7 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _each(path: Path | None, name: str) -> Iterator[Any]:
-    """What the objects in a file's lines have under a name."""
+    """Return the values that the objects in a file's lines have under a key."""
     lines = filter(bytes.strip, lines_of(path)) if path else ()
     return (json.loads(line)[name] for line in lines)
 

@@ -27,25 +27,25 @@ TENTH = 10
 
 
 def installation() -> str:
-    """Tells this installation's containers from others', and from tests', on the same engine."""
+    """Return a key of this installation, which tells its containers from others' and tests'."""
     database = connection.settings_dict
     message = f"{settings.SECRET_KEY}/{database['HOST']}/{database['PORT']}/{database['NAME']}"
     return hashlib.sha256(message.encode()).hexdigest()[:8]
 
 
 def key_of(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
-    """The key of a claimed job's container: of this attempt alone, as its lease is."""
+    """Return the key of a claimed job's container, which belongs to this attempt only."""
     assert job.lease_token is not None
     return f"{installation()}-{job.pk.hex}-{job.lease_token.hex}"
 
 
 def key_by_hand() -> str:
-    """The key of a container that belongs to no run of ours; it may live for LONG."""
+    """Return the key of a container that belongs to none of our runs; it may live for LONG."""
     return f"{installation()}-{BY_HAND}-{int(time.time())}-{uuid.uuid4().hex[:8]}"
 
 
 def is_needed(key: str) -> bool:
-    """Whether the attempt of that key has its lease still."""
+    """Return whether the attempt of that key still has its lease."""
     _, run, attempt, *_ = key.split("-")
     if run == BY_HAND:
         return time.time() - int(attempt) < LONG.total_seconds()
@@ -59,9 +59,9 @@ def is_needed(key: str) -> bool:
 
 
 def tenth_of(lease_token: uuid.UUID, size: int) -> list[bool]:
-    """Which of so many examples a second machine is asked about as well; the same at each call.
+    """Return for each example whether a second machine is asked about it, too.
 
-    The first one, whose lease this is, cannot know them.
+    The same at each call. The first machine, whose lease this is, cannot predict it.
     """
     seed = salted_hmac("dynabench.second-worker", lease_token.hex, algorithm="sha256").digest()
     drawn = {*random.Random(seed).sample(range(size), -(-size // TENTH))}
@@ -69,6 +69,6 @@ def tenth_of(lease_token: uuid.UUID, size: int) -> list[bool]:
 
 
 def sent_to(lease_token: uuid.UUID, path: Path, size: int = 0) -> Sent:
-    """The examples of an attempt on somebody's own machine; the same ids at each call."""
+    """Return the examples of an attempt on somebody's own machine; the same ids at each call."""
     key = salted_hmac("dynabench.manage-worker", lease_token.hex, algorithm="sha256").digest()[:16]
     return Sent(path, key=key, size=size)

@@ -39,7 +39,7 @@ def tidy() -> int:
 
 
 def _containers() -> int:
-    """Containers whose run is not leased, or leased by another attempt. No lock."""
+    """Remove containers whose run has no lease, or a lease of another attempt. No lock."""
     removed = 0
     try:
         for ours in containers.list_ours(installation()):
@@ -53,7 +53,7 @@ def _containers() -> int:
 
 
 def _images() -> int:
-    """Submitted images of which nothing waits or runs; a later run loads them again. No lock."""
+    """Remove submitted images that nothing waits for; a later run loads them again. No lock."""
     handed_in = Submission.objects.filter(kind=Submission.Kind.IMAGE).exclude(digest="")
     under_way = (
         Q(state__in=UNFINISHED)
@@ -70,7 +70,7 @@ def _images() -> int:
 
 
 def _folders() -> int:
-    """Temporary folders of runs on this machine; those alive are changed more often."""
+    """Remove old temporary folders of runs on this machine; live ones change more often."""
     old, removed = time.time() - LONG.total_seconds(), 0
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
         with suppress(FileNotFoundError):  # its run has just ended
@@ -81,7 +81,10 @@ def _folders() -> int:
 
 
 def _set_files() -> int:
-    """Files of evaluation sets that no version names: who made one was killed. No lock."""
+    """Remove files of evaluation sets that no version names. No lock.
+
+    They are left when a process that makes a version is killed.
+    """
     pairs = EvaluationSetVersion.objects.values_list("inputs", "gold")
     named = {name for pair in pairs for name in pair}
     old, removed = timezone.now() - LONG, 0

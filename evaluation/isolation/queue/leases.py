@@ -37,12 +37,12 @@ class Overdue(Exception):
 
 
 def kinds() -> Iterable[type[Job]]:
-    """Every kind of job that there is."""
+    """Return every kind of job."""
     return [model for model in apps.get_models() if issubclass(model, Job)]
 
 
 def ready(kind: type[Job], at: datetime | None = None) -> Q:
-    """Which rows may be claimed now; at: those that could have been, or can be, at that time."""
+    """Return the condition of rows that may be claimed now, or that can be at the time `at`."""
     on_time = Q(not_before=None) | Q(not_before__lte=at or timezone.now())
     return Q(state=State.QUEUED) & on_time & kind.may_begin()
 
@@ -50,9 +50,9 @@ def ready(kind: type[Job], at: datetime | None = None) -> Q:
 def claim(
     kind: type[J], pk: int | uuid.UUID, *, by: datetime | None = None, **columns: Any
 ) -> J | None:
-    """Take a queued job for `LEASE_TIME`; None when there is nothing to take. No lock.
+    """Claim a queued job for `LEASE_TIME`; None when it cannot be claimed. No lock.
 
-    `columns` are set with it. by: one that waits until then at most may be taken now.
+    columns: set with it. by: a job that may begin until then counts as ready.
     """
     now, token = timezone.now(), uuid.uuid4()
     won = kind._default_manager.filter(ready(kind, by), pk=pk).update(
@@ -74,9 +74,9 @@ READ = {"error", "log", "message"}
 
 
 def _mine(job: Job, **changes: Any) -> None:
-    """Change the row while the lease is this worker's; raises LeaseLost.
+    """Change the row while the lease is this worker's; raise LeaseLost otherwise.
 
-    What people read of it names no folder of this server.
+    Texts that people read never name a folder of this server.
     """
     cleaned = {
         name: without_places(changes[name]) for name in changes.keys() & READ if changes[name]
@@ -92,7 +92,7 @@ def _mine(job: Job, **changes: Any) -> None:
 
 
 def heartbeat(job: Job, progress: float | None = None, message: str | None = None) -> None:
-    """Keep the lease and tell how far the work is (0-1). Raises LeaseLost."""
+    """Renew the lease and store the progress (0-1). Raises LeaseLost."""
     news = {"progress": progress, "message": message and message[:200]}
     changes = {name: value for name, value in news.items() if value is not None}
     _mine(job, lease_until=timezone.now() + LEASE_TIME, **changes)
@@ -110,15 +110,18 @@ class Heartbeat:
         self._deadline: datetime | None = getattr(job, "deadline_at", None)
 
     def tell(self, progress: float, message: str) -> None:
-        """Call it often; it writes each BEAT_SECONDS. Raises LeaseLost and Overdue."""
+        """Renew the lease with progress and message. Raises LeaseLost and Overdue.
+
+        Call it often: it writes only every BEAT_SECONDS.
+        """
         self._write(progress, message)
 
     def beat(self) -> None:
-        """The same, when there is no news."""
+        """Keep the lease when there is no news. As `tell`."""
         self._write()
 
     def begin(self, progress: float, message: str) -> None:
-        """Tell of the next step at once."""
+        """Store the next step at once."""
         self._next = 0.0
         self._write(progress, message)
 
@@ -135,7 +138,7 @@ class Heartbeat:
                 raise
 
     def patiently(self, write: Callable[[], None]) -> None:
-        """Store something; while the database is away, again until the lease would have ended."""
+        """Write, and retry while the database is away, until the lease would have ended."""
         while True:
             try:
                 return write()
@@ -145,27 +148,30 @@ class Heartbeat:
                 time.sleep(1)
 
     def _has_lost(self) -> bool:
-        """Whether the lease ran out while the database was away; the next query connects again."""
+        """Return whether the lease ran out while the database was away.
+
+        Closes the connection, so that the next query connects again.
+        """
         connection.close()
         return self._job.lease_until is None or timezone.now() > self._job.lease_until
 
 
 def finish(job: Job, **results: Any) -> None:
-    """The work is done; `results` are further columns of the row. Raises LeaseLost."""
+    """End a job whose work is done; `results` are further columns of the row. Raises LeaseLost."""
     _mine(job, state=State.DONE, progress=1.0, message="", finished_at=timezone.now(), **results)
 
 
 def fail(job: Job, error: str, **results: Any) -> None:
-    """The work cannot be done; `error` says why and what to mend. Raises LeaseLost."""
+    """End a job that cannot be done; `error` says why and what to correct. Raises LeaseLost."""
     _mine(job, state=State.FAILED, error=error, finished_at=timezone.now(), **results)
 
 
 def put_back(
     job: Job, not_before: datetime, message: str, *, counts: bool = False, **columns: Any
 ) -> None:
-    """Queue it again, from `not_before` on; `message` tells what it waits for. Raises LeaseLost.
+    """Queue a job again from `not_before` on; `message` says what it waits for.
 
-    counts: whether it was one of MAX_ATTEMPTS. columns: set with it.
+    counts: whether it was one of MAX_ATTEMPTS. columns: set with it. Raises LeaseLost.
     """
     _mine(
         job,
@@ -181,12 +187,12 @@ def put_back(
 
 
 def wait(job: Job, why: str) -> None:
-    """Queue it again until `LATER`, for it cannot be done now. Raises LeaseLost."""
+    """Queue a job again for `LATER`, because it cannot be done now. Raises LeaseLost."""
     put_back(job, timezone.now() + LATER, why)
 
 
 def try_again(job: Job, why: str) -> None:
-    """Queue a job that the platform failed, a few times; then end it, at no cost to a quota.
+    """Queue a job that the platform failed, MAX_ATTEMPTS times; then end it, free of charge.
 
     Raises LeaseLost.
     """
@@ -199,11 +205,12 @@ def try_again(job: Job, why: str) -> None:
 def wait_for_others(
     job: Submission | EvaluationRun, why: str, *, has_answered: bool = False
 ) -> None:
-    """Queue a job again that a server of others failed; after GIVE_UP end it, at no cost.
+    """Queue a job again that another server failed; after GIVE_UP end it, free of charge.
 
     It waits as long as the server has been away: from a minute on twice as long each time, and an
-    hour at most. has_answered: the server answered a part, for which it is asked once more then,
-    MAX_ATTEMPTS times at most, as its calls may cost money. Raises LeaseLost.
+    hour at most. has_answered: the server answered a part. Then it is asked again at most
+    MAX_ATTEMPTS times, because its calls may cost money.
+    Raises LeaseLost.
     """
     now = timezone.now()
     since = job.away_since or now
@@ -216,14 +223,14 @@ def wait_for_others(
 
 
 def _nobodys_fault(kind: type[Job]) -> dict[str, Outcome]:
-    """The outcome of a job that the platform failed, if that kind has outcomes."""
+    """Return the outcome of a job that the platform failed, if that kind has outcomes."""
     return {"outcome": Outcome.INFRASTRUCTURE} if hasattr(kind, "outcome") else {}
 
 
 def cancel(job: Job, **results: Any) -> bool:
     """End a job that waits or runs; its worker's next heartbeat raises LeaseLost. No lock.
 
-    False: it was over already.
+    Returns False if it was over already.
     """
     unfinished = type(job)._default_manager.filter(
         pk=job.pk, state__in=[State.QUEUED, State.RUNNING]
@@ -232,21 +239,21 @@ def cancel(job: Job, **results: Any) -> bool:
 
 
 def _end(jobs: QuerySet[Any], state: State, **results: Any) -> int:
-    """End the jobs without their workers; how many there were."""
+    """End the jobs without their workers; return how many there were."""
     ended = {"lease_token": None, "message": "", "finished_at": timezone.now()}
     return jobs.update(state=state, **ended, **results)
 
 
 def end_overdue(jobs: QuerySet[Any], **results: Any) -> int:
-    """End jobs that run though their time is over; their workers lose them."""
+    """End running jobs whose time is over; their workers lose them. Return how many."""
     return _end(jobs.filter(state=State.RUNNING), State.FAILED, **results)
 
 
 def sweep() -> int:
-    """Put jobs whose worker died back into the queue, and ring for all that wait.
+    """Queue jobs whose worker died again, and wake workers for all that wait.
 
-    After MAX_ATTEMPTS a job is lost. While messages wait in the queue nothing is rung, so they
-    never pile up; the next sweep rings. Returns how many messages were sent.
+    After MAX_ATTEMPTS a job is lost. While messages wait in the queue none is sent, so they
+    never pile up; the next sweep sends them. Returns how many messages were sent.
     """
     rung, now, quiet = 0, timezone.now(), is_empty()
     for kind in kinds():
@@ -266,7 +273,7 @@ def sweep() -> int:
 
 
 def stuck(after: timedelta) -> list[str]:
-    """Jobs that should be worked on and are not, in words; empty when all is well.
+    """Return in words the jobs that should be worked on and are not; empty when all is well.
 
     A job may wait for long while another one runs. It may not wait for longer than `after` while
     none runs, and no lease may have expired that long ago: then nobody sweeps.

@@ -66,7 +66,10 @@ def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> N
 def tell(
     out: TextIOBase, work: Work, failures: type[Exception] | tuple[type[Exception], ...]
 ) -> None:
-    """In that process: do the work, and write its progress and its report or failure to `out`."""
+    """Do the work, and write its progress and its report or failure to `out`.
+
+    Called in the separate process.
+    """
 
     def say(**words: Any) -> None:
         out.write(json.dumps(words) + "\n")
@@ -108,7 +111,7 @@ def _watch(
 
 
 def _ending(code: int | None) -> str:
-    """Why a process ended that did not say so itself."""
+    """Return why a process ended that did not report it."""
     if code is None:
         return f"It took longer than {TIME_LIMIT_SECONDS / 3600:.0f} hours and was stopped."
     if code == -9:

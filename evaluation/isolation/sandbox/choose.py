@@ -13,7 +13,7 @@ class NoEngine(Exception):
 
 
 def has_engine() -> bool:
-    """Whether Docker's library is installed and an engine answers."""
+    """Return whether Docker's library is installed and an engine answers."""
     try:
         from evaluation.isolation.sandbox import engine
     except ModuleNotFoundError:
@@ -22,16 +22,17 @@ def has_engine() -> bool:
 
 
 def is_required() -> bool:
-    """Whether this site runs no submitted model outside of the sandbox."""
+    """Return whether this site runs no submitted model outside the sandbox."""
     return env_bool("SANDBOX_REQUIRED")
 
 
 def runner_for(model: Runnable, key: str, name: str | None = None) -> Runner:
-    """The runner of that name, `docker` or `process`; None: the sandbox where an engine answers.
+    """Return the runner named `docker` or `process`; None: the sandbox if an engine answers.
 
-    key: names this attempt in the sandbox. Folders of weights hold no code: without an engine, or
-    without the image in which they run, a process of ours reads them, unless the site requires the
-    sandbox. Raises NoEngine.
+    key: names this attempt in the sandbox.
+    Folders of weights contain no code: without an engine, or without the image in which they run,
+    a process of ours reads them, unless the site requires the sandbox.
+    Raises NoEngine.
     """
     if name != "process" and has_engine():
         from evaluation.isolation.sandbox import containers, images

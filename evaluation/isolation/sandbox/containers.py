@@ -78,7 +78,7 @@ class Ours(NamedTuple):
 
 
 def list_ours(prefix: str = "") -> list[Ours]:
-    """The containers on this engine whose run's key begins so. Raises one of EngineError.
+    """Return the containers on this engine whose key has this prefix. Raises one of EngineError.
 
     Name and label must agree: an image may bring any label, but it cannot name its container.
     """
@@ -182,7 +182,7 @@ class DockerRunner:
                 remove(PREFIX + self.key)
 
     def _options(self, image: Any, model: Runnable, inputs: Path, limits: Limits) -> dict[str, Any]:
-        """The arguments of `containers.create`: the same for every model."""
+        """Return the arguments of `containers.create`: the same for every model."""
         assert self._engine
         runsc = self._engine.has_runsc
         limits = replace(limits, cpus=min(limits.cpus, self._engine.cpus))
@@ -237,7 +237,7 @@ class _Monitor(Monitor):
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
-        """What the engine refuses to make or start is the fault of an image that is not ours."""
+        """Turn the engine's refusal to create or start a submitted image into ImageRefused."""
         try:
             yield
         except NotFound:  # somebody removed it meanwhile
@@ -306,14 +306,14 @@ class _Monitor(Monitor):
 
 
 def _devices(gpu: str) -> list[DeviceRequest]:
-    """What makes NVIDIA's container toolkit show one GPU and no other."""
+    """Return the request by which NVIDIA's container toolkit shows one GPU and no other."""
     return [DeviceRequest(device_ids=[gpu], capabilities=[["gpu"]])] if gpu else []
 
 
 def _made(client: docker.DockerClient, image: str, options: dict[str, Any]) -> Container:
-    """A container of its name. One that has it is left of this attempt: the engine lost an answer.
+    """Create a container of that name. Raises APIError.
 
-    Raises APIError.
+    One that has the name already is left from this attempt: the engine's answer was lost.
     """
     try:
         return client.containers.create(image, **options)
@@ -344,7 +344,7 @@ class _News:
 
 @contextmanager
 def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
-    """News of a container. A `kill` among them did not come from inside."""
+    """Provide the news of a container. A `kill` among them came from outside."""
     news = _News()
     events = client.events(
         since=0, filters={"container": id, "event": ["die", "kill", "oom"]}, decode=True
@@ -358,9 +358,9 @@ def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
 
 @contextmanager
 def _attached(container: Container) -> Iterator[socket.socket]:
-    """Standard streams of a container that has not begun yet.
+    """Provide the standard streams of a container that has not started yet.
 
-    Must be closed before anything else is asked: the engine waits for who does not read.
+    They must be closed before anything else is asked: the engine waits for slow readers.
     """
     stream = container.attach_socket(params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
     try:
@@ -372,7 +372,7 @@ def _attached(container: Container) -> Iterator[socket.socket]:
 
 
 def _sent(stream: socket.socket, data: bytes) -> bytes:
-    """What is left after sending what the other side takes now."""
+    """Send as much as the other side takes now, and return the rest."""
     with suppress(TimeoutError):
         while data:
             data = data[stream.send(data) :]
@@ -382,7 +382,7 @@ def _sent(stream: socket.socket, data: bytes) -> bytes:
 def _command(
     model: Runnable, image: Mapping[str, Any], inputs: str, threads: int
 ) -> tuple[list[str] | None, list[str] | None]:
-    """Entrypoint and command; None: the image's own."""
+    """Return entrypoint and command; None: the image's own."""
     if model.adapter == "metric":
         return ["python3", "-I", SHIM, f"{FOLDER}/metric.py", INPUTS], None
     if model.folder:

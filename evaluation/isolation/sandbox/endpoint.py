@@ -144,7 +144,7 @@ class _OpenCalls:
         return rubbish(f"{sentence} {self.last_note}")
 
     def _ended(self) -> Iterator[_Ended]:
-        """Calls that ended within a moment. Raises EndpointError."""
+        """Yield the results of calls that ended within a moment. Raises EndpointError."""
         done, self._open = wait(self._open, LOOK_SECONDS, FIRST_COMPLETED)
         for call in done:
             yield call.result()
@@ -174,7 +174,10 @@ class _OpenCalls:
     def _predictions(
         self, inputs: Sequence[Mapping[str, Any]], notes: list[str]
     ) -> list[Prediction | Reason]:
-        """One for each example, or why that one alone has none. Raises EndpointError."""
+        """Return a prediction for each example, or the reason why that example has none.
+
+        Raises EndpointError.
+        """
         failures = tries = 0
         while True:
             try:
@@ -202,7 +205,10 @@ class _OpenCalls:
                     raise
 
     def _asked(self, inputs: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
-        """The predictions of one call, once the server takes calls. Raises EndpointError."""
+        """Return the predictions of one call, made once the server takes calls.
+
+        Raises EndpointError.
+        """
         while (seconds := self._resume_at - time.monotonic()) > 0:
             if self._stopped.wait(seconds):
                 raise EndpointError("The run was ended.", reason="busy", permanent=True)

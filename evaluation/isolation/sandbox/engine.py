@@ -24,12 +24,12 @@ class Engine(NamedTuple):
 
 
 def connect() -> docker.DockerClient:
-    """A client of the engine that DOCKER_HOST names. Raises one of EngineError."""
+    """Return a client of the engine that DOCKER_HOST names. Raises one of EngineError."""
     return docker.from_env(timeout=CALL_SECONDS)
 
 
 def engine() -> Engine | None:
-    """What the engine says of itself; None when none answers."""
+    """Return what the engine reports of itself; None when none answers."""
     try:
         with closing(connect()) as client:
             version, info = client.version(), client.info()

@@ -78,7 +78,7 @@ class ImageFacts(NamedTuple):
 
 
 def inspect_image(reference: str) -> ImageFacts:
-    """Facts of an image on this engine. Raises ImageRefused and EngineError."""
+    """Return the facts of an image on this engine. Raises ImageRefused and EngineError."""
     with closing(connect()) as client:
         image = _image(client, reference)
         arch = client.version()["Arch"]
@@ -96,7 +96,7 @@ def inspect_image(reference: str) -> ImageFacts:
 
 
 def check_image(facts: ImageFacts) -> list[str]:
-    """Why an image is refused, and how to mend it; empty when it may be run."""
+    """Return why an image is refused, and how to correct it; empty when it may be run."""
     found = []
     if (facts.system, facts.arch) != ("linux", facts.engine_arch):
         found.append(
@@ -119,7 +119,7 @@ def check_image(facts: ImageFacts) -> list[str]:
 
 
 def has_image(id: str) -> bool:
-    """Whether this engine has an image. Raises EngineError."""
+    """Return whether this engine has an image. Raises EngineError."""
     with closing(connect()) as client:
         try:
             client.images.get(id)
@@ -164,13 +164,13 @@ def load_image(archive: Path) -> str:
 
 
 def saved(id: str) -> Iterator[bytes]:
-    """An image of this engine as `docker save` writes it. Raises EngineError."""
+    """Yield an image of this engine in pieces, as `docker save` writes it. Raises EngineError."""
     with closing(connect()) as client:
         yield from client.api.get_image(id)
 
 
 def _without_names(archive: Path) -> Iterator[bytes]:
-    """The bytes of a tar archive of images, in which no image has a name."""
+    """Yield the bytes of a tar archive of images without the images' names."""
     with tarfile.open(archive, "r|*") as members:
         for member in members:
             if member.name == "repositories":
@@ -192,7 +192,7 @@ def _without_names(archive: Path) -> Iterator[bytes]:
 
 
 def _nameless(value: Any) -> Any:
-    """A manifest without the names that loading it would give out."""
+    """Return a manifest without the names that loading it would assign."""
     if isinstance(value, list):
         return [_nameless(one) for one in value]
     if isinstance(value, dict):
@@ -238,7 +238,7 @@ def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = l
 
 
 def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
-    """Raises ImageRefused when an image's registry is in a private network and not allowed."""
+    """Raise ImageRefused if an image's registry is at a private address that is not allowed."""
     first, slash, _ = name.partition("/")
     host = urlsplit(f"//{first}").hostname or ""
     if not slash or not (host == "localhost" or "." in first or ":" in first):
@@ -250,7 +250,7 @@ def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_room(size: int, root: str) -> None:
-    """Raises ImageRefused when an image is too large, DockerException when the disk is."""
+    """Raise ImageRefused when an image is too large, DockerException when the disk is full."""
     if size > IMAGE_BYTES:
         raise ImageRefused(f"The image is larger than {IMAGE_BYTES / GIB:g} GiB.")
     if Path(root).exists() and shutil.disk_usage(root).free < SPARE_BYTES:

@@ -48,22 +48,22 @@ class Limits:
 
     @classmethod
     def of_machine(cls, memory_gib: int, cpus: float, seconds: float = 3600.0) -> "Limits":
-        """What an installation grants for a whole set."""
+        """Return what an installation grants for a whole set."""
         return cls(seconds=seconds, memory_bytes=memory_gib * GIB, cpus=cpus)
 
     def for_check(self) -> "Limits":
-        """What a model may use to answer five examples."""
+        """Return what a model may use to answer five examples."""
         return replace(self, seconds=CHECK_SECONDS, output_bytes=MIB)
 
     @property
     def threads(self) -> int:
-        """How many threads can work at once."""
+        """Return how many threads can work at once."""
         return math.ceil(self.cpus)
 
     def of_container(
         self, scratch: str, volumes: Collection[str], *, is_gvisor: bool
     ) -> dict[str, Any]:
-        """The arguments of Docker's `containers.create` that enforce the limits.
+        """Return the arguments of Docker's `containers.create` that enforce the limits.
 
         scratch: the folder that may be written to. volumes: paths that the image declares as such;
         they would be writable, on the disk of the host.
@@ -86,7 +86,10 @@ class Limits:
         }
 
     def of_process(self) -> Mapping[int, int]:
-        """The resource limits of a process; `check_use` sees earlier that memory runs short."""
+        """Return the resource limits of a process.
+
+        `check_use` notices earlier that memory runs short.
+        """
         return {
             resource.RLIMIT_AS: self.memory_bytes + PROCESS_SLACK_BYTES,
             resource.RLIMIT_FSIZE: self.scratch_bytes,
@@ -95,7 +98,7 @@ class Limits:
         }
 
     def check_output(self, size: int, lines: int) -> None:
-        """Raises Exceeded when more bytes than allowed were written to standard output."""
+        """Raise Exceeded when more bytes than allowed were written to standard output."""
         if size > self.output_bytes:
             raise Exceeded(
                 Ending(
@@ -108,7 +111,10 @@ class Limits:
             )
 
     def check_use(self, *, seconds: float, memory_bytes: int, answers: int) -> None:
-        """Raises Exceeded. memory_bytes: 0 where the kernel watches memory."""
+        """Raise Exceeded when the model used too much time or memory.
+
+        memory_bytes: 0 where the kernel watches memory.
+        """
         if memory_bytes > self.memory_bytes:
             raise Exceeded(self.oom(answers))
         if seconds >= self.seconds:
@@ -123,7 +129,7 @@ class Limits:
             )
 
     def oom(self, answers: int) -> Ending:
-        """The end of a model that needed too much memory."""
+        """Return the ending of a model that needed too much memory."""
         return Ending(
             Outcome.OOM,
             sentence="The model needed more memory than it may use. Load it once, in 16 "
@@ -134,7 +140,7 @@ class Limits:
 
 
 def _size(size: int) -> str:
-    """Bytes in words: `_size(2**30)` is "1 GiB"."""
+    """Return bytes in words: `_size(2**30)` is "1 GiB"."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
         if size >= unit:
             return f"{size / unit:.4g} {name}"

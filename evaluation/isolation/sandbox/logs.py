@@ -28,17 +28,17 @@ class Tail:
             del self._kept[: -self.limit]
 
     def text(self) -> str:
-        """What is kept, made visible; the first line says how much is not."""
+        """Return the bytes that were kept, made visible; the first line counts the lost ones."""
         text = visible(bytes(self._kept[-self.limit :]).decode(errors="replace"))
         left_out = self.size - min(self.size, self.limit)
         return f"[{left_out} bytes before this were not kept]\n{text}" if left_out else text
 
 
 def visible(text: str) -> str:
-    """The text with control characters shown: terminals, pages and right-to-left marks stay calm.
+    r"""Show control characters, so that terminals, pages and right-to-left marks stay calm.
 
-    >>> visible("\\x1b[31mred\\r\\n")
-    '␛[31mred\\n'
+    >>> visible("\x1b[31mred\r\n")
+    '␛[31mred\n'
     """
     return _CONTROL.sub(_picture, re.sub("\r+\n?", "\n", text))
 
@@ -51,11 +51,12 @@ def _picture(found: re.Match[str]) -> str:
 
 
 def redacted(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> str:
-    """The log for a submitter: no secrets, and no line that repeats a text of the examples.
+    """Return the log for a submitter, without secrets and lines that repeat the examples.
 
-    texts: the values of the examples' fields, read once and one at a time. A line goes when it
-    holds a whole value of SHORTEST characters or more, or an aligned BLOCK of a longer one, so also
-    when it quotes 47 characters from anywhere in it. A text that the model encodes passes.
+    texts: the values of the examples' fields, read once and one at a time.
+    A line is removed when it contains a whole value of SHORTEST characters or more, or an aligned
+    BLOCK of a longer one, so also when it quotes 47 characters from anywhere in it. A text that the
+    model encodes passes.
     """
     for secret in secrets:
         log = log.replace(secret, HIDDEN)
@@ -66,7 +67,7 @@ def redacted(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> 
 
 
 def _repeated(log: str, texts: Iterable[str]) -> set[str]:
-    """Fragments of texts that stand in the log."""
+    """Return the fragments of texts that occur in the log."""
     starts = {log[place : place + SHORTEST] for place in range(len(log) - SHORTEST + 1)}
     found = set()
     for text in texts:

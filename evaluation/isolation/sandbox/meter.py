@@ -38,9 +38,9 @@ class Meter:
         return any(self._prices)
 
     def note(self, tokens: Tokens | None, seconds: float | None = None) -> None:
-        """One answer came; seconds: how long it took, where it had a call of its own.
+        """Count one answer; seconds: how long it took, if it had a call of its own.
 
-        Raises EndpointError(misconfigured) where tokens have a price and the server tells none.
+        Raises EndpointError(misconfigured) if tokens have a price and the server reports none.
         """
         is_told = tokens is not None and tokens.tokens_in + tokens.tokens_out > 0
         if self.is_paid and not is_told:
@@ -71,12 +71,12 @@ class Meter:
             )
 
     def cost(self) -> float:
-        """What all tokens cost."""
+        """Return what all tokens cost."""
         tokens = self._tokens or (0, 0)
         return sum(n * price for n, price in zip(tokens, self._prices, strict=True)) / MILLION
 
     def usage(self, usage: Usage) -> Usage:
-        """The same with what was counted."""
+        """Return the usage with what was counted here."""
         tokens, known = self._tokens, Latency(usage.latency_seconds, usage.latency_p95_seconds)
         called = latency(self._seconds) if self._seconds else known
         return replace(

@@ -17,7 +17,7 @@ NONE = "The file has no function score(gold, answer, example)."
 
 
 def loaded(source: str) -> Callable[[Any, Any, Any], Any]:
-    """The function `score` of a file. Raises TypeError, and whatever the file raises."""
+    """Return the function `score` of a file. Raises TypeError, and whatever the file raises."""
     space: dict[str, Any] = {"__name__": "metric"}
     exec(compile(source, FILE, "exec"), space)  # noqa: S102 (what the container is for)
     score = space.get("score")
@@ -27,14 +27,14 @@ def loaded(source: str) -> Callable[[Any, Any, Any], Any]:
 
 
 def checked(value: Any) -> float:
-    """What a metric returned. Raises ValueError unless it is a number from 0 to 1."""
+    """Return a metric's value. Raises ValueError unless it is a number from 0 to 1."""
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError(f"score returned {value!r:.80}, which is no number from 0 to 1.")
     return float(value)
 
 
 def told(error: BaseException) -> dict[str, Any]:
-    """An error and the line of the file that it came from; null: from no line of it."""
+    """Describe an error with the line of the file that it came from; null: no line of it."""
     lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILE]
     if isinstance(error, SyntaxError):
         lines = [error.lineno]

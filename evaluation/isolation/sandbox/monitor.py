@@ -32,10 +32,11 @@ class Runner(Protocol):
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """`inputs` holds an example a line: `{"id": opaque, "inputs": {field: value}}`.
+        """Run a model on the examples of a file, and return how it ended.
 
-        Never raises for what the model does; `beat`'s errors pass through, after the model is
-        gone.
+        `inputs` has an example on each line: `{"id": opaque, "inputs": {field: value}}`.
+        Never raises for what the model does.
+        Errors of `beat` are passed on after the model is gone.
         """
 
 
@@ -60,7 +61,7 @@ class Monitor:
         self._ended_at: float | None = None
 
     def ending(self, run: Callable[[], Ending]) -> Ending:
-        """How the run ends, with its log and what it used."""
+        """Return how the run ends, with its log and what it used."""
         try:
             end = run()
         except Exceeded as over:
@@ -73,11 +74,11 @@ class Monitor:
         return replace(end, usage=usage, log=self.tail.text(), warnings=warnings)
 
     def started(self) -> None:
-        """The model runs from now on."""
+        """Begin to count the model's time."""
         self.pace.start = time.monotonic()
 
     def ended(self) -> None:
-        """The model has ended; what is waited for from now on is none of its time."""
+        """Stop counting the model's time; what is waited for from now on is not part of it."""
         self._ended_at = time.monotonic()
 
     def wrote(self, data: bytes) -> None:
@@ -86,7 +87,7 @@ class Monitor:
         self._answers(self._lines.feed(data))
 
     def closed(self) -> None:
-        """Standard output ended. Raises InvalidOutput."""
+        """Take the last line when standard output has ended. Raises InvalidOutput."""
         self._answers(self._lines.end())
 
     def look(self) -> None:
@@ -103,15 +104,18 @@ class Monitor:
         )
 
     def patiently(self, call: Callable[[], T]) -> T:
-        """The result of a call that may take long, during which the lease is kept."""
+        """Return the result of a call that may take long, and keep the lease during it."""
         return during(call, self._beat)
 
     def oom(self) -> Ending:
-        """The kernel ended the model because it needed too much memory."""
+        """Return the ending of a model that the kernel ended for want of memory."""
         return self.limits.oom(self._lines.count)
 
     def failed(self, code: int) -> Ending:
-        """The model ended with this code. Our harness says why in its last line; others log it."""
+        """Return the ending of a model with this exit code.
+
+        Our harness says why in its last line; others log it.
+        """
         last = self.tail.text().strip().rpartition("\n")[2]
         if self.trusted and code == 1 and last:
             return Ending(Outcome.MODEL_ERROR, sentence=last[:500])
@@ -138,7 +142,7 @@ class Monitor:
 
 
 def _meaning(code: int) -> str:
-    """What an exit code says, in words."""
+    """Return what an exit code says, in words."""
     if code in (126, 127):
         return f"The model's command cannot be started (exit code {code})."
     with suppress(ValueError):

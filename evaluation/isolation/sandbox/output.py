@@ -17,7 +17,7 @@ class Frames:
         self._stream = self._left = 0
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Parts of streams: which one, and its next bytes."""
+        """Yield parts of streams: the number of the stream, and its next bytes."""
         while data:
             if not self._left:
                 missing = _HEADER.size - len(self._header)
@@ -40,7 +40,7 @@ class Lines:
         self._begun = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Lines that are finished now, without their line breaks.
+        """Yield the lines that are now complete, without their line breaks.
 
         Raises InvalidOutput when a line is longer than `line_bytes`.
         """
@@ -52,7 +52,7 @@ class Lines:
         self._check(len(self._begun))
 
     def end(self) -> Iterator[bytes]:
-        """The last line, when no line break stands behind it."""
+        """Yield the last line if no line break follows it."""
         if self._begun:
             yield self._line(b"")
 

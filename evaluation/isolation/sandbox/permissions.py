@@ -13,10 +13,11 @@ FILE, FOLDER = 0o644, 0o755
 def readable(
     folder: Path, place: Path, patiently: Callable[[Callable[[], object]], object]
 ) -> Iterator[Path]:
-    """The folder itself, or a copy where its modes keep others out or it links elsewhere.
+    """Provide the folder, or a copy if its modes keep others out or it links elsewhere.
 
-    transformers saves weights for their owner alone, and a hub's cache is made of links. The copy
-    is made in `place`; `patiently` makes the call that takes long. Raises OSError.
+    transformers saves weights readable only for their owner, and a hub's cache is made of links.
+    The copy is made in `place`; `patiently` makes the call that takes long.
+    Raises OSError.
     """
     if all(_is_open(path) for path in (folder, *folder.rglob("*"))):
         yield folder

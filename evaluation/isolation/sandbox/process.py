@@ -56,7 +56,7 @@ class ProcessRunner:
 def _started(
     arguments: list[str], home: str, limits: Limits
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """The harness under its limits; at the end of the block it is gone."""
+    """Provide the harness under its limits; at the end of the block it is gone."""
     with subprocess.Popen(
         [sys.executable, "-m", "evaluation.isolation.sandbox.harness", *arguments],
         stdin=subprocess.DEVNULL,
@@ -121,7 +121,7 @@ def _read(monitor: Monitor, process: "subprocess.Popen[bytes]") -> None:
 
 
 def sample(pid: int) -> Sample | None:
-    """What a process used so far and holds now; None when it is gone.
+    """Measure what a process has used and occupies now; return None when it is gone.
 
     Shared pages, such as those of libraries, count in part (Pss). The harness starts no further
     processes.

@@ -29,7 +29,7 @@ class Latency(NamedTuple):
 
 
 def latency(seconds: Iterable[float]) -> Latency:
-    """A quantile is the smallest value that this share of all values does not exceed."""
+    """Return median and 95th percentile, each the smallest value that covers its share."""
     ordered = sorted(seconds)
     median, p95 = (
         ordered[math.ceil(share * len(ordered)) - 1] if ordered else None for share in (0.5, 0.95)
@@ -54,7 +54,7 @@ class Cgroup:
         self.cpu, self.memory, self.version = cpu, memory, version
 
     def sample(self) -> Sample | None:
-        """What it uses now; None when it is gone."""
+        """Measure what it uses now; return None when it is gone."""
         try:
             cached = _field(self.memory / "memory.stat", ("total_inactive_file", "inactive_file"))
             if self.version == 1:
@@ -69,15 +69,15 @@ class Cgroup:
 
 
 def _field(path: Path, names: tuple[str, ...]) -> int:
-    """The number behind the first of these names that a file of `name number` lines has."""
+    """Return the number after the first of these names in a file of `name number` lines."""
     numbers = dict(line.split() for line in path.read_text().splitlines())
     return int(next(numbers[name] for name in names if name in numbers))
 
 
 def cgroup_of(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | None:
-    """The cgroup of a container's first process.
+    """Return the cgroup of a container's first process.
 
-    None where the engine runs on another machine, so that the process is not this container's.
+    None if the engine runs on another machine, so that the process is not this container's.
     """
     try:
         text = (root / f"proc/{pid}/cgroup").read_text()
@@ -123,7 +123,7 @@ class Pace:
     _since: float = field(default=0.0, repr=False)
 
     def answered(self, count: int, now: float) -> None:
-        """`count` more answers came."""
+        """Count `count` more answers."""
         if self.first is None:
             self.first, self.before = now, self.now
         if now - self.first <= BATCH_SECONDS:
@@ -132,7 +132,7 @@ class Pace:
         self.answers += count
 
     def sampled(self, sample: Sample | None, now: float) -> None:
-        """The cgroup was looked at."""
+        """Add a sample of the cgroup."""
         if sample is None:
             return
         if self._sampled is None:
@@ -144,7 +144,7 @@ class Pace:
         self.peak_bytes = max(self.peak_bytes, sample.memory_bytes)
 
     def usage(self, end: float, *, trusted: bool) -> tuple[Usage, str]:
-        """What was used until `end`, and a warning or nothing. trusted: the harness is ours."""
+        """Return what was used until `end`, and a warning or "". trusted: the harness is ours."""
         rate = None
         if self.last > self.warm and self.answers > self.warm_answers:
             rate = (self.answers - self.warm_answers) / (self.last - self.warm)

@@ -55,7 +55,7 @@ class _Reading:
         self._usable = self.named = 0
 
     def prompts(self) -> Iterator[bytes]:
-        """What the model is asked about each example, a line each, in their order."""
+        """Yield what the model is asked about each example, a line each, in their order."""
         place = 0
         for line in self._lines:
             example = json.loads(line)
@@ -88,7 +88,7 @@ class _Reading:
 
 
 def answer_in(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
-    """The line of the answer that the text of one line holds; of none where it holds none."""
+    """Return the answer line for the text in one line; its output is null without an answer."""
     told = json.loads(line)
     said: Prediction | Reason
     try:
@@ -99,7 +99,7 @@ def answer_in(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
 
 
 def _as_reply(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a text would be as the reply of a chat model's server."""
+    """Return a text in the form of a reply from a chat model's server."""
     read, written = told["tokens"]
     message = {"role": "assistant", "content": told["text"]}
     chances = {"content": [{"logprob": told["logprob"]}]}

@@ -32,19 +32,25 @@ HARMLESS = {
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder, or the single one in it, is that of an adapter."""
+    """Return whether a folder, or the only folder in it, contains an adapter."""
     return (_root(folder) / CONFIG).is_file()
 
 
 def check_whole(folder: Path) -> Path:
-    """The own folder of a language model that needs no base. Raises MisconfiguredError."""
+    """Return the folder with the files of a language model that needs no base.
+
+    Raises MisconfiguredError.
+    """
     if is_adapter(folder):
         raise MisconfiguredError("This is an adapter. Name its base when you submit it.")
     return check_writer(folder)
 
 
 def check_adapter(folder: Path) -> Path:
-    """The adapter's own folder, if it can be added to a base. Raises MisconfiguredError."""
+    """Return the folder with the adapter's files, if it can be added to a base.
+
+    Raises MisconfiguredError.
+    """
     root = _root(folder)
     check_files(root)
     about = read_object(root / CONFIG)

@@ -9,7 +9,10 @@ from tasks.models import Task
 
 
 def most_a_day(task: Task, whose: User | Team) -> int:
-    """How many accepted models a person or team may submit to a task in 24 hours. One query."""
+    """Return how many accepted models a person or team may submit to a task in 24 hours.
+
+    One query.
+    """
     theirs = Q(team=whose) if isinstance(whose, Team) else Q(user=whose)
     given = Allowance.objects.filter(theirs | Q(task=task), models_a_day__isnull=False)
     # Theirs first, which has no task.
@@ -22,6 +25,6 @@ def most_a_day(task: Task, whose: User | Team) -> int:
 
 
 def gib_of(owner: User) -> int | None:
-    """What a person was allowed in place of the site's quota of bytes; None: nothing else."""
+    """Return a person's own quota in GiB, in place of the site's; None if there is none."""
     given = Allowance.objects.filter(user=owner).values_list("gib", flat=True)
     return given.first()

@@ -92,11 +92,14 @@ class Source(Protocol):
     """What bytes are read from: a file, or the body of a request."""
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes; none at the end."""
+        """Return at most `size` bytes; none at the end."""
 
 
 def check_archive(path: Path, limits: ArchiveLimits = ArchiveLimits()) -> list[Member]:
-    """The members of an archive that keeps all rules; nothing is written. Raises ArchiveRefused."""
+    """Return the members of an archive that keeps all rules, without writing any.
+
+    Raises ArchiveRefused.
+    """
     return [member for member, _ in _checked(path, limits)]
 
 
@@ -128,13 +131,16 @@ def _write(target: Path, member: Member, blocks: Blocks) -> None:
 
 
 def refused(name: str, rule: str) -> ArchiveRefused:
-    """The refusal of a member; its name is shown so that it can do no harm."""
+    """Return the refusal of a member; its name is escaped so that it can do no harm."""
     shown = ascii(name)[1:-1]
     return ArchiveRefused(f"{shown if len(shown) <= 120 else f'{shown[:119]}…'}: {rule}.")
 
 
 def safe_name(name: str) -> str:
-    """A member's name with single slashes, `.` for the archive itself. Raises ArchiveRefused."""
+    """Return a member's name with single slashes, `.` for the archive itself.
+
+    Raises ArchiveRefused.
+    """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     try:
         size = len(name.encode())
@@ -146,7 +152,7 @@ def safe_name(name: str) -> str:
 
 
 def _name_rule(name: str, parts: list[str]) -> str | None:
-    """Which rule about leaving the folder a name breaks."""
+    """Return the path-traversal rule that a name violates, or None."""
     if "\0" in name:
         return "the name holds a NUL"
     if name.startswith("/") or re.match("[A-Za-z]:", name):
@@ -159,7 +165,7 @@ def _name_rule(name: str, parts: list[str]) -> str | None:
 
 
 def _portable_rule(parts: list[str], size: int) -> str | None:
-    """Which rule about names that every system can keep a name breaks."""
+    """Return the portability rule that a name violates, or None."""
     if not all(part.isprintable() for part in parts):
         return "the name holds a character that cannot be printed"
     if any(WINDOWS.search(part) for part in parts):
@@ -170,7 +176,7 @@ def _portable_rule(parts: list[str], size: int) -> str | None:
 
 
 def _checked(path: Path, limits: ArchiveLimits) -> Iterator[tuple[Member, Blocks]]:
-    """Each member with its bytes, which must be taken before the next one, or not at all."""
+    """Yield each member with its bytes, which must be read before the next one or not at all."""
     files: set[str] = set()
     folders: set[str] = set()
     total = number = 0
@@ -201,7 +207,7 @@ Given = tuple[str, int, bool, Blocks]
 
 
 def _members(path: Path, limits: ArchiveLimits) -> Iterator[Given]:
-    """Each plain file and folder, by the archive's format. Raises ArchiveRefused."""
+    """Yield each plain file and folder, by the archive's format. Raises ArchiveRefused."""
     with path.open("rb") as file:
         found = format_of(file)
         if found == "zip":
@@ -218,7 +224,7 @@ def _members(path: Path, limits: ArchiveLimits) -> Iterator[Given]:
 
 
 def format_of(file: "BufferedReader[Any]") -> str:
-    """zip, gzip, xz, one that is not read here, or plain; by the first bytes."""
+    """Return the format by the first bytes: zip, gzip, xz, plain, or one that is not read here."""
     start = file.peek(8)
     return next((name for magic, name in MAGIC.items() if start.startswith(magic)), "plain")
 
@@ -230,7 +236,7 @@ class BoundedZip(io.FileIO):
     """A file of which no large part is read at once: the table of a zip archive is."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """As of any file."""
+        """Read as any file does. Raises ArchiveRefused where a large part is to be read at once."""
         if size and size > LARGEST_DIRECTORY:
             raise ArchiveRefused(
                 gettext_noop("The table of the archive is too large. Pack fewer files.")
@@ -300,18 +306,18 @@ class Stream:
         self.member = "the first member"  # what is being read
 
     def tell(self) -> int:
-        """How many bytes were read."""
+        """Return how many bytes were read."""
         return self._position
 
     def read(self, size: int, /) -> bytes:
-        """A header; exactly `size` bytes, if there are as many."""
+        """Read a header: exactly `size` bytes, if there are as many."""
         if not 0 <= size <= LARGEST_HEADER:
             raise refused(self.member, "a header after it is too large")
         self.last = self.take(size)
         return self.last
 
     def take(self, size: int) -> bytes:
-        """Exactly `size` bytes, if there are as many."""
+        """Read exactly `size` bytes, if there are as many."""
         parts, left = [], size
         try:
             while left and (part := self._source.read(min(left, BLOCK))):
@@ -340,7 +346,7 @@ class _Xz:
         self._xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes."""
+        """Return at most `size` bytes."""
         found = b""
         while not found and not self._xz.eof:
             packed = self._file.read(BLOCK) if self._xz.needs_input else b""
@@ -358,7 +364,7 @@ class _Xz:
 
 
 def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits) -> Stream:
-    """The bytes of a file of `packed` bytes that is compressed or not. Raises ArchiveRefused."""
+    """Return the decompressed bytes of a file of `packed` bytes. Raises ArchiveRefused."""
     openers: Mapping[str, Callable[[BufferedReader[Any]], Source]] = {
         "gzip": lambda file: gzip.GzipFile(fileobj=file),
         "xz": _Xz,
@@ -370,7 +376,7 @@ def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits) ->
 
 
 def tar_members(stream: Stream) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:
-    """Each member of a tar archive with its bytes, in one pass. Raises ArchiveRefused."""
+    """Yield each member of a tar archive with its bytes, in one pass. Raises ArchiveRefused."""
     try:
         with tarfile.TarFile(fileobj=stream) as tar:  # type: ignore[arg-type]
             while info := tar.next():

@@ -57,10 +57,10 @@ class WrongOffset(UploadRefused):
 
 @transaction.atomic
 def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOST_OPEN) -> Upload:
-    """A file of `size` bytes is to come. Locks its owner's user, for the caps.
+    """Begin an upload of `size` bytes. Locks the owner's user, for the caps.
 
-    most_open: files without a submission that the person may have here. Raises UploadRefused, and
-    Unavailable where there is no room for it.
+    most_open: how many files without a submission the person may have here.
+    Raises UploadRefused, and Unavailable if there is no room for it.
     """
     if not 0 < size <= settings.LARGEST_UPLOAD_BYTES:
         most = settings.LARGEST_UPLOAD_BYTES / GIB
@@ -86,42 +86,45 @@ def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOS
 
 
 def open_uploads(owner: User) -> QuerySet[Upload]:
-    """A person's files that belong to no submission and were not handed in, oldest first."""
+    """Return a person's files without a submission that were not handed in, oldest first."""
     free = Upload.objects.exclude(are_handed_in())
     return free.filter(owner=owner, submission__isnull=True).order_by("begun_at")
 
 
 def are_handed_in() -> Exists:
-    """Uploads that hold answers to a run that waits to be scored: they stay until it was."""
+    """Return the condition of uploads with answers to a run that is not scored yet.
+
+    They stay until it is.
+    """
     waits = Q(run__state__in=[State.QUEUED, State.RUNNING])
     return Exists(HandedAnswers.objects.filter(waits, upload=OuterRef("pk")))
 
 
 def largest_of(owner: User) -> int:
-    """How many bytes a person's next file may have."""
+    """Return how many bytes a person's next file may have."""
     return min(settings.LARGEST_UPLOAD_BYTES, bytes_left(owner))
 
 
 def bytes_left(owner: User) -> int:
-    """How many more bytes a person may have here, in uploads and in files of models."""
+    """Return how many more bytes a person may store here, in uploads and in files of models."""
     return max(0, _quota(owner) - held_bytes(owner))
 
 
 def held_bytes(owner: User) -> int:
-    """Bytes of all that a person has here: uploads, as announced, and files of models."""
+    """Return the bytes that a person stores here: uploads, as announced, and files of models."""
     uploads = Upload.objects.filter(owner=owner).aggregate(n=Sum("size"))["n"] or 0
     kept = Submission.objects.filter(owner=owner).exclude(file="")
     return uploads + (kept.aggregate(n=Sum("size"))["n"] or 0)
 
 
 def site_bytes() -> int:
-    """Bytes of everybody's uploads, as announced, and files of models."""
+    """Return the bytes of everybody's uploads, as announced, and files of models."""
     uploads = Upload.objects.aggregate(n=Sum("size"))["n"] or 0
     return uploads + (Submission.objects.exclude(file="").aggregate(n=Sum("size"))["n"] or 0)
 
 
 def check_budget(size: int) -> None:
-    """Raises Unavailable where everybody's files would need more than MODELS_GIB; 0: no limit.
+    """Raise Unavailable if everybody's files would need more than MODELS_GIB; 0: no limit.
 
     No lock: uploads that begin at one moment may exceed it by their size.
     """
@@ -131,10 +134,10 @@ def check_budget(size: int) -> None:
 
 
 def check_stored(upload: Upload | None, owner: User, size: int) -> None:
-    """Whether a person may have so many bytes more, in place of an upload. Locks the user.
+    """Check that a person may store `size` bytes in place of an upload. Locks the user.
 
-    For the transaction that stores them: what unfolds is larger than what was sent. Raises
-    UploadRefused.
+    For the transaction that stores them: files unpack to more than was sent.
+    Raises UploadRefused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     left = bytes_left(owner) + (upload.size if upload else 0)
@@ -163,12 +166,12 @@ def _no_quota(owner: User, left: int) -> str:
 
 
 def received(upload: Upload) -> int:
-    """How many bytes are here; the offset of the next piece."""
+    """Return how many bytes are here, which is the offset of the next piece."""
     return upload.pieces.aggregate(n=Sum("size"))["n"] or 0
 
 
 def check_complete(upload: Upload) -> None:
-    """Raises UploadRefused unless all its bytes are here."""
+    """Raise UploadRefused unless all bytes are here."""
     if (here := received(upload)) != upload.size:
         message = _("%(here)d of %(size)d bytes are here. Send the rest.")
         raise UploadRefused(message % {"here": here, "size": upload.size})
@@ -234,7 +237,10 @@ def _read(stream: Source) -> bytes:
 
 @transaction.atomic
 def _stored(piece: UploadPiece) -> bool:
-    """Whether the piece is the first at its place and has a row now. Locks the upload."""
+    """Store the row of a piece, and return whether it is the first at its offset.
+
+    Locks the upload.
+    """
     try:
         locked = Upload.objects.select_for_update(of=("self",)).get(pk=piece.upload_id)
     except Upload.DoesNotExist:
@@ -248,7 +254,7 @@ def _stored(piece: UploadPiece) -> bool:
 def add_file(
     owner: User, file_name: str, size: int, stream: Source, *, most_open: int = MOST_OPEN
 ) -> Upload:
-    """A whole file at once, as a plain form sends it; as `begin_upload`. Raises UploadRefused."""
+    """Store a whole file at once, as a plain form sends it. As `begin_upload`."""
     upload = begin_upload(owner, file_name, size, most_open=most_open)
     for offset in range(0, size, PIECE_BYTES):
         add_piece(upload, offset, _Part(stream, PIECE_BYTES))
@@ -269,9 +275,9 @@ class _Part:
 
 @contextmanager
 def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
-    """The whole file on this machine, as long as the context lasts.
+    """Provide the whole file on this machine, as long as the context lasts.
 
-    Raises UploadRefused, and Unavailable where there is no room for it.
+    Raises UploadRefused, and Unavailable if there is no room for it.
     """
     check_complete(upload)
     check_room(upload.size)

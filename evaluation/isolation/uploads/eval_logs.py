@@ -28,13 +28,16 @@ MOST_RATIO = 1000  # of JSON that repeats itself
 
 
 def is_zip(path: Path) -> bool:
-    """Whether a file begins as zip archives do."""
+    """Return whether a file begins as zip archives do."""
     with path.open("rb") as file:
         return file.read(4) == b"PK\x03\x04"
 
 
 def samples(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The name and the JSON of each sample, in the order of the archive. Raises ArchiveRefused."""
+    """Yield the name and the JSON of each sample, in the order of the archive.
+
+    Raises ArchiveRefused.
+    """
     try:
         with BoundedZip(path) as file, zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
             found = [one for one in archive.infolist() if SAMPLE.fullmatch(one.filename)]
@@ -55,7 +58,7 @@ def samples(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _unfolded(file: io.FileIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member, whatever the archive says of its size."""
+    """Return the bytes of a member, whatever the archive says of its size."""
     name = member.filename
     if member.header_offset < 0:
         raise refused(name, "it lies outside the archive")
@@ -85,7 +88,7 @@ def _all(source: IO[bytes] | zstandard.ZstdDecompressionReader, name: str) -> by
 
 
 def _packed(file: io.FileIO, member: zipfile.ZipInfo) -> bytes:
-    """A member's own bytes: they follow its local header (APPNOTE 4.3.7)."""
+    """Return a member's own bytes: they follow its local header (APPNOTE 4.3.7)."""
     header = os.pread(file.fileno(), 30, member.header_offset)
     if len(header) < 30 or header[:4] != b"PK\x03\x04":
         raise refused(member.filename, "it lies outside the archive")

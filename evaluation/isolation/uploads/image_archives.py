@@ -28,7 +28,7 @@ HOW = "Write it with docker save, or podman save --format docker-archive."
 
 
 def check_image(path: Path, limits: ArchiveLimits = LIMITS) -> int:
-    """How many bytes the layers of an image archive unfold to. Raises ArchiveRefused.
+    """Return how many bytes the layers of an image archive unpack to. Raises ArchiveRefused.
 
     Every packed file in it is walked, listed as a layer or not: engines differ in what they read.
     """
@@ -71,7 +71,7 @@ class _Contents:
                 raise refused(name, "it is no plain file, folder or link")
 
     def listed(self) -> tuple[str, list[str]]:
-        """The configuration's name and those of the layers, by manifest.json."""
+        """Return the names of the configuration and of the layers in manifest.json."""
         manifest = self.json("manifest.json", kind=list)
         if len(manifest) != 1 or not isinstance(manifest[0], Mapping):
             raise refused("manifest.json", f"it holds not one image but {len(manifest)}; save one")
@@ -81,7 +81,7 @@ class _Contents:
         return config, layers
 
     def json(self, name: str, kind: type = dict) -> Any:
-        """A small JSON file of the archive."""
+        """Return the content of a small JSON file in the archive."""
         if name not in self._small:
             raise refused(name, f"it is missing or too large. {HOW}")
         try:
@@ -93,7 +93,7 @@ class _Contents:
         return value
 
     def file_of(self, layer: Any) -> str:
-        """The plain file of a listed layer."""
+        """Return the plain file of a listed layer."""
         name = self._links.get(layer, layer) if isinstance(layer, str) else str(layer)
         if name not in self._files:
             raise refused(name, "manifest.json lists it as a layer, but it is not in the archive")
@@ -116,7 +116,7 @@ def _check_name(name: str) -> None:
 
 
 def _walk(path: Path, layers: set[str], limits: ArchiveLimits) -> int:
-    """How many bytes the files in all layers have; stops as soon as they are too many."""
+    """Count the bytes of the files in all layers; stop as soon as they are too many."""
     total = number = 0
     for info, blocks in _outer(path, limits):
         name = posixpath.normpath(info.name)
@@ -144,7 +144,7 @@ class _Content(RawIOBase):
         self._blocks, self._left = blocks, memoryview(b"")
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True always."""
         return True
 
     def readinto(self, buffer: Any) -> int:

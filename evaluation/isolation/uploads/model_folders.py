@@ -52,10 +52,10 @@ SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
 def check_folder(folder: Path, config: TaskConfig) -> Path:
-    """The model's own folder, if it can be run for the task: `folder`, or the single one in it.
+    """Return the folder with the model's files, if it can be run for the task.
 
-    Raises MisconfiguredError with what to mend. No library reads anything of it here, and it
-    stays as it is.
+    It is `folder`, or the only folder in it. No library reads any of it here, and nothing changes.
+    Raises MisconfiguredError with what to correct.
     """
     try:
         shape = runnable_shape_of(config)
@@ -71,14 +71,17 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
 
 
 def check_base(folder: Path) -> Path:
-    """The own folder of a language model that adapters are added to: as `check_folder`."""
+    """Return the folder of a language model that adapters can be added to. As `check_folder`."""
     root, about = _looked_through(folder)
     _check_head(about, *CAUSAL)
     return root
 
 
 def check_writer(folder: Path) -> Path:
-    """The own folder of a language model, if it can be asked with messages: as `check_folder`."""
+    """Return the folder of a language model that can be asked with messages.
+
+    As `check_folder`.
+    """
     root = check_base(folder)
     if read_object(root / SETTINGS_FILE).keys() - {"kind"}:
         raise MisconfiguredError(
@@ -97,7 +100,7 @@ def check_writer(folder: Path) -> Path:
 
 
 def _looked_through(folder: Path, *, has_tokenizer: bool = True) -> tuple[Path, Mapping[str, Any]]:
-    """A model's own folder, in which nothing strange is, and what its config.json holds."""
+    """Return a model's own folder after checking its files, and the content of config.json."""
     root = _root(folder)
     check_files(root)
     about = read_object(root / "config.json")
@@ -110,7 +113,7 @@ def _looked_through(folder: Path, *, has_tokenizer: bool = True) -> tuple[Path, 
 
 
 def _check_config(root: Path, name: str) -> None:
-    """A configuration names no code, and no file that is not in the folder."""
+    """Check that a configuration names no code, and no file outside the folder."""
     settings = read_object(root / name)
     if "auto_map" in settings:
         raise MisconfiguredError(
@@ -131,7 +134,7 @@ def _check_config(root: Path, name: str) -> None:
 
 
 def _is_own(root: Path, named: Any) -> bool:
-    """Whether it is no name of a file, or the plain name of one in the folder."""
+    """Return whether a value is not a file name, or the plain name of a file in the folder."""
     if not isinstance(named, str):
         return True
     is_plain = named == Path(named).name and len(named) < 256 and "\0" not in named
@@ -157,13 +160,16 @@ def _root(folder: Path) -> Path:
 
 
 def _own(root: Path, pattern: str) -> list[Path]:
-    """What is in the folder at any depth, but for macOS's additions."""
+    """Return what is in the folder at any depth, except for macOS's additions."""
     found = sorted(root.rglob(pattern))
     return [path for path in found if not {*path.relative_to(root).parts} & {*FROM_MACOS}]
 
 
 def check_files(root: Path) -> None:
-    """Raises MisconfiguredError for pickles and code, all that there are, and too many bytes."""
+    """Raise MisconfiguredError for pickles and code, and for too many bytes.
+
+    The message names the first MOST_NAMED of the files.
+    """
     paths = _own(root, "*")
     found = [(path.relative_to(root).as_posix(), path) for path in paths if path.is_file()]
     problems = [problem for name, path in found if (problem := _problem_of(name, path))]
@@ -202,7 +208,7 @@ def _problem_of(name: str, path: Path) -> str:
 
 
 def read_object(path: Path) -> Mapping[str, Any]:
-    """The JSON object in a file; empty where there is none. Raises MisconfiguredError."""
+    """Return the JSON object in a file; empty if there is no file. Raises MisconfiguredError."""
     if not path.is_file():
         return {}
     try:
@@ -271,7 +277,7 @@ def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
 
 
 def _loader(head: str) -> str:
-    """The class of transformers that loads a model with this head."""
+    """Return the name of the class in transformers that loads a model with this head."""
     return head if head == HEADS[PICTURE] else f"AutoModel{head}"
 
 
@@ -280,12 +286,12 @@ def _example(shape: Shape) -> str:
 
 
 def files(folder: Path) -> list[Path]:
-    """The files below a folder, in the order of their names."""
+    """Return the files below a folder, in the order of their names."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def digest_of(folder: Path, beat: Beat) -> str:
-    """The sha256 of a folder's files: their names, sizes and bytes, in the order of names."""
+    """Return the sha256 of a folder's files: names, sizes and bytes, in the order of names."""
     digest = hashlib.sha256()
     for path in files(folder):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())

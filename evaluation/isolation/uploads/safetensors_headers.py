@@ -35,12 +35,12 @@ class BadTensors(ValueError):
 
 
 def check_tensors(path: Path) -> list[str]:
-    """The names of the tensors in a file. Raises BadTensors."""
+    """Return the names of the tensors in a file. Raises BadTensors."""
     return sorted(shapes(path))
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each tensor in a file, by its name. Raises BadTensors."""
+    """Return the shape of each tensor in a file, by its name. Raises BadTensors."""
     with path.open("rb") as file:
         start = file.read(8)
         length = int.from_bytes(start, "little")
@@ -60,7 +60,7 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _header(data: bytes) -> dict[str, "_Tensor"]:
-    """Each tensor by its name."""
+    """Return each tensor by its name."""
     try:
         header = json.loads(data, object_pairs_hook=_once)
     except BadTensors:

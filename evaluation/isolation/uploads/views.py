@@ -34,7 +34,7 @@ def uploads(request: HttpRequest) -> JsonResponse:
 @takes(PIECE_BYTES)
 @require_http_methods(["GET", "PUT", "DELETE"])
 def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """How far an upload is; PUT adds the piece at `offset`, DELETE discards the upload."""
+    """Return the progress of an upload; PUT adds the piece at `offset`, DELETE discards it."""
     one = get_object_or_404(Upload, pk=pk, owner=request.user)
     if request.method == "DELETE":
         discard(one)
@@ -50,13 +50,13 @@ def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def announced_bytes(request: HttpRequest | Request) -> int | None:
-    """The length of the body as its header says; None: it does not."""
+    """Return the length of the body as its header says; None if it does not."""
     text = request.META.get("CONTENT_LENGTH") or ""
     return int(text) if text.isdigit() else None
 
 
 def _whole(text: str | None, missing: str) -> int:
-    """A number from a form or an address. Raises Refused (400)."""
+    """Return a number from a form or an address. Raises Refused (400)."""
     if text and text.isascii() and text.isdigit() and len(text) < 16:
         return int(text)
     raise Refused(missing, status=400)

@@ -32,7 +32,7 @@ from tasks.targets.spending_services import SpentError
 
 
 def asked_as(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:
-    """What a submitted model of a task reads, and what its answers must look like."""
+    """Return what a submitted model of a task reads, and the form of its answers."""
     component, asked = config.component(config.answer_field), runnable(config)
     is_span = component.type == "span"
     return EndpointConfig(
@@ -56,7 +56,10 @@ def chat_endpoint(
     chat: ChatSettings,
     shots: Sequence[Mapping[str, Any]] = (),
 ) -> OpenAIChatEndpoint:
-    """What asks the model; no call is made. Raises EndpointError(misconfigured)."""
+    """Return the endpoint that asks the model, without calling it.
+
+    Raises EndpointError(misconfigured).
+    """
     asked = asked_as(config, url, secret)
     return OpenAIChatEndpoint(replace(asked, options={**chat.options(shots), **asked.options}))
 
@@ -67,9 +70,10 @@ NOWHERE = "https://example.org"  # which is not asked
 def checked(
     task: Task, url: str, secret: str, chat: ChatSettings | None, *, runs_here: bool = False
 ) -> ChatSettings:
-    """The settings of a chat model, with the rows of its examples drawn. Raises Invalid.
+    """Check the settings of a chat model, and draw the examples for its prompt.
 
-    runs_here: a language model that needs neither url nor secret.
+    runs_here: a language model on this site, which needs neither URL nor secret.
+    Raises Invalid.
     """
     chat = chat or settings_for(task.config)
     if found := problem_of(task.config, chat, runs_here=runs_here):
@@ -92,7 +96,10 @@ class Capped:
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> list[Prediction]:
-        """As that of an endpoint; raises SpentError, too. Writes, so not in a transaction."""
+        """Answer a batch as an endpoint does, and count its cost. Not in a transaction.
+
+        Raises SpentError, too, when the owner's cap is reached.
+        """
         try:
             self._meter.settle()
             found = self._endpoint.predict(batch, deadline_seconds=deadline_seconds)
@@ -113,7 +120,7 @@ class Capped:
 
 
 def meter_of(submission: Submission) -> Meter:
-    """Counts what a run of a chat model takes, and ends it where the owner's cap is reached."""
+    """Return the meter of a chat model's run, which ends it at the owner's cap."""
     chat = ChatSettings.of(submission.chat)
     mine = Submission.objects.filter(pk=submission.pk)
 

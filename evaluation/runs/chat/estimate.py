@@ -38,7 +38,7 @@ class Estimate:
 
 
 def estimate(task: Task, chat: ChatSettings | None) -> Estimate:
-    """What all evaluations of the model would take, by the first examples of each set.
+    """Estimate what all evaluations of the model would cost, from the first examples of each set.
 
     Raises Invalid.
     """
@@ -64,7 +64,7 @@ def _tokens(messages: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _answer_tokens(task: Task, chat: ChatSettings) -> float:
-    """Of one answer: a label with what stands around it, else as much as it may write."""
+    """Estimate the tokens of one answer: a label with some words, or else the maximum."""
     labels = labels_of(task.config)
     if not labels:
         return chat.max_tokens
@@ -72,7 +72,7 @@ def _answer_tokens(task: Task, chat: ChatSettings) -> float:
 
 
 def _variants(task: Task, rows: Sequence[SetRow]) -> float:
-    """How many perturbed variants an example has, in all suites of the task together."""
+    """Return how many perturbed variants an example has on average, in all suites together."""
     reading = reading_of(task.config)
     families = task.config.metrics.deltas
     return fmean(

@@ -10,7 +10,10 @@ from tasks.models import Task
 def asking_fields(
     task: Task, *, label: str, prompt: str, given: str, rows: int
 ) -> dict[str, forms.Field]:
-    """The model and what it is told. given: what the prompt is followed by, as help."""
+    """Return the fields for the model and its prompt.
+
+    given: help text that says what follows the prompt.
+    """
     return {
         "target": forms.ModelChoiceField(
             chat_targets(task),

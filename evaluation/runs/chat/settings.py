@@ -53,7 +53,7 @@ class ChatSettings:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "ChatSettings":
-        """From a submission's column."""
+        """Build the settings from a submission's column."""
         known = {one.name for one in fields(cls)}
         told = {name: value for name, value in stored.items() if name in known}
         lists = {name: tuple(told.get(name, ())) for name in ("stop", "shot_items")}
@@ -61,15 +61,18 @@ class ChatSettings:
 
     @property
     def is_paid(self) -> bool:
-        """Whether its tokens cost something, as its owner says."""
+        """Return whether its owner entered a price for tokens."""
         return self.price_in > 0 or self.price_out > 0
 
     def cost(self, tokens_in: float, tokens_out: float) -> float:
-        """What tokens cost, in the currency of the prices."""
+        """Return what tokens cost, in the currency of the prices."""
         return (tokens_in * self.price_in + tokens_out * self.price_out) / 1_000_000
 
     def options(self, shots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Those of the adapter `openai_chat`; shots: the examples' fields with the answer."""
+        """Return the options of the adapter `openai_chat`.
+
+        shots: the fields of the examples in the prompt, each with its answer.
+        """
         return {
             "model": self.model,
             "instructions": self.instructions,
@@ -83,9 +86,9 @@ class ChatSettings:
         }
 
     def digest(self, url: str, shots: Sequence[Mapping[str, Any]]) -> str:
-        """The model's identity: its address, all that it is asked with, how its answers are read.
+        """Return the model's identity: its address, its options, how its answers are read.
 
-        What it costs is no part of that.
+        The price is not part of it.
         """
         asked = [url, self.options(shots), READER]
         return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
@@ -94,7 +97,7 @@ class ChatSettings:
 def settings_for(
     config: TaskConfig, *, instructions: str | None = None, template: str = "", **told: Any
 ) -> ChatSettings:
-    """Settings for a task; without instructions or a template they are the ready ones."""
+    """Return settings for a task; instructions and template default to the standard ones."""
     return ChatSettings(
         instructions=task_instructions(config) if instructions is None else instructions,
         template=template or plain_template(config),
@@ -103,12 +106,12 @@ def settings_for(
 
 
 def plain_template(config: TaskConfig) -> str:
-    """Every field that models read, in the order in which people read them."""
+    """Return a template with every field that models read, in the order of the page."""
     return "\n\n".join(f"{{{name}}}" for name in config.ordered_fields)
 
 
 def task_instructions(config: TaskConfig) -> str:
-    """The ready prompt: the task's name, and its labels in the task's own words."""
+    """Return the default prompt: the task's name, and its labels in the task's own words."""
     answer = config.component(config.answer_field)
     asked = answer.title.lower().removeprefix("your ")  # people read "Your label"
     about = f"The task is “{config.name}”. Give the {asked}."
@@ -122,7 +125,7 @@ def task_instructions(config: TaskConfig) -> str:
 def problem_of(
     config: TaskConfig, chat: ChatSettings, *, runs_here: bool = False
 ) -> Problem | None:
-    """The first thing that is wrong with the settings; None when nothing is."""
+    """Return the first problem with the settings; None when there is none."""
     of_kind = _problems_here(config, chat) if runs_here else _problems_of_server(chat)
     return next(chain(of_kind, _problems(config, chat)), None)
 

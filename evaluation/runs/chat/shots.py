@@ -21,9 +21,10 @@ class ShotsGone(Exception):
 
 
 def draw(task: Task, chat: ChatSettings) -> tuple[int, ...]:
-    """The rows that the seed draws among all of the newest datasets' train splits, in its order.
+    """Draw rows from the train splits of the newest datasets, in the order of the seed.
 
-    The same seed and the same releases give the same rows. Raises Invalid where there are too few.
+    The same seed and the same releases give the same rows.
+    Raises Invalid when there are too few.
     """
     if not chat.shots:
         return ()
@@ -47,7 +48,7 @@ def draw(task: Task, chat: ChatSettings) -> tuple[int, ...]:
 
 
 def _train(task: Task, shape: Shape) -> Iterator[int]:
-    """The rows of the train splits that can teach, always in the same order."""
+    """Yield the rows of the train splits that can teach, always in the same order."""
     datasets = latest_datasets(task.rounds.all()).values()
     rows = DatasetItem.objects.filter(
         dataset__in=[one.pk for one in datasets], split=DatasetItem.Split.TRAIN, is_withdrawn=False
@@ -58,7 +59,7 @@ def _train(task: Task, shape: Shape) -> Iterator[int]:
 
 
 def shown(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
-    """The drawn examples, as fields and answer, in their order. Raises ShotsGone."""
+    """Return the drawn examples as fields and answer, in their order. Raises ShotsGone."""
     if not chat.shot_items:
         return []
     shape = shape_of(task.config)
@@ -81,6 +82,6 @@ def _shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def uids_of(chat: ChatSettings, most: int) -> list[str]:
-    """The names of the drawn examples in their releases, in order; `most` at most."""
+    """Return the names of the drawn examples in their releases, in order; at most `most`."""
     names = dict(DatasetItem.objects.filter(pk__in=chat.shot_items).values_list("pk", "uid"))
     return [*islice((names[pk] for pk in chat.shot_items if pk in names), most)]

@@ -44,12 +44,12 @@ def end(job: LlmJudge | Paraphrasing, stopped: Stopped | NoEngine) -> None:
 
 
 def chat_targets(task: Task) -> QuerySet[TargetModel]:
-    """The task's chat models."""
+    """Return the task's chat models."""
     return task.targets.filter(adapter=CHAT)
 
 
 def settings_of(target: TargetModel) -> dict[str, Any]:
-    """Where and how a target is asked, which a job keeps as it was."""
+    """Return where and how a target is asked; a job stores this as it was at its start."""
     return {"url": target.url, "options": target.options}
 
 
@@ -68,7 +68,7 @@ class Asker:
         self._endpoint: Endpoint | None = None
 
     def ask(self, inputs: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What it answers; None: it failed. Raises Stopped."""
+        """Return the model's answer; None if the call failed. Raises Stopped."""
         self.calls += 1
         try:
             answer = self._asked().predict([inputs], deadline_seconds=SECONDS)[0]
@@ -111,7 +111,10 @@ class Asker:
         return min(max(age, leases.LATER), leases.LONGEST_DELAY).total_seconds()
 
     def _check_version(self, fingerprint: dict[str, Any]) -> None:
-        """The first answer says which model it is; another one is not the job's."""
+        """Store which model gave the first answer, and refuse answers of any other.
+
+        Raises Stopped.
+        """
         job = self._job
         if not job.fingerprint:
             job.fingerprint = fingerprint

@@ -47,7 +47,7 @@ class OwnWorkerForm(forms.Form):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The arguments of `services.add_worker`, but for the person."""
+        """Return the arguments of `services.add_worker`, except the person."""
         values = dict(self.cleaned_data)
         del values["email"]
         submission: Submission | None = values.pop("model")

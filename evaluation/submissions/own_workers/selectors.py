@@ -37,42 +37,45 @@ LAST = 50
 
 
 def host_of(user: User, key: str) -> str:
-    """How a run names a person's machine. key: the beginning of its API key."""
+    """Return the name that a run stores for a person's machine.
+
+    key: the beginning of its API key.
+    """
     return f"{HOST}{user.pk} {key}"
 
 
 def key_of(run: EvaluationRun) -> str:
-    """The beginning of the key by which a machine took the run."""
+    """Return the beginning of the key by which a machine took the run."""
     return run.host.rpartition(" ")[2]
 
 
 def workers_of(user: User, task: Task) -> Sequence[OwnWorker]:
-    """What a person may do in a task; empty: nothing of this kind."""
+    """Return a person's permissions to evaluate in a task; empty if there are none."""
     return list(OwnWorker.objects.filter(task=task, user=user).select_related("user", "task"))
 
 
 def models_of(user: User, task: Task) -> QuerySet[Submission]:
-    """A person's and their teams' models of a task that a machine can evaluate."""
+    """Return a person's and their teams' models of a task that a machine can evaluate."""
     whose = Q(owner=user) | Q(team__in=team_ids(user))
     return own_models(task).filter(whose)
 
 
 def own_models(task: Task) -> QuerySet[Submission]:
-    """Everybody's, by name."""
+    """Return everybody's models of a task that a machine can evaluate, by name."""
     able = Q(kind__in=KINDS, base="", gpus=0, withdrawn_at=None) & ~Q(file="")
     return task.submissions.filter(able).order_by("name", "queued_at")
 
 
 def own_sets(task: Task) -> QuerySet[EvaluationSet]:
-    """Sets of a task whose inputs may leave."""
+    """Return sets of a task whose inputs may leave the site."""
     hidden = EvaluationSet.Access.HIDDEN
     return task.evaluation_sets.filter(may_leave=True).exclude(access=hidden)
 
 
 def _covered(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
-    """Runs of which one person's permissions in a task let their machine have model and inputs.
+    """Return runs whose model and inputs one person's permissions in a task give to their machine.
 
-    Unchanged inputs alone, for what is perturbed is compared here.
+    Plain runs only, because perturbed ones are compared here.
     """
     user, task = workers[0].user, workers[0].task
     versions = EvaluationSetVersion.objects.filter(evaluation_set__in=own_sets(task))
@@ -95,10 +98,10 @@ def _covered(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
 def takeable(
     workers: Sequence[OwnWorker], key: str, model: UUID | None, evaluation_set: str
 ) -> QuerySet[EvaluationRun]:
-    """Runs that a machine may take, the oldest first, with what its lease tells.
+    """Return runs that a machine may take, the oldest first.
 
-    Those that nobody answered yet, but for the last try, which is the site's; and those of which it
-    may be the second machine.
+    These are runs that nobody has answered yet, unless only the last try is left, which is the
+    site's; and runs for which it may be the second machine.
     """
     asked = Q() if model is None else Q(submission=model)
     if evaluation_set:
@@ -113,7 +116,7 @@ def takeable(
 
 
 def leased_to(user: User, token: UUID) -> EvaluationRun | None:
-    """The run that a person's machine holds by this lease, while it may still hold it."""
+    """Return the run that a person's machine holds by this lease, while it may still hold it."""
     held = EvaluationRun.objects.filter(
         lease_token=token, state=EvaluationRun.State.RUNNING, host__startswith=host_of(user, "")
     )
@@ -124,13 +127,13 @@ def leased_to(user: User, token: UUID) -> EvaluationRun | None:
 
 
 def first_of(run: EvaluationRun) -> HandedAnswers | None:
-    """The answers to a leased run of which its machine is the second; None: it is the first."""
+    """Return the first machine's answers to a leased run; None if this machine is the first."""
     waits = run.handed.filter(second=Second.WORKER, is_second=False)
     return waits.exclude(token=key_of(run)).first()
 
 
 def asked_of(run: EvaluationRun) -> list[bool] | None:
-    """Which examples of a leased run a machine is asked about, in order; None: all."""
+    """Return for each example of a leased run whether a machine is asked about it; None: all."""
     first = first_of(run)
     return tenth_of(first.lease_token, run.version.size) if first else None
 
@@ -145,7 +148,7 @@ class Held:
 
 
 def held_in(task: Task) -> Sequence[Held]:
-    """What machines of others hold of a task, the longest held first; two queries."""
+    """Return what machines of others hold of a task, the longest held first; two queries."""
     runs = EvaluationRun.objects.filter(
         submission__task=task, state=EvaluationRun.State.RUNNING, host__startswith=HOST
     )
@@ -156,7 +159,7 @@ def held_in(task: Task) -> Sequence[Held]:
 
 
 def answered_in(task: Task) -> QuerySet[HandedAnswers]:
-    """What they handed in last."""
+    """Return the answers to a task's runs that machines handed in last."""
     rows = HandedAnswers.objects.filter(run__submission__task=task).order_by("-handed_at")
     about = ("user", "run__submission", "run__version__evaluation_set")
     return rows.select_related(*about)[:LAST]

@@ -57,7 +57,8 @@ def add_worker(
 ) -> OwnWorker:
     """Let a person evaluate their models of a task on their machines: all, or one, or on one set.
 
-    The log keeps who agreed to what. No lock: `own_worker_once` and the like hold. Raises Refused.
+    The log keeps who agreed to what. No lock: `own_worker_once` and the like prevent duplicates.
+    Raises Refused.
     """
     if submission and evaluation_set:
         raise Invalid(_("Choose one model or one set, not both."), field="evaluation_set")
@@ -82,7 +83,10 @@ def add_worker(
 
 
 def _logged(worker: OwnWorker) -> dict[str, Any]:
-    """What the log tells of a permission; a model by its id, for it may be no one else's matter."""
+    """Return what the log says of a permission.
+
+    A model is logged by its id, because its name may be private.
+    """
     about = {"user": worker.user.email, "second": worker.second, "sealed": worker.takes_sealed}
     if worker.submission_id:
         about["model"] = str(worker.submission_id)
@@ -93,7 +97,7 @@ def _logged(worker: OwnWorker) -> dict[str, Any]:
 
 @transaction.atomic
 def remove_worker(*, worker: OwnWorker, actor: User) -> None:
-    """Let them no longer; what runs there is lost to them at its next heartbeat. No lock."""
+    """Remove a permission; what runs there is lost at its next heartbeat. No lock."""
     log(actor, "own_worker.removed", worker, **_logged(worker))
     worker.delete()
 
@@ -105,10 +109,11 @@ def take(
     model: UUID | None = None,
     evaluation_set: str = "",
 ) -> EvaluationRun | None:
-    """Lease the oldest run that a machine may take; None: there is none.
+    """Lease the oldest run that a machine may take; None if there is none.
 
-    workers: all that its person may do in a task. key: the beginning of its API key. No lock: the
-    claim is one conditional update, as any worker's (`evaluation.isolation.queue.leases.claim`).
+    workers: all permissions of its person in a task. key: the beginning of its API key.
+    No lock: the claim is one conditional update, like any worker's
+    (`evaluation.isolation.queue.leases.claim`).
     """
     note_heard(workers)
     user, now = workers[0].user, timezone.now()
@@ -122,7 +127,7 @@ def take(
 
 
 def note_heard(workers: Sequence[OwnWorker]) -> None:
-    """Note that a machine of their person was heard of. No lock: the last one holds."""
+    """Note that a person's machine was heard of. No lock: the last one wins."""
     heard = OwnWorker.objects.filter(pk__in=[one.pk for one in workers])
     heard.update(heard_at=timezone.now())
 
@@ -147,11 +152,12 @@ def hand_in(
     runner: str,
     ending: dict[str, Any],
 ) -> None:
-    """Take what a machine answered, and queue the run to be scored here.
+    """Store the answers of a machine, and queue the run to be scored here.
 
-    Before that it waits for a second machine, where the owner wants one, for a day at most; then,
-    or where that one fails, the site is the second. A failure of the first gives the run back, as
-    one of its tries. No lock: the lease decides, and `handed_once` holds. Raises Refused.
+    If the owner wants a second machine, the run waits for one, for a day at most; then, or if that
+    one fails, the site is the second. A failure of the first gives the run back, as one of its
+    tries.
+    No lock: the lease decides, and `handed_once` prevents duplicates. Raises Refused.
     """
     token, first = run.lease_token, first_of(run)
     try:
@@ -189,7 +195,7 @@ def hand_in(
 
 
 def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload | None:
-    """Return the file of answers, which only a model has that ended well. Raises Refused."""
+    """Return the file of answers, which only a model that ended well has. Raises Refused."""
     if ending["outcome"] != Outcome.OK:
         return None
     file = open_uploads(user).filter(pk=upload).first() if upload else None
@@ -200,9 +206,9 @@ def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload 
 
 
 def _second_of(run: EvaluationRun, user: User) -> str:
-    """Who must agree: the strictest that the permissions say by which the person has the run.
+    """Return who must agree: the strictest rule of the permissions that cover the run.
 
-    Raises Refused where they have none any more.
+    Raises Refused if the person has none any more.
     """
     model, about = run.submission_id, run.version.evaluation_set_id
     said = {

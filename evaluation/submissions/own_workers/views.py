@@ -18,7 +18,7 @@ from tasks.services import account_for
 
 @require_http_methods(["GET", "POST"])
 def own_workers(request: HttpRequest, code: str) -> HttpResponse:
-    """Who may, what their machines hold and what they answered; and the form for another one."""
+    """Show who may evaluate, what their machines hold and answered, and the form to add one."""
     task, actor = find_task(request, code, can_own), person(request)
     form = OwnWorkerForm(task, request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -40,7 +40,7 @@ def own_workers(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def own_worker_remove(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Take a permission back; what runs there is lost to them."""
+    """Remove a permission; what runs there is lost."""
     task = find_task(request, code, can_own)
     worker = get_object_or_404(task.own_workers.select_related("user"), pk=pk)
     remove_worker(worker=worker, actor=person(request))

@@ -17,25 +17,25 @@ SEEN = timedelta(minutes=3)
 
 
 def can_run() -> bool:
-    """Whether a machine with a container engine is there that runs models for who practises."""
+    """Return whether a machine with a container engine is there that runs models for practice."""
     since = timezone.now() - SEEN
     return settings.PRACTICE_MODELS > 0 and PracticeHost.objects.filter(seen_at__gt=since).exists()
 
 
 def run_of(submission: Submission) -> PracticeRun | None:
-    """The model's run that is under way."""
+    """Return the model's run that is under way, or None."""
     under_way = submission.practice_runs.filter(UNDER_WAY, deadline_at__gt=timezone.now())
     return under_way.first()
 
 
 def last_error(submission: Submission) -> str:
-    """Why its last run broke off; empty where it did not."""
+    """Return why its last run broke off; empty if it did not."""
     ended = submission.practice_runs.exclude(UNDER_WAY).values_list("error", flat=True)
     return ended.first() or ""
 
 
 def start_seconds(submission: Submission) -> float | None:
-    """How long the model took from its start to its first answer when it was evaluated."""
+    """Return how long the model took to its first answer when it was evaluated; None if unknown."""
     usages = counting(submission.runs.all()).values_list("usage", flat=True)
     seconds = (usage.get("start_seconds") for usage in usages[:1])
     return next(seconds, None)

@@ -47,7 +47,7 @@ class Over(Exception):
 
 
 def tell_host() -> None:
-    """Say each minute that this machine can run models, where an engine answers."""
+    """Note every minute that this machine can run models, if an engine answers."""
     global _told_at
     if time.monotonic() - _told_at < EACH_SECONDS:
         return
@@ -74,11 +74,11 @@ class Talk:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the last question was."""
+        """Return whether the last question was answered."""
         return self._asked == self._answered
 
     def next(self) -> bytes:
-        """The next question's line; empty while there is none. Raises Over."""
+        """Return the next question's line; empty while there is none. Raises Over."""
         if self._asked is None:
             self._asked = self._first
             return self._sent(self._warm_up)
@@ -102,7 +102,7 @@ class Talk:
         return line.encode() + b"\n"
 
     def take(self, line: bytes) -> None:
-        """Hand an answer on; an empty line is none. Raises InvalidOutput."""
+        """Pass an answer on; ignore an empty line. Raises InvalidOutput."""
         line = line.removeprefix(BOM_UTF8)
         if not line.strip():
             return
@@ -146,7 +146,7 @@ def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
 
 
 def _served(run: PracticeRun, talk: Talk) -> str:
-    """Why the model ended by itself. Raises what `serve` catches."""
+    """Run the model, and return why it ended by itself. Raises what `serve` catches."""
     heartbeat = leases.Heartbeat(run)
 
     def beat() -> None:
@@ -170,7 +170,7 @@ def _served(run: PracticeRun, talk: Talk) -> str:
 
 
 def _one_by_one(runner: DockerRunner, model: Runnable, inputs: Path, talk: Talk, beat: Beat) -> str:
-    """As `_served`, of an image that reads a file to its end: a container for each question."""
+    """Run an image that reads a file to its end: a container for each question. As `_served`."""
     while True:
         line = talk.next()
         if not line:

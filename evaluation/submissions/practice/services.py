@@ -29,7 +29,7 @@ LOOK_SECONDS = 0.1
 
 
 def start(submission: Submission) -> PracticeRun:
-    """The model's run that is under way, or a new one in a free slot. Raises Refused.
+    """Return the model's run that is under way, or start one in a free slot. Raises Refused.
 
     No lock: two unique constraints decide who gets a slot, and that a model has one.
     """
@@ -66,7 +66,7 @@ def stop(submission: Submission) -> None:
 
 
 def ask(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
-    """The line with which the model answers one question; of both nothing is kept.
+    """Ask the model one question, and return the line of its answer; neither is kept.
 
     Raises EndpointError: `busy` while it starts or answers somebody else.
     """
@@ -86,7 +86,7 @@ def ask(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
 
 
 def _awaited(mine: Any) -> str:
-    """The answer, once it stands in the row. Raises EndpointError."""
+    """Wait until the answer is in the row, and return it. Raises EndpointError."""
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
         time.sleep(LOOK_SECONDS)
@@ -103,18 +103,18 @@ def _awaited(mine: Any) -> str:
 
 
 def note_ready(run: PracticeRun) -> None:
-    """The model has answered its first question, which was ours."""
+    """Note that the model has answered its first question, which was ours."""
     PracticeRun.objects.filter(pk=run.pk, lease_token=run.lease_token, ready_at=None).update(
         ready_at=timezone.now()
     )
 
 
 def keep_answer(run: PracticeRun, question: uuid.UUID, line: str) -> None:
-    """Hand an answer to who waits for it; one to an earlier question finds nobody."""
+    """Store an answer for the person who waits; one to an earlier question reaches nobody."""
     asked = PracticeRun.objects.filter(pk=run.pk, question_id=question)
     asked.filter(lease_token=run.lease_token).update(answer=line)
 
 
 def note_host(name: str) -> None:
-    """This machine can run models for who practises."""
+    """Note that this machine can run models for practice."""
     PracticeHost.objects.update_or_create(name=name, defaults={"seen_at": timezone.now()})

@@ -11,7 +11,7 @@ from evaluation.submissions.teams.selectors import place_of
 
 
 def find_team(request: HttpRequest | Request, pk: int) -> tuple[Team, TeamMember, User]:
-    """A team, what the person is in it, and the person; 404 for who is not in it."""
+    """Return a team, the person's place in it, and the person; 404 for people outside it."""
     user, found = person(request), get_object_or_404(Team, pk=pk)
     place = place_of(user, found)
     if place is None:

@@ -11,19 +11,19 @@ from evaluation.models import Team, TeamMember
 
 
 def team_ids(user: User) -> QuerySet[Any]:
-    """The ids of a person's teams, for use in another query."""
+    """Return the ids of a person's teams, for use in another query."""
     return TeamMember.objects.filter(user=user).values("team")
 
 
 def teams_of(user: User) -> QuerySet[Team]:
-    """A person's teams, by name, each with its members and invitations; two queries."""
+    """Return a person's teams, by name, each with its members and invitations; two queries."""
     members = TeamMember.objects.select_related("user__annotator")
     teams = Team.objects.filter(pk__in=team_ids(user))
     return teams.prefetch_related(Prefetch("members", members))
 
 
 def place_of(user: User, team: Team) -> TeamMember | None:
-    """What a person is in a team."""
+    """Return a person's place in a team; None if they are not in it."""
     return TeamMember.objects.filter(team=team, user=user).first()
 
 

@@ -40,9 +40,9 @@ def make_team(*, actor: User, name: str) -> Team:
 
 @transaction.atomic
 def invite(*, team: Team, actor: User, email: str) -> TeamMember:
-    """Invite an address; whose it is accepts it on their own page. Locks the team.
+    """Invite an address; its person accepts on their own page. Locks the team.
 
-    It does not tell whether the address has an account. Raises Refused, Invalid.
+    It does not reveal whether the address has an account. Raises Refused, Invalid.
     """
     _lock_owned(team, actor)
     address = email.strip().lower()
@@ -73,7 +73,7 @@ def accept(*, invitation: TeamMember, user: User) -> None:
 
 @transaction.atomic
 def decline(*, invitation: TeamMember, user: User) -> None:
-    """Turn an invitation down. Locks the team."""
+    """Decline an invitation. Locks the team."""
     team = _lock(invitation.team)
     team.members.filter(pk=invitation.pk, user=None).delete()
     log(user, "team.declined", team)
@@ -82,7 +82,7 @@ def decline(*, invitation: TeamMember, user: User) -> None:
 
 @transaction.atomic
 def remove(*, team: Team, actor: User, member: TeamMember) -> None:
-    """Take a member out, or an invitation back, by an owner. Locks the team. Raises Refused."""
+    """Remove a member or an invitation, by an owner. Locks the team. Raises Refused."""
     _lock_owned(team, actor)
     team.members.filter(pk=member.pk).delete()
     _check_owned(team)
@@ -102,7 +102,7 @@ def set_owner(*, team: Team, actor: User, member: TeamMember, is_owner: bool) ->
 
 @transaction.atomic
 def leave_team(*, team: Team, user: User) -> None:
-    """Leave; models that one submitted for it stay its models. Locks the team. Raises Refused."""
+    """Leave a team; models submitted for it stay the team's. Locks the team. Raises Refused."""
     _lock(team)
     team.members.filter(user=user).delete()
     _check_owned(team)
@@ -113,7 +113,7 @@ def leave_team(*, team: Team, user: User) -> None:
 def leave_all(*, user: User) -> None:
     """Leave every team because the account ends, one transaction each; nothing refuses it.
 
-    Where nobody else owns the team, its longest member does from now on. Locks the team.
+    If nobody else owns the team, its longest member becomes its owner. Locks the team.
     """
     for place in TeamMember.objects.filter(user=user).select_related("team"):
         with transaction.atomic():
@@ -125,7 +125,7 @@ def leave_all(*, user: User) -> None:
 
 
 def mend_teams() -> None:
-    """Teams whose owner was deleted by an administrator get another one. Locks each."""
+    """Give teams whose owner was deleted by an administrator another owner. Locks each."""
     owned = TeamMember.objects.filter(is_owner=True).values("team")
     for team in Team.objects.exclude(pk__in=owned):
         with transaction.atomic():
@@ -143,7 +143,7 @@ def _find_owner(team: Team) -> None:
 
 
 def _tidy(team: Team) -> None:
-    """A team that everybody has left keeps its name only for models that stand under it."""
+    """Delete a team that everybody has left, unless models still carry its name."""
     if team.members.filter(user__isnull=False).exists():
         return
     team.members.all().delete()
@@ -152,7 +152,7 @@ def _tidy(team: Team) -> None:
 
 
 def _lock(team: Team) -> Team:
-    """Raises Refused where the team is gone."""
+    """Lock the team and return it. Raises Refused if it is gone."""
     found = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
     if found is None:
         raise Refused(_("This team is gone."), code="gone")
@@ -166,7 +166,7 @@ def _lock_owned(team: Team, actor: User) -> None:
 
 
 def _check_owned(team: Team) -> None:
-    """Raises Refused where members are left without an owner."""
+    """Raise Refused if members are left without an owner."""
     joined = team.members.filter(user__isnull=False)
     if joined.exists() and not joined.filter(is_owner=True).exists():
         raise Refused(_("A team needs an owner. Name another one first."), code="members")

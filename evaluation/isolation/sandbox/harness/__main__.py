@@ -22,7 +22,10 @@ from .writing import each_text, read_prompts, texts
 
 
 def main() -> int:
-    """0, or 1 when the model cannot be used; the last line of stderr then says why."""
+    """Answer all examples. Return 0, or 1 when the model cannot be used.
+
+    The last line of stderr then says why.
+    """
     asked = read()
     # What a library prints must not get between the answers.
     source = 0 if asked.input == STDIN else asked.input
@@ -39,7 +42,7 @@ def main() -> int:
 
 
 def _answered(asked: Namespace, lines: BinaryIO) -> Iterator[bytes]:
-    """Lines of answers, or of texts where the model writes; then how long one takes alone.
+    """Yield lines of answers, or of texts if the model writes; then the time of single ones.
 
     Raises ServingError.
     """

@@ -15,9 +15,10 @@ from .loading import Model
 
 
 def read_examples(lines: Iterable[bytes], codec: Codec) -> Iterator[Example]:
-    """Examples with the sizes of their encodings; what the model cannot read is left out, and said.
+    """Yield the examples with the sizes of their encodings, without those it cannot read.
 
-    Encodings are made again when their batch's turn comes: kept, they would fill the memory.
+    These are named on stderr. Encodings are made again when their batch's turn comes: stored, they
+    would fill the memory.
     Raises BadRequestError, which names the line.
     """
     for number, line in enumerate(lines, 1):
@@ -32,13 +33,16 @@ def read_examples(lines: Iterable[bytes], codec: Codec) -> Iterator[Example]:
 
 
 def all_answers(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
-    """The answers to all examples, in the order that is quickest. Raises as the two it calls."""
+    """Yield the answers to all examples, in the order that is quickest.
+
+    Raises what `read_examples` and `answers` do.
+    """
     examples = list(read_examples(lines, model.codec))
     yield from answers(examples, model.codec, model.backend, workers=model.workers)
 
 
 def each_answer(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
-    """The answer to each example as soon as it comes; without an output where it cannot be read.
+    """Yield the answer to each example as soon as it comes; a null output if it is unreadable.
 
     Raises as `all_answers`.
     """
@@ -50,7 +54,7 @@ def each_answer(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
 def answers(
     examples: Sequence[Example], codec: Codec, backend: Backend, *, workers: int
 ) -> Iterator[bytes]:
-    """The answers of one batch after another, a line each, by so many threads.
+    """Yield the answers of one batch after another, a line each, from `workers` threads.
 
     Raises ServingError when the model fails on a batch.
     """
@@ -62,7 +66,7 @@ def answers(
 
 
 def _answered(batch: Sequence[Example], codec: Codec, backend: Backend) -> bytes:
-    """Lines of answers, each with its line break."""
+    """Return lines of answers, each with its line break."""
     rows = [_row(codec, example.texts) for example in batch]
     encoded = [codec.encode(row) for row in rows]
     flat = [encoding for encodings in encoded for encoding in encodings]
@@ -91,7 +95,7 @@ def _row(codec: Codec, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _fields(example: Any, fields: Sequence[str], number: int) -> tuple[str, tuple[str, ...]]:
-    """An example's id and the texts of the model's fields."""
+    """Return an example's id and the texts of the model's fields."""
     inputs = example["inputs"]
     for field in fields:
         if not isinstance(inputs.get(field), str):

@@ -14,7 +14,7 @@ PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
 def written(
     model: Runnable, *, folder: str, inputs: str, threads: int, lora: str = ""
 ) -> list[str]:
-    """The arguments for a model; folder, inputs and lora are paths where the harness runs."""
+    """Return the arguments for a model; folder, inputs and lora are paths where it runs."""
     return [
         f"--model={folder}",
         f"--input={inputs}",
@@ -32,9 +32,9 @@ def written(
 def shimmed(
     model: Runnable, image: Mapping[str, Any], *, shim: str, inputs: str
 ) -> tuple[list[str], list[str]]:
-    """Entrypoint and command by which an image built for Dynabench is asked.
+    """Return the entrypoint and command by which an image built for Dynabench is asked.
 
-    image: its `Config`, as the engine tells it: its own entrypoint, command and ports.
+    image: its `Config`, as the engine reports it: its own entrypoint, command and ports.
     """
     ports = [int(name.split("/")[0]) for name in image.get("ExposedPorts") or ()]
     usual = PORTS[model.adapter]
@@ -44,7 +44,7 @@ def shimmed(
 
 
 def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Of the process when none are given; `written` says which there are."""
+    """Parse the arguments that `written` makes; the process's own if none are passed."""
     parser = argparse.ArgumentParser(
         prog="evaluation.isolation.sandbox.harness",
         description="Answer the examples in a JSONL file with a model in Hugging Face's layout.",

@@ -22,16 +22,16 @@ class Example(NamedTuple):
 
 
 def pieces_at_once(size: int) -> int:
-    """How many encodings of this size one call of the model is given."""
+    """Return how many encodings of this size one call of the model takes."""
     return max(1, min(BATCH_PIECES, BATCH_TOKENS // size))
 
 
 def batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
-    """Full batches of similar sizes, the longest first.
+    """Yield full batches of similar sizes, the longest first.
 
-    Padding changes the last digits of an answer, so what is in a batch depends on sizes and texts
-    alone: the same examples make the same batches in any order and under any ids. Batches that the
-    whole set would make stay as they are in its shards.
+    Padding changes the last digits of an answer, so the contents of a batch depend only on sizes
+    and texts: the same examples make the same batches in any order and under any ids. Batches that
+    the whole set would make stay the same in its shards.
     """
     batch: list[Example] = []
     pieces = 0
@@ -47,6 +47,6 @@ def batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
 
 
 def planned(examples: Sequence[Example]) -> Iterator[bytes]:
-    """A line for each batch: the ids in it."""
+    """Yield a line for each batch: the ids in it."""
     for batch in batches(examples):
         yield json.dumps({"batch": [example.id for example in batch]}).encode() + b"\n"

@@ -27,7 +27,7 @@ class Model:
 
 
 def load(asked: Namespace) -> Model:
-    """The model of a folder. Raises MisconfiguredError."""
+    """Load the model of a folder. Raises MisconfiguredError."""
     folder = open_folder(
         ModelSpec(
             name="The model",
@@ -52,7 +52,7 @@ def load(asked: Namespace) -> Model:
 
 
 def load_writer(asked: Namespace) -> Writer:
-    """The language model of a folder, on all threads. Raises MisconfiguredError."""
+    """Load the language model of a folder, on all threads. Raises MisconfiguredError."""
     prepare()
     import torch
     from transformers import AutoTokenizer
@@ -78,7 +78,10 @@ def load_writer(asked: Namespace) -> Writer:
 
 
 def _as_the_task(labels: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
-    """The model's labels in their order, spelled as the task does. Raises MisconfiguredError."""
+    """Return the model's labels in their order, spelled as the task does.
+
+    Raises MisconfiguredError.
+    """
     found = spelled(labels, asked)
     if found is None:
         names = ", ".join(map(str, labels))

@@ -10,11 +10,11 @@ PREFIX = "base_model.model."
 
 
 def merge(model: Any, folder: Path) -> None:
-    """W + s·B·A in place for each pair of the adapter, s = alpha / r, of rsLoRA alpha / √r.
+    """Add s·B·A to W in place for each pair of the adapter; s = alpha / r, or alpha / √r (rsLoRA).
 
-    Hu et al., LoRA (2021), equation 3; Kalajdzievski, rsLoRA (2023). The folder was
-    checked by `evaluation.isolation.uploads.adapters`. Raises MisconfiguredError where a pair does
-    not fit the base.
+    Hu et al., LoRA (2021), equation 3; Kalajdzievski, rsLoRA (2023).
+    The folder was checked by `evaluation.isolation.uploads.adapters`.
+    Raises MisconfiguredError if a pair does not fit the base.
     """
     import torch
     from safetensors.torch import load_file

@@ -37,7 +37,7 @@ class Server:
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
 
     def wait(self) -> None:
-        """Until it listens; the sandbox ends what never does."""
+        """Wait until it listens; the sandbox ends one that never does."""
         while True:
             if self.process.poll() is not None:
                 raise Failed(
@@ -52,7 +52,7 @@ class Server:
                 time.sleep(0.1)
 
     def post(self, path: str, value: Json) -> Any:
-        """The JSON that it answers; None where it has no such route. Raises Failed."""
+        """Return the JSON that it answers; None if it has no such route. Raises Failed."""
         try:
             status, body = self._send(path, value)
         except (http.client.HTTPException, OSError):  # an idle connection may have been closed
@@ -78,7 +78,7 @@ class Server:
 
 
 def dynalab(server: Server, examples: List[Json]) -> List[Any]:
-    """Answers of a TorchServe handler, which takes one example."""
+    """Return the answers of a TorchServe handler, which takes one example at a time."""
     answers = []
     for example in examples:
         answer = server.post("/invocations", dict(example["inputs"], uid=example["id"]))
@@ -89,7 +89,7 @@ def dynalab(server: Server, examples: List[Json]) -> List[Any]:
 
 
 def dynabench2(server: Server, examples: List[Json]) -> List[Any]:
-    """Answers of the two routes of Dynabench 2.0."""
+    """Return the answers of the two routes of Dynabench 2.0."""
     samples = [example["inputs"] for example in examples]
     answers = server.post(BATCH_2, {"dataset_samples": samples})
     if answers is None:
@@ -100,7 +100,7 @@ def dynabench2(server: Server, examples: List[Json]) -> List[Any]:
 
 
 def line(example: Json, answer: Any, output: str) -> bytes:
-    """Our line for an answer. Probabilities are divided by their sum, as Dynabench did."""
+    """Return our line for an answer. Probabilities are divided by their sum, as Dynabench did."""
     if not isinstance(answer, dict) or output not in answer:
         raise Failed("An answer must be an object with the field {!r}.".format(output))
     said = {name: answer[name] for name in (output, "start", "end") if name in answer}
@@ -115,7 +115,7 @@ def line(example: Json, answer: Any, output: str) -> bytes:
 
 
 def batches(lines: BinaryIO, size: int) -> Iterator[List[Json]]:
-    """Examples, so many at a time; a mark before the first and empty lines are left out."""
+    """Yield examples, `size` at a time; skip a byte order mark and empty lines."""
     batch = []
     for text in lines:
         if not text.strip():
@@ -129,7 +129,10 @@ def batches(lines: BinaryIO, size: int) -> Iterator[List[Json]]:
 
 
 def main(adapter: str, port: str, inputs: str, output: str, *command: str) -> int:
-    """0, or 1 when the model cannot be asked; the last line of stderr then says why."""
+    """Answer all examples. Return 0, or 1 when the model cannot be asked.
+
+    The last line of stderr then says why.
+    """
     ask = {"dynalab": dynalab, "dynabench2": dynabench2}[adapter]
     server = Server(command, int(port))
     try:

@@ -18,9 +18,9 @@ def timed(
     answer: Callable[[Example], Iterable[bytes]],
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[bytes]:
-    """A line with the seconds of each of the first examples, which come in random order; or none.
+    """Yield a line with the seconds of each of the first examples, or nothing if they are too few.
 
-    The answers are dropped.
+    Examples come in random order. The answers are dropped.
     """
     if len(examples) < LEAST:
         return

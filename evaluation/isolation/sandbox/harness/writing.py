@@ -39,10 +39,11 @@ class Writer:
         model.generation_config = GenerationConfig()  # that of the folder may ask for anything
 
     def prompt(self, messages: Messages) -> str:
-        """The text that the answer follows, by the tokenizer's chat template.
+        """Return the text that the answer follows, by the tokenizer's chat template.
 
         No text can end a turn or begin another. What a template drops or refuses of a system
-        message goes before the first question. Raises BadRequestError.
+        message goes before the first question.
+        Raises BadRequestError.
         """
         turns = [{**one, "content": self._harmless(one["content"])} for one in messages]
         try:
@@ -61,14 +62,17 @@ class Writer:
         return text
 
     def size(self, prompt: str) -> int:
-        """Its tokens. Raises BadRequestError where the model could not read it and answer."""
+        """Count a prompt's tokens. Raises BadRequestError if they leave no room for an answer."""
         size = len(self._tokenizer(prompt, add_special_tokens=False)["input_ids"])
         if self._room and size >= self._room:
             raise BadRequestError(f"it has {size} tokens, but the model reads {self._room}.")
         return size
 
     def write(self, prompts: Sequence[str]) -> list[dict[str, Any]]:
-        """What follows each prompt: `text`, `finish` (stop, length), `tokens`, `logprob` of all."""
+        """Return what follows each prompt: `text`, `finish`, `tokens` and the total `logprob`.
+
+        `finish` is "stop" or "length".
+        """
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
@@ -92,7 +96,7 @@ class Writer:
         return [self._told(tokens, logs, size) for tokens, logs, size in each]
 
     def _stops(self, size: int, tokens: Any, scores: Any, **more: Any) -> Any:
-        """Which rows hold a text to stop at behind their prompt of this size."""
+        """Return which rows contain a text to stop at after their prompt of this size."""
         late = tokens[:, max(size, tokens.shape[1] - STOP_TOKENS) :]
         ends = [self._text(row) for row in late.tolist()]
         return late.new_tensor([any(stop in end for stop in self._stop) for end in ends]).bool()
@@ -101,7 +105,7 @@ class Writer:
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
 
     def _told(self, tokens: list[int], logs: Sequence[float], size: int) -> dict[str, Any]:
-        """One text; what stands behind its end fills the batch up."""
+        """Return one text with its facts; what follows its end only fills up the batch."""
         end = next((n for n, token in enumerate(tokens) if token in self._ends), None)
         own = tokens if end is None else tokens[:end]
         text = self._text(own)
@@ -118,7 +122,7 @@ class Writer:
         }
 
     def _until(self, tokens: list[int]) -> list[int]:
-        """The tokens up to the one with which a text to stop at was whole."""
+        """Return the tokens up to the one that completed a text to stop at."""
         for count in range(1, len(tokens)):
             if any(stop in self._text(tokens[:count]) for stop in self._stop):
                 return tokens[:count]
@@ -137,14 +141,17 @@ class _Chances:
 
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:
-    """The tokens that end a text, by the folder's settings and its tokenizer."""
+    """Return the tokens that end a text, by the folder's settings and its tokenizer."""
     named = getattr(model.generation_config, "eos_token_id", None)
     ends = {named} if isinstance(named, int) else {*(named or ())}
     return {*ends, tokenizer.eos_token_id} - {None}
 
 
 def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
-    """The prompts of `{"id", "messages"}`; what the model cannot read is left out, and said."""
+    """Yield the prompts of `{"id", "messages"}`, without those that the model cannot read.
+
+    These are named on stderr.
+    """
     for number, line in enumerate(lines, 1):
         asked = json.loads(line)
         try:
@@ -157,7 +164,7 @@ def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
 
 
 def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
-    """What it writes, a line each, one batch after another. Raises ServingError."""
+    """Yield the texts, a line each, one batch after another. Raises ServingError."""
     for batch in batches(examples):
         try:
             found = writer.write([example.texts[0] for example in batch])
@@ -172,7 +179,7 @@ def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
 
 
 def each_text(lines: Iterable[bytes], writer: Writer) -> Iterator[bytes]:
-    """What it writes to each prompt as soon as it comes; nothing where it cannot read one.
+    """Yield the text for each prompt as soon as it comes; an empty one if it is unreadable.
 
     Raises ServingError.
     """
