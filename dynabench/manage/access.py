@@ -1,4 +1,4 @@
-"""Who may enter an owner's pages."""
+"""Access to an owner's pages."""
 
 from typing import Any
 
@@ -14,17 +14,20 @@ from tasks.targets.failures import failing
 
 
 def owned_task(request: HttpRequest, code: str, may: May = can_review) -> Task:
-    """The task, for reviewers or those who `may`; refuses everybody else."""
+    """Return the task for reviewers, or for those who `may`.
+
+    Raises Http404 or PermissionDenied for everybody else, as `find_task` does.
+    """
     return find_task(request, code, may, kinds=ANY)
 
 
 def owned_round(request: HttpRequest, code: str, number: int, may: May = can_review) -> Round:
-    """A round of such a task."""
+    """Return a round of a task that the person may enter as `owned_task` says."""
     return get_object_or_404(owned_task(request, code, may).rounds, number=number)
 
 
 def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:
-    """What waits for the person on the pages of the task: open reports, targets that fail."""
+    """Return what waits for the person on the pages of the task: open reports, failing targets."""
     if not can_manage(request.user, task):
         return {}
     reports = Report.objects.filter(context__round__task=task, resolved_at=None)

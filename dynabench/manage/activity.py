@@ -23,9 +23,9 @@ from validation.models import Consensus, QueueItem, Validation
 
 DAYS = 30
 TIMED = 500
-"""Medians are of so many latest examples and votes."""
+"""Medians are of this many latest examples and votes."""
 THIN = 20
-"""So many values of a slice are shown, the thinnest."""
+"""How many values of a slice are shown: those with the fewest examples."""
 TAG, CHALLENGE = gettext_noop("Tag"), gettext_noop("Challenge")
 """What two slices are called; the others are called as the task calls them."""
 
@@ -56,12 +56,15 @@ class Activity:
 
 
 def activity(round: Round) -> Activity:
-    """Counted now, or a little ago; nine queries, and one for each slice of the task."""
+    """Return a round's activity, counted now or a little ago.
+
+    Nine queries, and one for each slice of the task.
+    """
     return kept(f"activity:{round.pk}", lambda: count_activity(round))
 
 
 def count_activity(round: Round) -> Activity:
-    """Counted now. What was imported is nobody's work of that day."""
+    """Count a round's activity now. Imported votes and examples are nobody's work of that day."""
     examples = _written(round).filter(uid__isnull=True)
     votes = Validation.objects.filter(example__round=round, is_imported=False, by_program=False)
     queue = QueueItem.objects.filter(
@@ -102,7 +105,7 @@ def count_activity(round: Round) -> Activity:
 
 
 def _written(round: Round) -> QuerySet[Example]:
-    """What people wrote and did not retract."""
+    """Return the examples that people wrote in the round and did not retract."""
     return Example.objects.filter(is_try(), round=round)
 
 
@@ -154,7 +157,7 @@ def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
 
 
 def _challenges(round: Round) -> list[Any]:
-    """The task's challenges, also those that nobody took up yet."""
+    """Return (name, challenge, tries, confirmed), also of challenges that nobody took up yet."""
     taken = (
         _written(round)
         .filter(challenge__isnull=False)
@@ -168,7 +171,10 @@ def _challenges(round: Round) -> list[Any]:
 
 
 def _thinnest(round: Round, name: str) -> Iterable[Any]:
-    """(value, tries, confirmed); of the contexts also what nobody has written about yet."""
+    """Return (value, tries, confirmed) of the values with the fewest confirmed examples.
+
+    A value of the contexts is there even if nobody has written about it yet.
+    """
     of_context = name == "tag" or name in {one.name for one in round.task.config.context}
     path = "examples__" if of_context else ""
     which: Any = (

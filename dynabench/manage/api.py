@@ -1,4 +1,4 @@
-"""The API's addresses of what an owner's pages tell of people and of a round."""
+"""The API of what an owner's pages show about people and a round."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
@@ -95,7 +95,7 @@ class OfPeople(APIView):
     throttle, throttles_reads = "export", True  # every example or vote is passed over
 
     def rounds(self, code: str) -> Sequence[Round]:
-        """Those that are meant, for reviewers."""
+        """Return the rounds that the request asks for. Refuses everybody but reviewers."""
         rounds = find_task(self.request, code, can_review).rounds.all()
         asked = wanted(PeopleQuery, self.request)
         return list(rounds.filter(number=asked["round"]) if asked else rounds)
@@ -110,7 +110,7 @@ class Authors(OfPeople):
         responses=AuthorSerializer(many=True),
     )
     def get(self, request: Request, code: str) -> Response:
-        """All authors by pseudonym, those first whose work needs a look; for reviewers."""
+        """List all authors by pseudonym, those first whose work needs a look; for reviewers."""
         body = [
             _person_body(one, labels_check=labels_check(one))
             for one in authors_of(self.rounds(code))
@@ -127,7 +127,7 @@ class Validators(OfPeople):
         responses=ValidatorSerializer(many=True),
     )
     def get(self, request: Request, code: str) -> Response:
-        """All validators by pseudonym, those first whose work needs a look; for reviewers."""
+        """List all validators by pseudonym, those first whose work needs a look; for reviewers."""
         body = [
             _person_body(one, agreement_check=agreement_check(one), skipped=skipped(one))
             for one in validators_of(self.rounds(code))
@@ -136,7 +136,7 @@ class Validators(OfPeople):
 
 
 def _person_body(person: Person, **more: Any) -> dict[str, Any]:
-    """What is known of a person, and of the rest why it is not."""
+    """Return a person's numbers, and in `notes` why the undefined ones are null."""
     values = {one.name: getattr(person, one.name) for one in fields(person)} | more
     notes = {name: one.reason for name, one in values.items() if isinstance(one, Undefined)}
     name = shown_name(person.annotator)
@@ -189,7 +189,7 @@ class ActivityView(APIView):
 
     @extend_schema(operation_id="activity_get", responses=ActivitySerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """What the dashboard shows besides the statistics; for members. Kept for half a minute."""
+        """Show what the dashboard has besides the statistics; for members. Kept half a minute."""
         task = find_task(request, code, can_read)
         now = activity(get_object_or_404(task.rounds, number=number))
         body = {
@@ -244,7 +244,7 @@ class SecondOpinionView(APIView):
 
     @extend_schema(operation_id="second_opinion_get", responses=SecondOpinionSerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """Whom the model believes, and where it says otherwise; for reviewers."""
+        """Show whom the model believes, and where it says otherwise; for reviewers."""
         task = find_task(request, code, can_review)
         round = get_object_or_404(task.rounds, number=number)
         return Response(SecondOpinionSerializer(_opinion(round)).data)

@@ -1,4 +1,4 @@
-"""What pages of a task show that is not approved: the state of the request, the form that asks."""
+"""The request for approval on the pages of a task: its state, and the form that sends it."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tasks.permissions import can_own, needs_approval
 
 
 def approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
-    """With the communities among which the person chooses, where there are any."""
+    """Return the form that asks for approval, with the listed communities where there are any."""
     there = listed_communities(request.user)
     if not there:
         return ApprovalForm(data)
@@ -32,7 +32,7 @@ def approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
 
 
 def approval_of(request: HttpRequest, task: Task) -> dict[str, Any]:
-    """Where the task's request for approval stands; nothing where none is needed.
+    """Return the state of the task's request for approval; empty where it needs no approval.
 
     One query for a task that is not approved.
     """

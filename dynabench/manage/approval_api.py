@@ -1,4 +1,4 @@
-"""The API of a task's approval: where it stands, and asking for it, by the rules of the page."""
+"""The API of a task's approval: its state, and the request for it, by the rules of the page."""
 
 from typing import Any
 
@@ -62,7 +62,7 @@ class Approval(APIView):
 
     @extend_schema(operation_id="approvals_get", responses=ApprovalSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """Whether the task needs approval, and where the request for it stands; for owners."""
+        """Show whether the task needs approval, and the state of its request; for owners."""
         task = find_task(request, code, can_own, kinds=ANY)
         return Response(_approval_of(task))
 

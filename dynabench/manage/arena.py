@@ -80,7 +80,7 @@ class ChatForm(BriefForm):
     )
 
     def settings(self) -> dict[str, Any]:
-        """Of the target, besides its name."""
+        """Return the settings of the target, besides its name."""
         said = self.cleaned_data
         return chat_settings({**said, "model": said["model"] or said["name"]})
 
@@ -148,7 +148,7 @@ def _voters_page(request: HttpRequest, task: Task, form: GoldForm | None = None)
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def arena(request: HttpRequest, code: str) -> HttpResponse:
-    """Its models and numbers; a POST adds a model."""
+    """Show the arena's models and numbers. A POST adds a model."""
     if request.method != "POST":
         return _models_page(request, _arena(request, code, can_manage))
     task = _arena(request, code)
@@ -165,7 +165,7 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _added(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpResponse:
-    """The page after a model was let in. Raises Refused."""
+    """Add a model to the arena and return the redirect that follows. Raises Refused."""
     made = services.add_model(task=task, actor=person(request), fields=fields)
     messages.success(request, gettext("The model is in. Battles may draw it now."))
     show_contact(request, made)
@@ -173,7 +173,10 @@ def _added(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpR
 
 
 def _entered(request: HttpRequest, task: Task, form: ChatForm) -> HttpResponse | None:
-    """The page after a chat model was let in; None: the form says what is wrong."""
+    """Add the chat model that the form describes and return the redirect that follows.
+
+    Returns None where the form has errors, which it then shows.
+    """
     fields = checked_settings(task, person(request), form)
     if fields is not None:
         with as_form_error(form):
@@ -183,13 +186,13 @@ def _entered(request: HttpRequest, task: Task, form: ChatForm) -> HttpResponse |
 
 @require_safe
 def arena_voters(request: HttpRequest, code: str) -> HttpResponse:
-    """Who voted, and the gold pairs by which votes are checked."""
+    """Show who voted, and the gold pairs by which votes are checked."""
     return _voters_page(request, _arena(request, code, can_manage))
 
 
 @require_safe
 def arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
-    """The conversations that wait to be published."""
+    """Show the conversations that wait to be published."""
     task = _arena(request, code, can_review)
     waiting = Battle.objects.filter(task=task, release=Battle.Release.WAITING).order_by("pk")
     values = {
@@ -224,7 +227,7 @@ def arena_model(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_POST
 def arena_gold_pair(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Hand a gold pair out, or no more."""
+    """Show a gold pair to voters, or stop showing it."""
     pair = get_object_or_404(_arena(request, code).gold_pairs.select_related("task"), pk=pk)
     services.set_gold_active(pair=pair, actor=person(request), is_active="on" in request.POST)
     return redirect("own:arena-voters", code)

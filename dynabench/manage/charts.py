@@ -15,7 +15,7 @@ from validation.statistics.report import Number
 
 
 def funnel(now: Activity, numbers: Numbers) -> SafeString:
-    """From tries to catches; a round without models goes to confirmed tries, without fooling."""
+    """Draw the steps from tries to catches. A round without models ends with confirmed tries."""
     found: dict[str, Number] = {_("Tries"): numbers["collected"]}
     if isinstance(numbers["fooled"], int):
         found |= {
@@ -30,7 +30,7 @@ def funnel(now: Activity, numbers: Numbers) -> SafeString:
 
 
 def by_day(now: Activity) -> SafeString:
-    """Tries, those that fooled and catches by day, from the first to the last."""
+    """Draw tries, those that fooled a model and catches by day, from the first day to the last."""
     found = {day: numbers for day, *numbers in now.days}
     days = _days(found)
     lines = {
@@ -41,7 +41,7 @@ def by_day(now: Activity) -> SafeString:
 
 
 def agreement(now: Activity) -> SafeString:
-    """How often votes say the same as the consensus, by the day of the vote."""
+    """Draw how often votes say the same as the consensus, by the day of the vote."""
     rates = {day: (same / votes, *wilson(same, votes)) for day, votes, same in now.agreement}
     days = _days(rates)
     line = [Point(_words(day), *rates.get(day, (None,))) for day in days]
@@ -50,7 +50,7 @@ def agreement(now: Activity) -> SafeString:
 
 
 def labels(now: Activity) -> SafeString:
-    """How tries and confirmed ones share the labels."""
+    """Draw how tries and confirmed ones share the labels."""
     if not now.labels:
         return SafeString()
     names, tries, confirmed = zip(*now.labels, strict=True)
@@ -58,7 +58,7 @@ def labels(now: Activity) -> SafeString:
 
 
 def slices(found: Sequence[tuple[str, str, int, int]]) -> SafeString:
-    """A heat grid of the slices that somebody has tried."""
+    """Draw a heat grid of the slices that somebody has tried."""
     tried = [row for row in found if row[2]]
     most = max((row[2] for row in tried), default=1)
     rows = [
@@ -70,13 +70,13 @@ def slices(found: Sequence[tuple[str, str, int, int]]) -> SafeString:
 
 
 def costs(by_round: Mapping[int, float | None]) -> SafeString:
-    """What a catch costs in each round, in whole money."""
+    """Draw what a catch costs in each round, in whole money."""
     rounds = {_("Round %(number)d") % {"number": n}: cost for n, cost in by_round.items()}
     return bars(rounds, title=_("Cost of a catch by round"), shown="{:,.2f}".format)
 
 
 def _days(known: Collection[date]) -> list[date]:
-    """All days from the first to the last."""
+    """Return all days from the first to the last."""
     first, last = min(known, default=None), max(known, default=None)
     if first is None or last is None:
         return []

@@ -35,7 +35,7 @@ PAGE = "own/config.html"
 
 
 class ConfigForm(forms.Form):
-    """A configuration that is being edited; `base` tells the stored text that it began as."""
+    """A configuration that is being edited. `base` is the digest of the text that it began as."""
 
     text = forms.CharField(
         strip=False, label=_("Configuration"),
@@ -46,7 +46,7 @@ class ConfigForm(forms.Form):
     base = forms.CharField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, data: Mapping[str, Any] | None = None, **options: Any) -> None:
-        """data: what the name of the text says of its base goes before what the form says."""
+        """Read the base from the name of the text field, before the hidden field `base`."""
         self.read: str = (options.get("initial") or {}).get("base", "")
         if data is not None:
             self.read = made_for(data, "text") or data.get("base", "")
@@ -55,13 +55,13 @@ class ConfigForm(forms.Form):
         super().__init__(data, **options)
 
     def add_prefix(self, field_name: str) -> str:
-        """The name in HTML. That of the text says what the text was made from."""
+        """Return the field's name in HTML. That of the text says what the text was made from."""
         is_carried = field_name == "text" and self.read
         return name_for(field_name, self.read) if is_carried else field_name
 
     @property
     def typed(self) -> str | None:
-        """The text as it was sent; None: it was not."""
+        """Return the text as it was sent, or None if no text was sent."""
         text: str | None = self.data.get(self.add_prefix("text"))
         return text if text is None else with_lf(text)
 
@@ -73,13 +73,13 @@ class ConfigForm(forms.Form):
         return form
 
     def clean_text(self) -> str:
-        """The text with the line ends that it has in a file."""
+        """Return the text with the line ends of a file."""
         return with_lf(self.cleaned_data["text"])
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A problem with the line that it is in; the first one of a line carries its anchor."""
+    """A problem with its line of the text. The first one of a line carries the anchor."""
 
     problem: Problem
     line: str
@@ -87,17 +87,17 @@ class Shown:
 
     @property
     def anchor(self) -> str:
-        """Where the guide explains the key."""
+        """Return the anchor at which the guide explains the key."""
         return anchor_of_key(self.problem.path)
 
     @property
     def caret(self) -> str:
-        """Points at the column, below the line."""
+        """Return a caret below the problem's column of the line."""
         return " " * (self.problem.column - 1) + "^"
 
 
 def shown(problems: Sequence[Problem], text: str) -> list[Shown]:
-    """The problems with their lines, in the order of the text."""
+    """Return the problems with their lines, in the order of the text."""
     lines, seen, found = text.split("\n"), set(), []
     for one in sorted(problems, key=lambda problem: (problem.line, problem.column)):
         line = lines[one.line - 1] if one.line <= len(lines) else ""
@@ -107,7 +107,7 @@ def shown(problems: Sequence[Problem], text: str) -> list[Shown]:
 
 
 def counted(problems: Sequence[Problem]) -> str:
-    """How many there are, in words.
+    """Return how many errors and warnings there are, in words.
 
     >>> counted([])
     'No problems'
@@ -197,7 +197,7 @@ def _editor(
 
 @require_POST
 def config_check(request: HttpRequest, code: str) -> HttpResponse:
-    """What is wrong with the text; nothing is stored."""
+    """Show what is wrong with the text. Nothing is stored."""
     task = owned_task(request, code, can_edit)
     form = ConfigForm(request.POST)
     form.is_valid()
@@ -207,7 +207,7 @@ def config_check(request: HttpRequest, code: str) -> HttpResponse:
 @xframe_options_sameorigin
 @require_http_methods(["GET", "POST"])
 def config_preview(request: HttpRequest, code: str) -> HttpResponse:
-    """The write or the judge page by the stored text, or by the one that is being edited."""
+    """Show the write or the judge page by the stored text, or by the text that is being edited."""
     task = owned_task(request, code, can_edit)
     typed = ConfigForm(request.POST).typed
     task.config_text = task.config_text if typed is None else typed

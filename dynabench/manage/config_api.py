@@ -1,4 +1,4 @@
-"""The API of what a task's configuration was: its versions, compared and brought back."""
+"""The API of a configuration's versions: list, read, compare and restore them."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -97,12 +97,12 @@ class OfConfig(APIView):
         return find_task(self.request, self.kwargs["code"], can_edit, kinds=ANY)
 
     def version(self, number: int) -> ConfigVersion:
-        """Raises Http404."""
+        """Return a version of the task's configuration. Raises Http404."""
         rows = self.task.config_versions.select_related("actor__annotator")
         return get_object_or_404(rows, number=number)
 
     def told(self) -> dict[str, Any]:
-        """What the serializers ask of the task."""
+        """Return what the serializers need to know of the task."""
         return {"task": self.task, "written": written_under(self.task)}
 
 
@@ -124,7 +124,7 @@ class ConfigVersions(OfConfig, generics.ListAPIView[ConfigVersion]):
 class ConfigVersionView(OfConfig):
     @extend_schema(operation_id="config_versions_get", responses=FullConfigVersionSerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """A version with its text, for editors."""
+        """Show a version with its text, for editors."""
         version = self.version(number)
         return Response(FullConfigVersionSerializer(version, context=self.told()).data)
 
@@ -138,7 +138,7 @@ class ComparedConfigsView(OfConfig):
         responses=ComparedConfigsSerializer,
     )
     def get(self, request: Request, code: str, number: int) -> Response:
-        """What differs between this version and a newer one, for editors."""
+        """Show what differs between this version and a newer one, for editors."""
         older = self.version(number)
         asked = wanted(ComparedQuery, request)
         to = asked.get("to", self.task.config_number)

@@ -1,4 +1,4 @@
-"""The owners' pages about what a task's configuration was, and of it as Dynabench would read it."""
+"""The owners' pages of a configuration's versions, and its download for Dynabench."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ class CompareForm(forms.Form):
 
 @require_safe
 def config_history(request: HttpRequest, code: str) -> HttpResponse:
-    """All versions, who made them and how many examples were written under each; two compared."""
+    """Show all versions, their authors and how many examples each has, and compare two of them."""
     task = owned_task(request, code, can_edit)
     versions = list(task.config_versions.select_related("actor__annotator"))
     given = request.GET if "older" in request.GET else _last_two(versions)
@@ -61,7 +61,7 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_safe
 def config_dynabench(request: HttpRequest, code: str) -> HttpResponse:
-    """The configuration as a file for Dynabench 1.0 or 2.0, or why there is none."""
+    """Download the configuration for Dynabench 1.0 or 2.0, or say why there is no such file."""
     task = owned_task(request, code, can_edit)
     version = next((one for one in VERSIONS if one == request.GET.get("version")), VERSIONS[0])
     with as_message(request):
@@ -75,6 +75,6 @@ def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
 
 
 def written_under(task: Task) -> dict[int | None, int]:
-    """How many examples were written under each version."""
+    """Return how many examples were written under each version."""
     rows = Example.objects.filter(round__task=task, config_number__isnull=False).order_by()
     return dict(rows.values_list("config_number").annotate(Count("pk")))

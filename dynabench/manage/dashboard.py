@@ -1,4 +1,4 @@
-"""The dashboard: what a round amounts to now, for all members of its task."""
+"""The dashboard: the present numbers of a round, for all members of its task."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ RATES = {
 
 @require_safe
 def dashboard(request: HttpRequest, code: str) -> HttpResponse:
-    """The numbers of one round; for htmx the tiles alone, which are asked for again and again."""
+    """Show the numbers of one round. htmx gets only the tiles, which it requests repeatedly."""
     task = owned_task(request, code, can_oversee)
     if task.config.kind == "arena":
         page = "own:arena" if can_manage(request.user, task) else "leaderboard:arena"
@@ -64,26 +64,35 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _is_begun(task: Task, rounds: list[Round]) -> bool:
-    """Whether nobody can have written in it yet; asked only where no round was opened."""
+    """Return whether the task is one of the begun ones, in which nobody can have written yet.
+
+    The database is asked only where no round was opened.
+    """
     planned = all(round.state in PLANNED for round in rounds)
     return planned and begun_tasks().filter(pk=task.pk).exists()
 
 
 def _is_empty(rounds: list[Round], values: dict[str, Any]) -> bool:
-    """Whether nothing was written in the task; asked only where the shown round has nothing."""
+    """Return whether nothing was written in the task.
+
+    The database is asked only where the shown round has no try.
+    """
     tries = values.get("numbers", {}).get("collected")
     return not tries and not Example.objects.filter(round__in=rounds).exists()
 
 
 def _chosen(rounds: list[Round], wanted: str) -> Round | None:
-    """The round that the address names, else the live one, else the latest."""
+    """Return the round that the address names, else the live one, else the latest."""
     named = [round for round in rounds if str(round.number) == wanted]
     live = [round for round in rounds if round.state in (Round.State.OPEN, Round.State.PAUSED)]
     return next(iter((*named, *live, *rounds)), None)
 
 
 def _values(round: Round) -> dict[str, Any]:
-    """All of one count. Without `kept` while a large round is counted for the first time."""
+    """Return the round's numbers for the template, all of them from one count.
+
+    `kept` is missing while a large round is counted for the first time.
+    """
     if not (kept := numbers_with("activity", round, count_activity)):
         return {"round": round}
     now: Any = kept.numbers["activity"]
@@ -116,7 +125,7 @@ def _pays(round: Round) -> bool:
 
 
 def _cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
-    """What the round has cost, and a valid fooling example of it, in whole money."""
+    """Return what the round has cost, and each valid fooling example of it, in whole money."""
     fools = numbers["verified_fooled"]
     fooling = fools if isinstance(fools, int) else 0
     used = Used(numbers["collected"], fooling, numbers["votes"])  # type: ignore[arg-type]
@@ -125,7 +134,10 @@ def _cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
 
 
 def _costs(rounds: list[Round]) -> SafeString:
-    """The cost of a valid fooling example by round; empty with fewer than two rounds that pay."""
+    """Draw the cost of a valid fooling example by round.
+
+    Returns nothing for fewer than two rounds that pay.
+    """
     paid = [round for round in reversed(rounds) if _pays(round)]
     if len(paid) < 2:
         return SafeString()
@@ -140,7 +152,7 @@ def _costs(rounds: list[Round]) -> SafeString:
 
 
 def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:
-    """What the round has cost, in whole money; None where it pays nothing.
+    """Return what the round has cost, in whole money; None where it pays nothing.
 
     Pay an hour is what the base pay comes to at the median time.
     """

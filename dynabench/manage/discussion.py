@@ -51,7 +51,7 @@ class CommentForm(forms.Form):
         self.readers = readers
 
     def clean(self) -> dict[str, Any]:
-        """The text names whom it tells; nobody learns of others than the readers."""
+        """Put the name of the person to notify into the text; refuse names of non-readers."""
         data: dict[str, Any] = super().clean() or {}
         name = data.get("tell", "").strip().removeprefix("@")
         if name and name.casefold() not in self.readers:
@@ -70,7 +70,7 @@ def _example(task: Task, uuid: UUID) -> Example:
 
 @require_http_methods(["GET", "POST"])
 def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """An example and what members say about it; a POST says something."""
+    """Show an example and what members say about it. A POST adds a comment."""
     task = find_task(request, code, can_read)
     example, reader = _example(task, uuid), person(request)
     readers = services.readers_of(task)
@@ -101,7 +101,7 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
 
 
 def _say_who_is_told(request: HttpRequest, text: str, readers: Mapping[str, Annotator]) -> None:
-    """Say which of the names after @ reach nobody."""
+    """Warn about the names after @ that belong to no reader."""
     names = [name.rstrip(".") for name in re.findall(r"@([\w.-]+)", text)]
     unknown = [name for name in names if name.casefold() not in readers]
     if unknown:

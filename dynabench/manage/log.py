@@ -14,18 +14,18 @@ from tasks.permissions import can_own, can_read, can_review
 
 A_PAGE = 50
 LONG = ("examples", "run")
-"""Keys for programs: which examples one action changed."""
+"""Keys for programs, such as the examples that one action changed."""
 PRIVATE = ("user",)
-"""Keys that name an account; owners alone know the accounts of members."""
+"""Keys that name an account; only owners know the accounts of members."""
 PERSONAL = ("submission", "run", "weights", "webhook", "token", "person")
-"""What people do with their own; who handed a model in may be kept secret."""
+"""Actions on people's own things; who submitted a model may be secret."""
 OF_REVIEWERS = ("gold", "consensus", "tag")
-"""What would tell a judge the answer."""
+"""Actions that would tell a judge the answer."""
 
 
 @require_safe
 def log(request: HttpRequest, code: str) -> HttpResponse:
-    """All that was done in the task, the newest first."""
+    """Show all that was done in the task, the newest first."""
     task = owned_task(request, code, can_read)
     reviews = can_review(request.user, task)
     entries = told([code], [code] if reviews else []).select_related("actor__annotator")
@@ -40,13 +40,19 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def told(reads: Collection[str], reviews: Collection[str]) -> QuerySet[LogEntry]:
-    """What was logged of tasks, by code, for somebody who reads these and reviews some of them."""
+    """Return the log entries of the tasks in `reads`, by code, for a person who reads these.
+
+    Entries that reveal an answer are included only for tasks in `reviews`.
+    """
     open_to_readers = of(reads) & ~_of_kinds(OF_REVIEWERS)
     return LogEntry.objects.filter(of(reviews) | open_to_readers).exclude(_of_kinds(PERSONAL))
 
 
 def of(codes: Collection[str]) -> Q:
-    """What was logged of these tasks; older entries name theirs in words alone."""
+    """Return the condition that an entry is of these tasks.
+
+    Older entries name their task only at the beginning of `target`.
+    """
     older = Q(target__in=codes)
     for code in codes:
         older |= Q(target__startswith=f"{code} round ")

@@ -1,4 +1,4 @@
-"""New tasks: the gallery of what they may begin as, and making one."""
+"""New tasks: the gallery of templates and tasks to copy, and making one."""
 
 from typing import Any
 
@@ -28,7 +28,10 @@ from tasks.selectors import edited_tasks
 
 
 def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
-    """The template, or the task to copy, which its editors may; 404 for everything else."""
+    """Return the template, or the task to copy, which only its editors may.
+
+    Raises Http404 for everything else.
+    """
     if not is_offered_new_tasks(request.user):
         raise Http404
     if kind == "task":
@@ -40,7 +43,7 @@ def _find_source(request: HttpRequest, kind: str, code: str) -> Source:
 
 @require_GET
 def gallery(request: HttpRequest) -> HttpResponse:
-    """What a new task may begin as."""
+    """Show what a new task may begin as."""
     if not is_offered_new_tasks(request.user):
         raise Http404
     user = person(request)
@@ -59,7 +62,7 @@ def gallery(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
-    """Take back one's own request for approval while it waits."""
+    """Withdraw the person's own request for approval while it waits."""
     with as_message(request):
         found = get_object_or_404(person(request).task_proposals.select_related("task"), pk=pk)
         withdraw_proposal(proposal=found, actor=person(request))
@@ -69,7 +72,7 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
-    """What the template or the task is, and the form of the new task."""
+    """Show what the template or the task is, and the form that makes the new task."""
     source = _find_source(request, kind, code)
     form = NewTaskForm(request.POST or None)
     if form.is_valid():
@@ -84,7 +87,7 @@ def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
 
 
 def _begun(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
-    """The first step of a draft that begins as the source. Raises Refused."""
+    """Begin a draft of the source and return the redirect to its first step. Raises Refused."""
     said = form.cleaned_data
     about = {"name": said["name"], "code": said["code"]}
     draft = begin_draft(owner=person(request), source=source, **about)
@@ -92,7 +95,7 @@ def _begun(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpRespo
 
 
 def _made(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
-    """The page after the task was made. Raises ConfigError, Refused."""
+    """Make the task and return the redirect to its dashboard. Raises ConfigError, Refused."""
     made = make_task(maker=person(request), source=source, **form.cleaned_data)
     messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
     return redirect("own:dashboard", made.code)
@@ -101,7 +104,7 @@ def _made(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpRespon
 @xframe_options_sameorigin
 @require_GET
 def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
-    """The write or the judge page of a template."""
+    """Show the write or the judge page of a template."""
     source = _find_source(request, kind, code)
     if not isinstance(source, Template) or source.config.kind == "arena":
         raise Http404
@@ -114,7 +117,7 @@ def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def delete_task(request: HttpRequest, code: str) -> HttpResponse:
-    """Ask whether a task in which nobody wrote shall be deleted, then do it."""
+    """Ask whether to delete a task in which nobody wrote. A POST deletes it."""
     task = owned_task(request, code, can_own)
     if request.method == "POST":
         with as_message(request):

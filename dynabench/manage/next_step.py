@@ -1,4 +1,4 @@
-"""The step that a round's state leads to next, for whoever may take it."""
+"""The next step in a round's life, for people who may take it."""
 
 from typing import NamedTuple
 
@@ -21,10 +21,10 @@ class NextStep(NamedTuple):
 
 
 def next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | None:
-    """What follows in the round's life; None where nothing does, or the person may not do it.
+    """Return what follows in the round's life, or None.
 
-    rounds: all of the task. No query. Before anything was opened the list of what is missing leads
-    on.
+    None: nothing follows, the person may not do it, or nothing was opened yet, where the list of
+    what is missing leads on. rounds: all rounds of the task. No query.
     """
     task = round.task
     if round.state == State.CLOSED and can_own(user, task) and can_read(user, task):

@@ -1,4 +1,4 @@
-"""Who writes and who judges, by pseudonym, with the evidence; nothing here pays or excludes."""
+"""Authors and validators by pseudonym, with the evidence. Nothing here pays or excludes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -34,30 +34,33 @@ Person = AuthorStatistics | ValidatorStatistics
 
 
 def labels_check(author: AuthorStatistics) -> Check:
-    """Fail: most of what was decided was decided otherwise than the author said, surely (95 %)."""
+    """Return FAIL if most decisions surely (95 %) contradict the author's labels."""
     return _half(author.label_flip, bad_if_high=True)
 
 
 def agreement_check(validator: ValidatorStatistics) -> Check:
-    """Fail: most of the other people's votes on the same examples differ, surely (95 %)."""
+    """Return FAIL if most of the other people's votes on the same examples surely (95 %) differ."""
     return _half(validator.reliability, bad_if_high=False)
 
 
 def _half(share: Rate | Undefined, *, bad_if_high: bool) -> Check:
-    """Which side of one half an interval lies on; unknown while it holds one half."""
+    """Return the side of one half on which an interval lies; UNKNOWN while it includes one half."""
     if isinstance(share, Undefined) or share.low <= 0.5 <= share.high:
         return Check.UNKNOWN
     return Check.FAIL if (share.low > 0.5) == bad_if_high else Check.PASS
 
 
 def _need_of_author(author: AuthorStatistics) -> tuple[float, int]:
-    """What sorts authors: how much was surely decided otherwise; then who wrote most."""
+    """Return the key that sorts authors: most surely contradicted first, then the most tries."""
     flipped = author.label_flip
     return -(0 if isinstance(flipped, Undefined) else flipped.low), -author.tries
 
 
 def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, float, int]:
-    """Failed gold or did not read first, then how much they surely differ; then who voted most."""
+    """Return the key that sorts validators, those first whose work needs a look.
+
+    Failed gold and votes without reading come first, then sure disagreement, then most votes.
+    """
     agreed = validator.reliability
     surely_differs = 0 if isinstance(agreed, Undefined) else 1 - agreed.high
     has_read = validator.reading_check is not Check.FAIL
@@ -66,7 +69,7 @@ def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, floa
 
 @require_safe
 def annotators(request: HttpRequest, code: str) -> HttpResponse:
-    """Authors and validators, those first whose work needs a look."""
+    """Show authors and validators, those first whose work needs a look."""
     task = owned_task(request, code)
     rounds, named = _rounds(request, task)
     authors, validators = authors_of(named or rounds), validators_of(named or rounds)
@@ -96,7 +99,7 @@ def annotators(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_safe
 def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
-    """All rows of one of the two tables as CSV; what is unknown is empty."""
+    """Download all rows of one of the two tables as CSV. Unknown numbers are empty."""
     task = owned_task(request, code)
     rounds, named = _rounds(request, task)
     read = authors_of if who == "authors" else validators_of
@@ -108,7 +111,7 @@ def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
 
 
 def _columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:
-    """The paths to what a row holds; after a share its interval and its n."""
+    """Yield the paths to what a row holds; after a share come its interval and its n."""
     for one in fields(kind):
         yield (one.name,)
         if Rate in get_args(one.type):
@@ -128,22 +131,25 @@ def _cell(person: Person, path: tuple[str, ...]) -> Any:
 
 
 def _rounds(request: HttpRequest, task: Task) -> tuple[list[Round], list[Round]]:
-    """All rounds of the task, and the one that the address asks for; without one, all are meant."""
+    """Return all rounds of the task, and those that the address asks for.
+
+    The second list is empty where it asks for none; then all rounds are meant.
+    """
     rounds = list(task.rounds.order_by("-number"))
     named = [round for round in rounds if str(round.number) == request.GET.get("round")]
     return rounds, named
 
 
 def authors_of(rounds: Sequence[Round]) -> list[AuthorStatistics]:
-    """Those first whose labels were most surely decided otherwise."""
+    """Return the authors of the rounds, those first whose labels were most surely contradicted."""
     return sorted(author_statistics(rounds), key=_need_of_author)
 
 
 def validators_of(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
-    """Those first who failed on gold or did not read, then who most surely differ from others."""
+    """Return the validators of the rounds, those first whose work needs a look."""
     return sorted(validator_statistics(rounds), key=_need_of_validator)
 
 
 def skipped(one: ValidatorStatistics) -> Rate | Undefined:
-    """What they passed by, of what they were given and answered or passed by."""
+    """Return the share of examples that the validator skipped, of those answered or skipped."""
     return rate(one.skips, one.votes + one.skips)

@@ -31,7 +31,7 @@ SHOWN = 20
 
 @require_http_methods(["GET", "POST"])
 def policy(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Show the policy; with one in the address also what it would change; a POST applies it."""
+    """Show the policy, and what another one in the address would change. A POST applies it."""
     round = owned_round(request, code, number, can_edit)
     require(request.user, round.task, can_read)  # it shows what votes would decide
     if request.method == "POST":
@@ -83,7 +83,7 @@ def _show(
 
 
 def _former(round: Round) -> list[tuple[LogEntry, str, str]]:
-    """What was applied, the newest first, in words and as the query that shows it again."""
+    """Return the policies applied before, the newest first: entry, words, and query to see it."""
     entries = LogEntry.objects.filter(action="policy.changed", target=str(round))
     return [
         (
@@ -96,7 +96,7 @@ def _former(round: Round) -> list[tuple[LogEntry, str, str]]:
 
 
 def _previewed(round: Round, found: Preview) -> dict[str, Any]:
-    """The preview with words for the template."""
+    """Return the preview with words for the template."""
     names = {"vmer": "vMER", "fooled_of_decided": _("Share over decided")}
     names["verified_of_judged"] = _("Confirmed share")
     examples = Example.objects.in_bulk(found.first)

@@ -1,4 +1,4 @@
-"""The write and the judge page as a configuration that is being edited would make them."""
+"""Previews of the write and the judge page by a configuration that is being edited."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,14 +22,14 @@ from validation.rules.claims import is_about_model
 
 
 def framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse:
-    """One of the two pages, for a frame of a page of ours; `page` says which, empty: none."""
+    """Show one of the two pages in a frame of our own page; an empty `page` shows neither."""
     response = render(request, "own/preview.html", values)
     response["Content-Security-Policy"] = policy(frame_ancestors=["'self'"])
     return response
 
 
 def write_values(task: Task) -> dict[str, Any]:
-    """What templates/annotation/write.html names, for the task's first context and goal."""
+    """Return the values of templates/annotation/write.html for the first context and goal."""
     context = _context(task)
     goal = next(iter(task.config.goal_choices), "")
     page = WritePage(task, context.round, context, goal)
@@ -41,7 +41,7 @@ def write_values(task: Task) -> dict[str, Any]:
 
 
 def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
-    """What templates/validation/judge.html names, for an example that the configuration shows."""
+    """Return the values of templates/validation/judge.html for an example of the configuration."""
     context = _context(task)
     inputs, example = _inputs(task.config), Example(round=context.round, context=context)
     example.inputs, example.outcome = inputs, Example.Outcome.FOOLED
@@ -53,7 +53,10 @@ def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
 
 
 def _context(task: Task) -> Context:
-    """The task's first context that has the fields; else one made of the examples or the names."""
+    """Return the task's first context that has all fields, else one made up for the preview.
+
+    The made-up context takes its values from the configuration's examples, or from field names.
+    """
     config = task.config
     names = {component.name for component in config.context}
     stored = Context.objects.filter(round__task=task.pk, is_retired=False).order_by("pk")

@@ -1,4 +1,4 @@
-"""What waits for a decision: tasks to approve, and where communities and metrics are decided."""
+"""Proposals that wait for a decision: tasks, communities and metrics."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,7 +18,7 @@ from tasks.models import TaskProposal
 
 @require_GET
 def proposals(request: HttpRequest) -> HttpResponse:
-    """All that waits for administrators, the oldest first.
+    """Show all that waits for administrators, the oldest first.
 
     A community's owners find what they decide on its own page.
     """
@@ -34,7 +34,7 @@ def proposals(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def proposal(request: HttpRequest, pk: int) -> HttpResponse:
-    """One proposal, and its decision."""
+    """Show one proposal and the form of its decision. A POST decides."""
     rows = TaskProposal.objects.select_related("proposer__annotator", "task")
     found = get_object_or_404(rows.select_related("for_community__community"), pk=pk)
     if not can_decide_task(person(request), found):

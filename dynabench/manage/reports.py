@@ -1,4 +1,4 @@
-"""The owners' page of reports: what people say is wrong with passages."""
+"""The owners' page of reports about passages."""
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -21,7 +21,7 @@ A_PAGE = 20
 
 @require_safe
 def reports(request: HttpRequest, code: str) -> HttpResponse:
-    """The open reports, the newest first; those that were dealt with on request."""
+    """Show the open reports, the newest first, or the resolved ones on request."""
     task = owned_task(request, code)
     is_open = "resolved" not in request.GET
     found = Report.objects.filter(context__round__task=task, resolved_at__isnull=is_open)
@@ -43,7 +43,7 @@ def reports(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def report_resolve(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Mark a report as dealt with; editors may retire its passage with the same button row."""
+    """Resolve a report. Editors may retire its passage in the same step."""
     retire = "retire" in request.POST
     task = owned_task(request, code, can_edit) if retire else owned_task(request, code)
     report = get_object_or_404(Report, pk=pk, context__round__task=task)

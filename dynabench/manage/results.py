@@ -17,7 +17,7 @@ ALL = ""
 
 
 class RoundForm(forms.Form):
-    """Of which round; all of them unless one is chosen."""
+    """The round whose results are shown; all rounds unless one is chosen."""
 
     round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"), empty_value=None)
 
@@ -27,20 +27,20 @@ class RoundForm(forms.Form):
         self.fields["round"].choices = [(ALL, _("All rounds")), *numbers]  # type: ignore[attr-defined]
 
     def chosen(self, rounds: list[Round]) -> list[Round]:
-        """The rounds that are asked for; all of them where the address names none that is there."""
+        """Return the requested rounds; all where the address names no round of the task."""
         number = self.cleaned_data.get("round") if self.is_valid() else None
         return [one for one in rounds if number in (None, one.number)]
 
 
 @require_safe
 def results(request: HttpRequest, code: str) -> HttpResponse:
-    """How often people decided for each label, and how often each model's answer is right."""
+    """Show how often people decided for each label, and how often each model's answer is right."""
     task = owned_task(request, code, can_read)
     return render(request, "own/results.html", results_of(task, request.GET))
 
 
 def results_of(task: Task, sent: Any) -> dict[str, Any]:
-    """What the page shows. Three queries at most."""
+    """Return the values of the page. Three queries at most."""
     rounds = list(task.rounds.order_by("number"))
     for one in rounds:
         one.task = task

@@ -28,7 +28,7 @@ from validation.judging.forms import DecisionForm
 
 
 class Wanted(forms.Form):
-    """Which part of the queue; what is not understood counts as everything."""
+    """The shown part of the queue. A filter that is not understood counts as everything."""
 
     kind = forms.ChoiceField(choices=Kind.choices, label=_("Show"))
     round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"))
@@ -43,20 +43,20 @@ class Wanted(forms.Form):
         self.full_clean()
 
     def found(self, after: int, size: int = PAGE) -> ReviewPage:
-        """The examples behind the id `after`."""
+        """Return the examples behind the id `after`."""
         number = self.cleaned_data.get("round", "")
         rounds = [round for round in self.rounds if number in ("", round.number)]
         return to_review(rounds, Kind(self.cleaned_data.get("kind", Kind.ALL)), after, size)
 
     @property
     def query(self) -> str:
-        """The filters, for the end of an address."""
+        """Return the filters as the end of an address."""
         chosen = {name: self.cleaned_data.get(name, "") for name in ("kind", "round")}
         return "?" + urlencode({name: value for name, value in chosen.items() if value != ""})
 
 
 class WithdrawalForm(forms.Form):
-    """Why an example leaves everything."""
+    """The reason why an example is withdrawn."""
 
     reason = forms.CharField(
         max_length=200,
@@ -68,7 +68,7 @@ class WithdrawalForm(forms.Form):
 
 @require_safe
 def queue(request: HttpRequest, code: str) -> HttpResponse:
-    """The examples that need an expert's look, oldest first."""
+    """Show the examples that need an expert's look, oldest first."""
     task = owned_task(request, code)
     wanted = Wanted(request, task)
     found = wanted.found(wanted.cleaned_data.get("after") or 0)
@@ -104,7 +104,7 @@ def _show(
 
 @require_http_methods(["GET", "POST"])
 def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """Everything about one example; a POST decides it and brings the next one."""
+    """Show everything about one example. A POST decides it and shows the next one."""
     example = _example(owned_task(request, code), uuid)
     if request.method == "GET":
         return _show(request, example)
@@ -125,12 +125,12 @@ def review_example(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
 
 @require_safe
 def review_next(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """The example behind this one, without deciding."""
+    """Show the example behind this one, without deciding."""
     return _go_on(request, _example(owned_task(request, code), uuid))
 
 
 def _go_on(request: HttpRequest, example: Example, said: str = "") -> HttpResponse:
-    """The next example of the queue; a redirect where the address of the whole page changes."""
+    """Show the next example of the queue; redirect where the address of the whole page changes."""
     task = example.round.task
     wanted = Wanted(request, task)
     following = wanted.found(example.pk, size=1)
@@ -165,7 +165,7 @@ def withdraw_decision(request: HttpRequest, code: str, uuid: UUID) -> HttpRespon
 
 @require_POST
 def gold_item(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """Make the example a gold item, or one like all others again."""
+    """Mark the example as a gold item, or unmark it."""
 
     def change(example: Example) -> str:
         if request.POST.get("gold") == "no":
@@ -181,7 +181,7 @@ def gold_item(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
 def _changed(
     request: HttpRequest, code: str, uuid: UUID, change: Callable[[Example], str]
 ) -> HttpResponse:
-    """The same example after a change, with the words that it returns; or why it is refused."""
+    """Change the example and show it again with the words of `change`, or with the refusal."""
     example = _example(owned_task(request, code), uuid)
     try:
         said = change(example)
@@ -196,7 +196,7 @@ def _changed(
 
 @require_http_methods(["GET", "POST"])
 def withdraw(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
-    """Ask whether an example shall leave everything, and why; a POST does it."""
+    """Ask whether to withdraw an example, and why. A POST withdraws it."""
     example = _example(owned_task(request, code), uuid)
     form = WithdrawalForm(request.POST or None)
     if form.is_valid():

@@ -1,4 +1,4 @@
-"""All examples of a task: found by filters, and accepted, rejected, sent back or tagged at once."""
+"""All examples of a task by filters, and actions on many: accept, reject, send back, tag."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from validation.models import Consensus
 
 PAGE = 50
 NAMED = 5
-"""So many examples that were left alone are named."""
+"""How many examples that were left alone are named."""
 State = Consensus.State
 
 
@@ -50,7 +50,7 @@ class Row:
 
 
 class PlaceForm(forms.Form):
-    """Where in the list one is, and which action of one's own just happened."""
+    """The place in the list, and the person's action that just happened."""
 
     after = forms.IntegerField(min_value=0, max_value=2**63 - 1, required=False)
     run = forms.RegexField(r"^[0-9a-f]{32}$", required=False)
@@ -58,7 +58,7 @@ class PlaceForm(forms.Form):
 
 @require_http_methods(["GET", "POST"])
 def examples(request: HttpRequest, code: str) -> HttpResponse:
-    """The examples that the address asks for; a POST does something with those that it names."""
+    """Show the examples that match the address. A POST acts on those that it names."""
     task = find_task(request, code, can_review)
     filters = FilterForm(task, request.GET)
     if request.method == "GET" or not filters.is_valid():
@@ -78,14 +78,14 @@ def examples(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _chosen(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
-    """The ids that the form means. Raises Refused."""
+    """Return the ids of the examples that the form names. Raises Refused."""
     if token := request.POST.get("everything"):
         return still_matched(filters.examples(), token)
     return named(task, request.POST.getlist("example"))
 
 
 def _told(request: HttpRequest, task: Task, filters: FilterForm, done: Done) -> HttpResponse:
-    """Back to the list, with what was done and what was left alone."""
+    """Redirect to the list, and say how many examples were changed and which were left alone."""
     if done.changed:
         said = ngettext(
             "%(action)s: %(number)d example.", "%(action)s: %(number)d examples.", done.changed
@@ -167,7 +167,10 @@ def _row(task: Task, example: Example) -> Row:
 
 
 def state_words(example: Any, consensus: Consensus | None) -> str:
-    """Where an example stands, in the words of the filter; `waits`: for judges."""
+    """Return the state of an example in the words of the filter.
+
+    example: annotated with `waits`, whether it waits for judges.
+    """
     if example.retracted_at:
         state = "withdrawn"
     elif consensus is None or consensus.state == State.UNDECIDED:

@@ -1,4 +1,4 @@
-"""What the owners' page says of each round."""
+"""The cards of rounds on the owners' page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ STEPS = {
 
 
 def step(state: Round.State, round: Round) -> Step:
-    """How the round comes to the state, in words, with its number in the button."""
+    """Return the step to a state in words, with the round's number in the button."""
     action, button, effect = STEPS[state]
     return Step(action, _(button) % {"number": round.number}, _(effect))
 
@@ -78,30 +78,30 @@ class Card:
 
     @property
     def steps(self) -> list[Step]:
-        """What can be done with the round; it is released elsewhere, with its dataset."""
+        """Return what can be done with the round. Its release, with a dataset, has another page."""
         states = [State(s) for s in NEXT_STATES[self.round.state] if s != State.RELEASED]
         return [step(state, self.round) for state in states]
 
     @property
     def is_planned(self) -> bool:
-        """Whether opening it is the next step."""
+        """Return whether opening it is the next step."""
         return self.round.state in PLANNED
 
     @property
     def takes_other_targets(self) -> bool:
-        """Whether a broken target can make room for another: it was opened and has no example."""
+        """Return whether a broken target may be replaced: it was opened and has no example."""
         fixed = self.round.opened_at is not None and self.round.state != State.RELEASED
         return fixed and self._is_empty and bool(self.round.round_targets.all())
 
     @property
     def takes_contexts(self) -> bool:
-        """Whether people may still write about contexts that are imported now."""
+        """Return whether people may still write about contexts that are imported now."""
         is_over = self.round.state in (State.CLOSED, State.RELEASED)
         return not (is_over or self.round.task.config.judges_rows)
 
     @property
     def can_go(self) -> bool:
-        """Whether an owner may delete it: nobody writes in it, and nobody has."""
+        """Return whether an owner may delete it: nobody writes in it, and nobody has."""
         live = self.round.state in (State.OPEN, State.PAUSED)
         return self._is_empty and not live and self.round.state != State.RELEASED
 
@@ -111,7 +111,7 @@ class Card:
 
 
 def cards(task: Task, number: int | None = None) -> list[Card]:
-    """The rounds of a task, the newest first, or the one with this number.
+    """Return the cards of a task's rounds, the newest first, or of the one with this number.
 
     Eight queries, and one for each round that has just closed.
     """
@@ -143,7 +143,7 @@ def _votes(rounds: Sequence[Round]) -> dict[int, int]:
 
 
 def closing(round: Round) -> str:
-    """What closing the round now means, in words."""
+    """Return what closing the round now means, in words."""
     now = timezone.now()
     until = grace_end(round, now)
     waiting = waiting_examples([round])[round.pk]

@@ -29,7 +29,7 @@ PAGE = "own/rounds.html"
 
 @require_safe
 def rounds(request: HttpRequest, code: str) -> HttpResponse:
-    """All rounds, what they have collected, and what can be done with them."""
+    """Show all rounds, what they have collected, and what can be done with them."""
     task = owned_task(request, code, can_oversee)
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)
@@ -78,7 +78,7 @@ def _form_page(request: HttpRequest, form: RoundForm, values: dict[str, Any]) ->
 
 @require_http_methods(["GET", "POST"])
 def round_replace(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Choose the target that goes and the one that comes, while nothing was collected."""
+    """Replace a target of the round by another while nothing was collected."""
     round = owned_round(request, code, number, can_edit)
     form = ReplaceForm(request.POST or None, round=round)
     status = 422 if form.is_bound else 200
@@ -95,7 +95,7 @@ def round_replace(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def round_delete(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Ask whether a round in which nothing was written shall be deleted, then do it."""
+    """Ask whether to delete a round in which nothing was written. A POST deletes it."""
     round = owned_round(request, code, number, can_own)
     if request.method == "POST":
         with as_message(request):
@@ -107,7 +107,7 @@ def round_delete(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def round_change(request: HttpRequest, code: str, number: int, action: str) -> HttpResponse:
-    """Ask whether the round shall change its state, then do it."""
+    """Ask whether to change the round's state. A POST changes it."""
     state = next((state for state, one in STEPS.items() if one.action == action), None)
     if state is None:
         raise Http404
@@ -137,7 +137,7 @@ def round_stay(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
-    """The round's card as it is now; without htmx the page with it."""
+    """Show the round's card as it is now, to htmx only the card."""
     (card,) = cards(round.task, round.number)
     words = {"number": round.number, "state": _(card.round.state)}
     said = _("Round %(number)d is %(state)s now.") % words

@@ -21,7 +21,7 @@ SHOWN = 50
 
 @require_safe
 def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Whom the model believes, and where it says otherwise than the consensus."""
+    """Show whom the model believes, and where it says otherwise than the consensus."""
     round = owned_round(request, code, number)
     found = fitted(round)
     values: dict[str, Any] = {"task": round.task, "round": round}
@@ -42,7 +42,7 @@ def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse
 
 
 def otherwise(round: Round, found: SecondOpinion) -> list[tuple[Any, str, str, float]]:
-    """(example, consensus, the model's label, its posterior), the surest first."""
+    """Return (example, consensus, the model's label, its posterior), the surest first."""
     rows = []
     decided = Consensus.objects.filter(round=round, state=Consensus.State.DECIDED)
     for pk, label in decided.exclude(label="").values_list("pk", "label").iterator():

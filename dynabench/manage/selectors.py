@@ -27,13 +27,13 @@ VERDICTS = {
 
 
 def shown_texts(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
-    """What the author wrote, in one line, by the example's id. One query."""
+    """Return what the author wrote, in one line, by the example's id. One query."""
     rows = Example.objects.filter(pk__in=list(examples)).values_list("pk", "inputs")
     return {pk: one_line(task.config, inputs) for pk, inputs in rows}
 
 
 def one_line(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
-    """What an author wrote, in one line."""
+    """Return what an author wrote, in one line."""
     return " | ".join(words for title, words in _answers(config, config.input, inputs))
 
 
@@ -49,7 +49,7 @@ class ShownVote:
 
 
 def case_file(task: Task, example: Example) -> dict[str, Any]:
-    """Everything about one example, for the template. Five queries."""
+    """Return everything about one example, for the template. Five queries."""
     config = task.config
     votes = example.validations.select_related("validator").order_by("pk")
     decisions = list(example.owner_decisions.select_related("owner__annotator").order_by("-pk"))
@@ -70,7 +70,7 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
 
 
 def said(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
-    """A label or verdict in words; empty where there is none."""
+    """Return a label or verdict in words; empty where there is none."""
     if choice.verdict:
         words = verdict_words(config, choice.verdict, example)
         return words or _(VERDICTS[choice.verdict])
@@ -89,7 +89,7 @@ def _answers(
 
 
 def _target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
-    """(target, what it said, whether that fooled it) of each target."""
+    """Return (target, its answer, whether that fooled it) of each target."""
     words = {True: _("fooled"), False: _("not fooled"), None: _("not known whether fooled")}
     name = config.answer_field
     return [

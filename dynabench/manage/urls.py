@@ -37,7 +37,7 @@ app_name = "own"
 
 
 def desk(name: str) -> list[URLPattern]:
-    """The pages on which rows become what the desk of that name makes of them."""
+    """Return the addresses of the pages on which the desk of that name reads and stores rows."""
     at, which = f"rounds/<int:number>/{name}/", {"desk": name}
     return [
         path(at, contexts.choose, which, name=name),

@@ -32,7 +32,10 @@ COPIED = ("adapter", "source", "revision", "options", "serving")
 
 
 def served_models(task: Task, user: User) -> list[TargetModel]:
-    """The models of other tasks that this site serves, that the person may know, and that fit."""
+    """Return the models of other tasks that this site serves and that fit the task.
+
+    Only those of which the person may know.
+    """
     rows = TargetModel.objects.filter(url="", secret_env="").exclude(source="").exclude(task=task)
     found = list(rows.select_related("task"))
     look_up_roles(user, [one.task for one in found])
@@ -41,21 +44,21 @@ def served_models(task: Task, user: User) -> list[TargetModel]:
 
 
 def _shape(config: TaskConfig) -> tuple[Any, ...]:
-    """What a model reads and answers."""
+    """Return what a model reads and answers."""
     answer = config.component(config.answer_field)
     return config.model_fields, answer.name, answer.type, frozenset(answer.values)
 
 
 class BriefForm(forms.Form):
-    """A target in a few words: a field `name`, and what its `settings` are made of."""
+    """A target with few settings: a field `name`, and fields from which `settings` are derived."""
 
     def settings(self) -> dict[str, Any]:
-        """Of the target, besides its name."""
+        """Return the settings of the target, besides its name."""
         return {}
 
 
 class ChoiceForm(BriefForm):
-    """A target to be: `settings` are those of `TargetSettings`."""
+    """A target that does not exist yet, with the `settings` of `TargetSettings`."""
 
     name = forms.SlugField(
         label=gettext_lazy("Name"),
@@ -73,7 +76,7 @@ class ChoiceForm(BriefForm):
 
 
 def chat_settings(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a target's settings: a chat model at the address that was said, or this site's own.
+    """Return the settings of a chat model at the given address, or of this site's own.
 
     said: `url`, `secret`, `model` (its name at the address) and `instructions`, which may be empty.
     """
@@ -104,7 +107,7 @@ class ServedForm(ChoiceForm):
 
 
 class DescribedForm(ChoiceForm):
-    """A language model that is told in words what to do."""
+    """A language model with instructions in plain words."""
 
     instructions = forms.CharField(
         label=gettext_lazy("What the model shall decide"),
@@ -202,7 +205,7 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _untrainable(config: TaskConfig) -> str:
-    """Why no model of the task can be trained here, and what to change; empty: one can."""
+    """Return why no model of the task can be trained here, and what to change; empty if one can."""
     try:
         shape_of(config)
     except Untrainable as error:
@@ -211,7 +214,10 @@ def _untrainable(config: TaskConfig) -> str:
 
 
 def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] | None:
-    """Return what a form says, checked as a target's that is typed; None: the form says why not."""
+    """Return a form's settings, checked like a typed target's.
+
+    Returns None where they have errors, which the form then shows.
+    """
     wanted = {"name": form.cleaned_data["name"], "options": {}, "serving": {}, **form.settings()}
     typed = {
         key: json.dumps(value) if isinstance(value, dict) else value
@@ -226,6 +232,6 @@ def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] |
 
 
 def _made(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
-    """The target; None: the form says what is wrong."""
+    """Add the target and return it. Returns None where the form has errors, which it then shows."""
     fields = checked_settings(task, who, form)
     return add_target(task=task, actor=who, fields=fields) if fields is not None else None

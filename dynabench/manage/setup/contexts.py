@@ -48,9 +48,10 @@ from validation.imports.judged import judged_fields, preview_rows, store_rows
 
 @dataclass(frozen=True)
 class Desk:
-    """What rows become: which fields they fill, what a file brings, how it is stored.
+    """One of the pages that import rows: their fields, their preview and how they are stored.
 
-    store: how many of them are new. done: what is said then. after: the page of the task then.
+    store: returns how many rows are new. done: the message after that. over: states of a round in
+    which nothing is imported. after: the page of the task that follows.
     """
 
     fields: Callable[[TaskConfig], Fields]
@@ -169,7 +170,7 @@ def store(request: HttpRequest, code: str, number: int, desk: str) -> HttpRespon
 
 @require_POST
 def contexts_undo(request: HttpRequest, code: str, number: int, pk: int) -> HttpResponse:
-    """Take out what one file brought, while nobody was given any of it."""
+    """Remove the contexts of one file while nobody was given any of them."""
     round = owned_round(request, code, number, can_edit)
     batch = get_object_or_404(round.batches.select_related("round__task"), pk=pk)
     with as_message(request):
@@ -186,7 +187,10 @@ def _shown(
     name: str,
     terms: Terms = UNKNOWN,
 ) -> dict[str, Any]:
-    """What the file brings, with the field that each column seems to fill; the file is kept."""
+    """Return what the file brings, with the field that each column seems to fill.
+
+    Keeps the file until the person stores it.
+    """
     fields, preview = DESKS[desk].fields(round.task.config), DESKS[desk].preview
     found = preview(round=round, lines=chunks(), file_name=name)
     matching = guess(found.columns, fields)
@@ -200,7 +204,10 @@ def _shown(
 
 
 def _read_again(request: HttpRequest, round: Round, desk: str) -> tuple[KeptUpload, Summary]:
-    """The upload of the ticket, read with the sent columns. Raises UploadGone, FileError."""
+    """Return the upload of the ticket, and what it brings with the columns that were sent.
+
+    Raises UploadGone, FileError.
+    """
     who = person(request)
     upload = kept_upload(ticket=request.POST.get("ticket", ""), round=round, user=who)
     about: dict[str, Any] = {"lines": upload.lines(), "file_name": upload.file_name}

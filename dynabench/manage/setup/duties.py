@@ -1,4 +1,4 @@
-"""The owners' page of assignments: who writes or judges how much, until when."""
+"""The owners' pages of assignments: who writes or judges how much, until when."""
 
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ MOST = 100_000
 
 
 class AmountForm(forms.Form):
-    """How much, until when."""
+    """The amount of an assignment, and its last day."""
 
     amount = forms.IntegerField(
         label=gettext_lazy("How many each"), required=False, min_value=1, max_value=MOST
@@ -52,7 +52,7 @@ class AmountForm(forms.Form):
     )
 
     def clean_share(self) -> float | None:
-        """As a part of one."""
+        """Return the percentage as a part of one."""
         share = self.cleaned_data["share"]
         return None if share is None else share / 100
 
@@ -66,7 +66,7 @@ class AmountForm(forms.Form):
 
 
 class DutyForm(AmountForm):
-    """Who is asked for what."""
+    """A new assignment: its people, its kind and its amount."""
 
     kind = forms.ChoiceField(
         label=gettext_lazy("What"),
@@ -111,7 +111,7 @@ class DutyForm(AmountForm):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """As `set_duties` takes it, once the form is valid."""
+        """Return the arguments of `set_duties`, once the form is valid."""
         told = {**self.cleaned_data, "people": [*self.cleaned_data["people"]]}
         del told["everybody"]
         return told
@@ -119,7 +119,7 @@ class DutyForm(AmountForm):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def duties(request: HttpRequest, code: str) -> HttpResponse:
-    """All assignments with how far people are; a form for another one."""
+    """Show all assignments with people's progress, and the form for another one."""
     task = owned_task(request, code, can_edit)
     sent = request.POST if request.method == "POST" else None
     form = DutyForm(sent, task=task, owns=can_own(request.user, task))
@@ -166,7 +166,7 @@ def duty(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_POST
 def duty_end(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Ask for it no longer; what was done stays."""
+    """End an assignment. What was done stays."""
     task = owned_task(request, code, can_edit)
     with as_message(request):
         one = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)

@@ -18,7 +18,7 @@ from tasks.targets.services import remove_generator, set_generator
 
 
 class GeneratorSettings(SecretForm, GeneratorForm):
-    """Of a generator."""
+    """The settings of a generator."""
 
 
 @require_http_methods(["GET", "POST"])

@@ -1,4 +1,4 @@
-"""The owners' page about how a target fares: answers, latency, errors, versions; three texts."""
+"""The owners' page of a target's health: answers, latency, errors, versions, three texts."""
 
 from statistics import median, quantiles
 from typing import Any
@@ -31,7 +31,7 @@ TOO_MANY = gettext_noop("You have sent many tests. Go on in an hour.")
 
 @require_http_methods(["GET", "POST"])
 def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """What a target answered lately; editors send it three texts, outside any transaction.
+    """Show what a target answered lately. Editors send it three texts, outside any transaction.
 
     htmx sends each text by a request of its own, so that every answer is shown once it is there.
     """
@@ -51,7 +51,7 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 
 def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
-    """The rounds that use the target, and a planned one that could. One query."""
+    """Return the rounds that use the target, and a planned one that could. One query."""
     entries = RoundTarget.objects.filter(round=OuterRef("pk"), target=target)
     rounds = target.task.rounds.annotate(uses=Exists(entries)).order_by("number")
     others = [one for one in rounds if not one.uses and one.state in PLANNED]
@@ -59,7 +59,7 @@ def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
 
 
 def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
-    """The rows of all three texts, which are asked at once."""
+    """Send all three texts at once and return the rows of their answers."""
     if is_used_up("test", person(request).pk):
         messages.error(request, _(TOO_MANY))
         return {}
@@ -71,7 +71,7 @@ def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
 
 
 def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
-    """The row of one text, and which is next. Raises Http404 where there is none."""
+    """Send one text and return the row of its answer, and which text is next. Raises Http404."""
     number = int(text) if (text := request.GET["text"]) in map(str, range(TEXTS)) else TEXTS
     following = _following(target, number)
     if following is None:
@@ -87,7 +87,7 @@ def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
 
 
 def _following(target: TargetModel, number: int) -> dict[str, Any] | None:
-    """One of the texts that are sent; None: there are no more."""
+    """Return the text of this number that tests send, or None where there are no more."""
     texts = samples(target.task)[number : number + 1]
     shown = [{"number": number, "inputs": one, **_texts(target.task.config, one)} for one in texts]
     return next(iter(shown), None)
@@ -98,7 +98,7 @@ def _texts(config: TaskConfig, inputs: Any) -> dict[str, Any]:
 
 
 def _row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:
-    """One of the three texts with its answer, or why there is none."""
+    """Return one of the three texts with its answer, or why there is none."""
     texts = _texts(config, inputs)
     if isinstance(answer, NoAnswer):
         return {**texts, "failure": str(answer), "detail": answer.more}

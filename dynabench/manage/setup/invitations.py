@@ -29,7 +29,7 @@ MOST_ADDRESSES = 30
 
 
 class InvitationForm(RoleForm):
-    """What both kinds of invitations say."""
+    """The fields of both kinds of invitations."""
 
     days = forms.IntegerField(
         label=gettext_lazy("Days until it ends"), min_value=1, max_value=LONGEST_DAYS, initial=14
@@ -37,7 +37,7 @@ class InvitationForm(RoleForm):
 
 
 class MailForm(InvitationForm):
-    """Whom to mail."""
+    """Invitations by mail."""
 
     addresses = forms.CharField(
         label=gettext_lazy("E-mail addresses"),
@@ -47,7 +47,7 @@ class MailForm(InvitationForm):
     field_order = ("addresses", "role", "days")
 
     def clean_addresses(self) -> list[str]:
-        """The addresses; names those that are none."""
+        """Return the addresses. The error names those that are not valid."""
         found: list[str] = self.cleaned_data["addresses"].replace(",", " ").split()
         if len(found) > MOST_ADDRESSES:
             said = _("Invite at most %(most)d people at a time.")
@@ -60,7 +60,7 @@ class MailForm(InvitationForm):
 
 
 class LinkForm(InvitationForm):
-    """A link for many."""
+    """An invitation link for many people."""
 
     role = forms.ChoiceField(
         label=gettext_lazy("Role"),
@@ -72,7 +72,10 @@ class LinkForm(InvitationForm):
     field_order = ("role", "most", "days")
 
     def __init__(self, *args: Any, left: int | None, **kwargs: Any) -> None:
-        """left: how many more people may become members; None: any number."""
+        """Limit how many people may use the link.
+
+        left: how many more people may become members; None: any number.
+        """
         super().__init__(*args, **kwargs)
         most = self.fields["most"]
         if left is not None:
@@ -88,7 +91,7 @@ class LinkForm(InvitationForm):
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitations(request: HttpRequest, code: str) -> HttpResponse:
-    """All invitations with who accepted them; forms for more. A link is shown once."""
+    """Show all invitations with who accepted them, and forms for more. A link is shown once."""
     task = owned_task(request, code, can_own)
     sent = {kind: request.POST if kind in request.POST else None for kind in ("mail", "link")}
     start = {"role": TaskMember.Role.ANNOTATOR}
@@ -109,7 +112,10 @@ def invitations(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _are_mailed(request: HttpRequest, task: Task, form: MailForm) -> bool:
-    """Whether the mails are on their way; so many an hour, as anybody could be mailed."""
+    """Send the invitations and return whether that was possible.
+
+    So many an hour, because anybody could be mailed.
+    """
     with as_form_error(form):
         user, told = person(request), form.cleaned_data
         if any(is_used_up("members", user.pk) for _one in told["addresses"]):
@@ -122,7 +128,7 @@ def _are_mailed(request: HttpRequest, task: Task, form: MailForm) -> bool:
 
 @require_POST
 def invitation_revoke(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """End an invitation; who has accepted it stays a member."""
+    """End an invitation. People who accepted it stay members."""
     task = owned_task(request, code, can_own)
     with as_message(request):
         revoke(invitation=get_object_or_404(task.invitations, pk=pk), actor=person(request))

@@ -33,7 +33,7 @@ CONFIG = ("instructions", "examples")
 
 
 class Line(NamedTuple):
-    """What is missing in words, the page where it is mended, and whether it must be."""
+    """One missing thing: its words, the page where to add it, and whether it is required."""
 
     words: str
     url: str
@@ -41,7 +41,10 @@ class Line(NamedTuple):
 
 
 def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[str, Any]:
-    """What own/setup/_launch.html names; nothing once a round was opened or for an arena."""
+    """Return the values of own/setup/_launch.html.
+
+    Empty once a round was opened, for an arena, and for people who may not edit the task.
+    """
     is_arena = task.config.kind == "arena"
     if is_arena or any(r.state not in PLANNED for r in rounds) or not can_edit(request.user, task):
         return {}

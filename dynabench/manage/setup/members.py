@@ -1,4 +1,4 @@
-"""The owners' page about who sees a task, and who does what in it."""
+"""The owners' page of a task's visibility, members and their roles."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ ROLES = [
     (TaskMember.Role.WRITER, gettext_lazy("Writer: only writes")),
     (TaskMember.Role.JUDGE, gettext_lazy("Judge: only judges")),
 ]
-"""All of them, in words."""
+"""All roles, in words."""
 
 
 class SeenForm(forms.Form):
@@ -57,7 +57,7 @@ class SeenForm(forms.Form):
 
 
 class RoleForm(forms.Form):
-    """What a member may do."""
+    """The role of a member."""
 
     role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLES)
 
@@ -70,7 +70,7 @@ class MemberForm(RoleForm):
 
 
 def _seen_form(task: Task, data: Any = None) -> SeenForm:
-    """Without the choice that administrators have to allow first."""
+    """Return the form of who sees the task, without the choice that needs approval first."""
     now = {"is_visible": task.is_visible, "allow_try_out": task.allow_try_out}
     form = SeenForm(data, initial=now)
     if needs_approval(task):
@@ -80,7 +80,7 @@ def _seen_form(task: Task, data: Any = None) -> SeenForm:
 
 @require_http_methods(["GET", "POST"])
 def access(request: HttpRequest, code: str) -> HttpResponse:
-    """Show the task to everybody or to its members alone; who they are."""
+    """Show who sees the task and its members. A POST changes who sees it."""
     task = owned_task(request, code, can_manage if request.method == "GET" else can_own)
     form = _seen_form(task, request.POST if request.method == "POST" else None)
     if form.is_valid():

@@ -1,4 +1,4 @@
-"""The owners' page of a round's contexts: which people get, and which are retired."""
+"""The owners' page of a round's contexts, where they are retired and restored."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ A_PAGE = 50
 
 @require_http_methods(["GET", "POST"])
 def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """All contexts, the newest first; editors retire those that they tick, or hand them out."""
+    """Show all contexts, the newest first. Editors retire or restore the selected ones."""
     if request.method == "POST":
         return _changed(request, owned_round(request, code, number, can_edit))
     round = owned_round(request, code, number, can_oversee)
@@ -40,12 +40,12 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 def _is_id(text: str) -> bool:
-    """Whether it can be one: what is longer is none that a database compares."""
+    """Return whether a text can be an id. A longer number would not fit the database's column."""
     return text.isdecimal() and len(text) < 19
 
 
 def _counted(rows: QuerySet[Context]) -> QuerySet[Context]:
-    """Each with how often it was handed out, and its examples."""
+    """Annotate each context with how often it was given to people, and with its examples."""
 
     def number(relation: str) -> Subquery:
         same = Context.objects.filter(pk=OuterRef("pk")).order_by()
@@ -55,7 +55,7 @@ def _counted(rows: QuerySet[Context]) -> QuerySet[Context]:
 
 
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
-    """The same page after the ticked contexts were retired, or given back."""
+    """Retire or restore the selected contexts and show the same page again."""
     ticked = [pk for pk in request.POST.getlist("context") if _is_id(pk)]
     chosen = round.contexts.filter(pk__in=ticked[:A_PAGE])
     if not chosen:

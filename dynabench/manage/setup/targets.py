@@ -1,4 +1,4 @@
-"""The owners' pages about the models that answer in a task: all of them, their settings, a test."""
+"""The owners' pages of a task's targets: the list, their settings, a test."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -50,7 +50,7 @@ WORDS = {
 
 
 class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Settings of what is asked at an address, with its secret, that the person may set."""
+    """The settings of a model at an address, with its secret, that the person may set."""
 
     secret = forms.CharField(
         label=gettext_lazy("Secret of the address"),
@@ -82,7 +82,7 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
         return told
 
     def told(self, names: Iterable[str]) -> dict[str, Any]:
-        """These settings, and the secret where it is given or forgotten."""
+        """Return these settings, and the secret where it is given or deleted."""
         said = self.cleaned_data
         told = {name: said[name] for name in names if name not in ("secret", "forget_secret")}
         if said.get("secret") or said.get("forget_secret"):
@@ -91,7 +91,7 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class TargetSettings(SecretForm, SettingsForm):
-    """Of a target."""
+    """The settings of a target."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -113,7 +113,7 @@ def limit_settings(form: SecretForm, user: User) -> None:
 
 @require_safe
 def targets(request: HttpRequest, code: str) -> HttpResponse:
-    """All targets of the task."""
+    """Show all targets of the task."""
     task = owned_task(request, code, can_manage)
     found = task.targets.annotate(rounds_in_all=Count("rounds"))
     values = {"task": task, "targets": found, "can_edit": can_edit(request.user, task)}
@@ -136,7 +136,7 @@ def target_add(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def show_registered(request: HttpRequest, target: TargetModel) -> None:
-    """Let a new target answer where a planned round has none, and say where, and what it said."""
+    """Use a new target in a planned round that has none, and show where and what it answered."""
     round = use_where_missing(target=target, actor=person(request))
     about = {"name": target.name, "number": round.number if round else 0}
     said = _("The target %(name)s is registered. Send it a test, then choose it for a round.")
@@ -164,7 +164,7 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def target_delete(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Ask whether a target that nothing uses shall be deleted, then do it."""
+    """Ask whether to delete a target that nothing uses. A POST deletes it."""
     task = owned_task(request, code, can_edit)
     target = get_object_or_404(task.targets, pk=pk)
     if request.method == "POST":

@@ -32,7 +32,7 @@ TOOLS_FIRST = [*TITLES, *sorted(LAYOUTS - TITLES.keys())]
 
 
 class ToolForm(forms.Form):
-    """A file of a tool, and what is read of it."""
+    """A file of another tool, and how to read it."""
 
     layout = forms.ChoiceField(
         label=gettext_lazy("Where the file is from"),
@@ -62,13 +62,13 @@ class ToolForm(forms.Form):
 
     @property
     def wanted(self) -> Wanted:
-        """What is read."""
+        """Return what is read of the file."""
         said = self.cleaned_data
         return Wanted(said["layout"], said["question"], said["judge"])
 
 
 class StoreForm(ToolForm):
-    """The same again, of a file that is kept."""
+    """The same choices for a file that was uploaded before."""
 
     file = None  # type: ignore[assignment]
     ticket = forms.CharField()
@@ -115,7 +115,10 @@ def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpRespo
 def _import(
     request: HttpRequest, round: Round, ticket: str, wanted: Wanted, *, dry_run: bool
 ) -> Brought:
-    """Raises UploadGone, FileError, Refused."""
+    """Read the uploaded file and store its examples, unless `dry_run`.
+
+    Raises UploadGone, FileError, Refused.
+    """
     who = person(request)
     upload = kept_upload(ticket=ticket, round=round, user=who)
     if not upload.path.exists():

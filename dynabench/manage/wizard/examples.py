@@ -89,7 +89,7 @@ class ExampleForm(forms.Form):
 
 
 def _config_of(data: Data) -> TaskConfig:
-    """The fields of the draft, without its examples. Raises Http404 while they have errors."""
+    """Return the draft's configuration without its examples. Raises Http404 while it has errors."""
     try:
         return load_config(text_of(previewed({**data, "examples": {}})))
     except ConfigError:
@@ -97,13 +97,13 @@ def _config_of(data: Data) -> TaskConfig:
 
 
 def can_be_typed(config: TaskConfig) -> bool:
-    """Whether examples can be written here: no form asks for a file, nor for a conversation."""
+    """Return whether examples can be written here: no field is a file or a conversation."""
     fields = (*config.context, *config.input)
     return not any(one.is_media or one.type == "chat" for one in fields)
 
 
 def listed(data: Data) -> dict[str, Any]:
-    """The examples there are, and whether more can be written here."""
+    """Return the examples there are, and whether more can be written here."""
     try:
         is_typed = can_be_typed(_config_of(data))
     except Http404:
@@ -116,7 +116,7 @@ def listed(data: Data) -> dict[str, Any]:
 
 
 def _key(example: Data) -> str:
-    """What an address names it by: of its content, so that it never means another one."""
+    """Return the name of an example in addresses: a digest, so that it never means another one."""
     return sha256(json.dumps(example, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
@@ -125,7 +125,7 @@ def _place(shown: Sequence[Data], key: str) -> int | None:
 
 
 def _words(example: Data) -> str:
-    """The beginning of an example's texts."""
+    """Return the beginning of an example's texts."""
     held = [*(example.get("input") or {}).values(), *(example.get("context") or {}).values()]
     texts = [one for one in held if isinstance(one, str)]
     return (texts or [str(example.get("reason", ""))])[0][:80]

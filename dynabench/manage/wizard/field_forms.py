@@ -97,13 +97,13 @@ LAST = ("required", "is_answer", "when", "judges_see", "judges_label", "place", 
 
 
 def places_of(kind: str) -> list[str]:
-    """Where fields of a type may stand; one without a type only repeats an input."""
+    """Return the places where fields of a type may be; one without a type only repeats an input."""
     places = FIELD_TYPES[kind].places if kind else ()
     return [p for p in PLACE_WORDS if ("metadata" if p in ("create", "validate") else p) in places]
 
 
 def type_choices(place: str = "") -> list[tuple[str, Any]]:
-    """The types that work in a place, or all, in words."""
+    """Return the types that work in a place, or all, in words."""
     known = (
         types_of("metadata" if place in ("create", "validate") else place)
         if place
@@ -146,7 +146,7 @@ class AddForm(forms.Form):
 
 
 def conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:
-    """The conditions under which a field of this place may be asked, as JSON, in words."""
+    """Return the conditions under which a field of this place may be asked, as JSON, with words."""
     found: list[tuple[dict[str, str], Any]] = []
     if place == "validate":
         said = {"correct": _("judged correct"), "incorrect": _("judged incorrect")}
@@ -261,7 +261,7 @@ class FieldForm(forms.Form):
 
     @property
     def rows(self) -> str:
-        """Which key has a row for each of its values: labels, tags or none."""
+        """Return the key that has a row for each of its values: labels, tags or none."""
         return next((key for key in ("labels", "tags") if key in self.kind.keys), "")
 
     def write(self, data: Data) -> None:
@@ -301,7 +301,7 @@ class FieldForm(forms.Form):
 
 
 def _is_alone(data: Data, name: str) -> bool:
-    """Whether one field has the name, as an input and an output at most.
+    """Return whether one field has the name, or only an input and its output.
 
     What refers to a name that two fields have by mistake stays with the other when one is renamed.
     """
@@ -328,7 +328,7 @@ LONGEST_LABEL = 100
 
 
 class LabelForm(forms.Form):
-    """One label; of a tag its value and colour alone."""
+    """One label, or one tag, which has only a value and a colour."""
 
     value = forms.CharField(label=gettext_lazy("Label"), max_length=LONGEST_LABEL, required=False)
     colour = forms.ChoiceField(
@@ -347,7 +347,7 @@ LABELS = forms.formset_factory(LabelForm, extra=2, max_num=200)
 
 
 def label_rows(field: Data, key: str, sent: Any = None) -> Any:
-    """The rows of a field's labels or tags; None: it has none."""
+    """Return the formset of a field's labels or tags, or None where it has none."""
     if not key:
         return None
     colours = field.get("colours") or {}
@@ -378,10 +378,10 @@ def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
 
 
 def field_title(field: Data) -> str:
-    """What people read above a field."""
+    """Return what people read above a field."""
     return str(field.get("label") or field.get("name") or "")
 
 
 def type_words(field: Data) -> str:
-    """The kind of a field; empty where an input says it."""
+    """Return the kind of a field in words; empty where an input says it."""
     return str(TYPES.get(get(field, ("type",), ""), ""))

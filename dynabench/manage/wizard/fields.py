@@ -51,7 +51,10 @@ STALE = gettext_noop("The fields were changed in another window. Look at them ag
 
 
 def _listed(data: Data, focus: str) -> list[dict[str, Any]]:
-    """The fields by place; focus: `input-1-up`, the button that takes the focus."""
+    """Return the fields by place.
+
+    focus: the button that takes the focus, such as `input-1-up`.
+    """
     return [
         {"place": place, "words": words, "rows": _rows(data, place, focus)}
         for place, words in PLACE_WORDS.items()
@@ -73,14 +76,17 @@ def _rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
 
 
 def _input_title(data: Data, output: Data) -> str:
-    """What people read above the input of an output's name."""
+    """Return what people read above the input of an output's name."""
     inputs = {one.get("name"): field_title(one) for one in fields_in(data, "input")}
     return inputs.get(output.get("name"), "") or field_title(output)
 
 
 @require_http_methods(["GET", "POST"])
 def fields(request: HttpRequest, pk: int) -> HttpResponse:
-    """All fields, and the form that adds one; on the way to another step a typed one is added."""
+    """Show all fields, and the form that adds one.
+
+    A field typed there is also added on the way to another step.
+    """
     draft = own_draft(request, pk)
     if "fields" not in steps_of(data_of(draft.text)):
         raise Http404
@@ -142,7 +148,7 @@ def _moved(draft: TaskDraft, do: str, *told: str) -> str:
 
 @require_http_methods(["GET", "POST"])
 def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse:
-    """A field's settings, with its labels and their colours."""
+    """Show a field's settings, with its labels and their colours. A POST stores them."""
     draft = own_draft(request, pk)
     data = data_of(draft.text)
     held = dict(enumerate(fields_in(data, place))).get(index) if place in PLACES else None
@@ -173,7 +179,7 @@ def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse
 
 
 def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
-    """The labels first: another kind of field may have none."""
+    """Write the labels, then the field: another kind of field may have no labels."""
     if rows is not None:
         pasted = form.cleaned_data.get("pasted", "")
         write_labels(fields_in(data, form.at)[form.index], form.rows, rows, pasted)
@@ -181,7 +187,10 @@ def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
 
 
 def _stored(request: HttpRequest, draft: TaskDraft, form: FieldForm, rows: Any) -> HttpResponse:
-    """The page after a field was stored: its own where its kind is new. Raises Refused."""
+    """Store a field and return the redirect that follows: to its own page where its kind is new.
+
+    Raises Refused.
+    """
     try:
         draft = change_draft(draft=draft, change=partial(_write, form=form, rows=rows))
     except LookupError:

@@ -45,12 +45,12 @@ BRACED = re.compile(r"\{(\w+)\}")
 
 
 def title_of(metric: str) -> str:
-    """What pages call a metric; a metric of an owner's own goes by its name."""
+    """Return what pages call a metric. A custom metric goes by its name."""
     return SCORED[metric].title if metric in SCORED else metric
 
 
 class GoalForm(StepForm):
-    """What the task is called, and what people are asked to do."""
+    """The task's name and goal."""
 
     PATHS = {
         "name": ("name",),
@@ -112,7 +112,7 @@ class GoalForm(StepForm):
 
 
 class AnswerForm(StepForm):
-    """When the model is fooled, and by what models are scored."""
+    """The rule that says when the model is fooled, and the metrics."""
 
     PATHS = {
         "rule": ("verdict", "type"),
@@ -229,7 +229,7 @@ class AnswerForm(StepForm):
 
 
 class WordsForm(StepForm):
-    """What people read before they write."""
+    """Instructions and the content warning, which people read before they write."""
 
     PATHS = {"instructions": ("instructions",), "warning": ("content_warning", "text")}
     instructions = forms.CharField(
@@ -261,7 +261,7 @@ class WordsForm(StepForm):
         self.initial["help_lines"] = "\n".join(found)
 
     def clean_help_lines(self) -> list[dict[str, str]]:
-        """Region and text of each line."""
+        """Return region and text of each line."""
         found = []
         for number, line in enumerate(self.cleaned_data["help_lines"].splitlines(), 1):
             region, _colon, text = (part.strip() for part in line.partition(":"))
@@ -272,7 +272,7 @@ class WordsForm(StepForm):
         return found
 
     def clean(self) -> dict[str, Any]:
-        """Places of help are a part of the warning."""
+        """Refuse places of help without a warning, of which they are a part."""
         said: dict[str, Any] = super().clean() or {}
         if said.get("help_lines") and not said.get("warning"):
             self.add_error("warning", _("Say here of what people are warned who may need help."))
@@ -286,7 +286,7 @@ class WordsForm(StepForm):
 
 
 class JudgingForm(StepForm):
-    """How others judge."""
+    """How examples are judged."""
 
     PATHS = {
         "mode": ("validation", "mode"),

@@ -49,7 +49,7 @@ STEP_WORDS = {
 
 
 class Mend(NamedTuple):
-    """A problem with the page of the step, or of the field, where it is mended."""
+    """A problem, and the page of the step or field where it is fixed."""
 
     problem: Problem
     step: str
@@ -57,7 +57,10 @@ class Mend(NamedTuple):
 
 
 def own_draft(request: HttpRequest, pk: int) -> TaskDraft:
-    """A draft of the person; of a task that they may still edit. Raises Http404."""
+    """Return a draft of the person.
+
+    Raises Http404, also where they may no longer edit the draft's task.
+    """
     drafts = person(request).task_drafts.select_related("task", "owner")
     draft = get_object_or_404(drafts, pk=pk)
     if draft.task and not can_edit(request.user, draft.task):
@@ -66,7 +69,7 @@ def own_draft(request: HttpRequest, pk: int) -> TaskDraft:
 
 
 def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
-    """What to mend or consider in the configuration that a draft comes to."""
+    """Return what to fix or consider in the configuration that a draft comes to."""
     text = text or draft_text(draft)
     found = check_change(draft.task, text)[1] if draft.task else check_config(text)[1]
     return [Mend(_in_words(one), step_of(one.path), _page(draft, one.path)) for one in found]
@@ -77,14 +80,14 @@ NO_OUTPUT_FIX = gettext_noop("open a field that people fill in, and tick that th
 
 
 def _in_words(problem: Problem) -> Problem:
-    """A missing output as the steps call it, without YAML."""
+    """Return a missing output in the words of the steps, without YAML; other problems unchanged."""
     if problem.path != "output" or problem.severity != "error":
         return problem
     return replace(problem, path="", message=NO_OUTPUT, fix=NO_OUTPUT_FIX)
 
 
 def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
-    """Of one step, once something of it was said, or of one path in it."""
+    """Return the problems of a step, once its data has begun, or those of one path in it."""
     if not is_begun(data_of(draft.text), step):
         return []
     found = [one for one in problems_of(draft) if one.step == step]
@@ -100,7 +103,7 @@ def _page(draft: TaskDraft, path: str) -> str:
 
 
 def onward(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
-    """The step that the person goes to once this one is stored."""
+    """Redirect to the step that the person goes to once this one is stored."""
     steps = steps_of(data_of(draft.text))
     wanted = request.POST.get("go", "")
     if wanted == "later":
@@ -120,7 +123,7 @@ def show(
     template: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """The page of a step, with all steps around it and what the steps do not show."""
+    """Show the page of a step, with all steps around it and what the steps do not show."""
     data = data_of(draft.text)
     steps = [(name, STEP_WORDS[name]) for name in steps_of(data)]
     around = {
@@ -137,7 +140,7 @@ def show(
 
 
 def preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
-    """The write or the judge page by the data, with the task's contexts where it has some."""
+    """Show the write or the judge page by the data, with the task's contexts where it has some."""
     text = text_of(previewed(data))
     parsed, problems = check_config(text)
     values: dict[str, Any] = {"task": draft.task or Task(pk=0, code="draft"), "page": ""}
@@ -153,7 +156,7 @@ def preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> Ht
 
 
 def is_preview(request: HttpRequest) -> bool:
-    """Whether a form was sent to be previewed, which stores nothing, whatever else it says."""
+    """Return whether a form was sent to be previewed, which never stores anything."""
     return "page" in request.POST
 
 
@@ -161,7 +164,7 @@ def is_preview(request: HttpRequest) -> bool:
 def look(
     request: HttpRequest, draft: TaskDraft, write: Callable[[Data], object] | None = None
 ) -> HttpResponse:
-    """The preview with what was typed, as far as it can be read.
+    """Show the preview with what was typed, as far as it can be read.
 
     write: puts it into the draft's data; None where it has errors, or no place in the preview.
     """

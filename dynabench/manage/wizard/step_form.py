@@ -25,13 +25,13 @@ NONE = ("", gettext_lazy("None"))
 
 
 def default_of(path: Path) -> Any:
-    """What holds where a configuration says nothing."""
+    """Return the value that counts where a configuration has none."""
     part = PARTS.get(path[:-1])
     return part.model_fields[path[-1]].default if part else None
 
 
 def text_area(rows: int) -> forms.Textarea:
-    """A box of so many lines."""
+    """Return a text box with this number of lines."""
     return forms.Textarea(attrs={"rows": rows})
 
 
@@ -44,7 +44,7 @@ def require_both(form: forms.Form, *pair: str) -> None:
 
 
 class StepForm(forms.Form):
-    """A step: `PATHS` says where the value of each field stands in the data."""
+    """The form of a step. `PATHS` says where each field's value is in the draft's data."""
 
     PATHS: ClassVar[Mapping[str, Path]] = {}
 

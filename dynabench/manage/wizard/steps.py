@@ -64,7 +64,7 @@ def draft_change(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
-    """A step that is one form."""
+    """Show a step that is one form. A POST stores it and goes on."""
     draft = own_draft(request, pk)
     data = data_of(draft.text)
     if step not in FORMS or step not in steps_of(data):
@@ -87,14 +87,14 @@ def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
 @xframe_options_sameorigin
 @require_safe
 def draft_preview(request: HttpRequest, pk: int) -> HttpResponse:
-    """The write or the judge page by the draft."""
+    """Show the write or the judge page by the draft."""
     draft = own_draft(request, pk)
     return preview(request, draft, data_of(draft.text), request.GET.get("page", "write"))
 
 
 @require_http_methods(["GET", "POST"])
 def finish(request: HttpRequest, pk: int) -> HttpResponse:
-    """What is missing, the text, and the task that the draft becomes."""
+    """Show what is missing, the text, and the form that makes the draft a task."""
     draft = own_draft(request, pk)
     if is_preview(request):
         return look(request, draft)
@@ -117,14 +117,14 @@ def finish(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _named(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
-    """The draft with the name and the code that were typed, if they could be the task's."""
+    """Return the draft with the name and code that were typed, if they could be the task's."""
     form.is_valid()
     name, code = (form.cleaned_data.get(key) for key in ("name", "code"))
     return name_draft(draft=draft, name=name or draft.name, code=code or draft.code)
 
 
 def _made(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> HttpResponse:
-    """The page after the task was made. Raises ConfigError, Refused."""
+    """Make the task and return the redirect to its dashboard. Raises ConfigError, Refused."""
     said = form.cleaned_data
     draft = _named(draft, form)
     made = finish_draft(draft=draft, code=said["code"])
@@ -134,7 +134,7 @@ def _made(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> HttpResp
 
 @require_http_methods(["GET", "POST"])
 def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
-    """The draft's text, to edit by hand; one with errors is shown again and not stored."""
+    """Show the draft's text, to edit by hand. One with errors is shown again and not stored."""
     draft = own_draft(request, pk)
     text = draft_text(draft)
     now = digest(text)
