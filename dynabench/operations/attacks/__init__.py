@@ -1,1 +1,1 @@
-"""Hostile models, and how each must end: run by `manage.py doctor` and the tests alone."""
+"""Hostile models, and how each must end: run only by `manage.py doctor` and the tests."""

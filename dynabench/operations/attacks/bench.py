@@ -46,17 +46,17 @@ TEXT = "The text of example {} is nobody's but the task's."
 
 
 class Breach(Exception):
-    """Something is not as it must be; the message shows what was seen."""
+    """An expectation that does not hold. The message shows what was seen."""
 
 
 def expect(holds: object, seen: object) -> None:
-    """Raises Breach, with what was seen, unless something holds."""
+    """Raise Breach, with what was seen, unless something holds."""
     if not holds:
         raise Breach(str(seen))
 
 
 class Seen(NamedTuple):
-    """What became of a run: with the rule about missing answers, as in every evaluation."""
+    """The end and the answers of a run, by the rule about missing answers of every evaluation."""
 
     ending: Ending
     answers: Answers
@@ -64,12 +64,12 @@ class Seen(NamedTuple):
 
     @property
     def labels(self) -> list[str | None]:
-        """The answers in the order of the examples; None: missing."""
+        """Return the answers in the order of the examples; None for a missing one."""
         return [answer.value if answer else None for answer in self.answers.in_order()]
 
 
 class Bench:
-    """One session. `folder` is for its files; `close` removes all else."""
+    """A session of hostile runs. `folder` takes its files; `close` removes everything else."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.token = folder, uuid.uuid4().hex[:8]
@@ -79,7 +79,7 @@ class Bench:
         self.is_gvisor = DockerRunner("").name == "docker-runsc"
 
     def build(self, *instructions: str) -> str:
-        """The id of an image of hostile models with more lines in its Dockerfile.
+        """Build an image of hostile models with more lines in its Dockerfile, and return its id.
 
         Raises LookupError where neither of our images is there to build on.
         """
@@ -104,15 +104,18 @@ class Bench:
                 client.images.remove(image.id, force=True)
 
     def key(self) -> str:
-        """A key for a run of this session."""
+        """Return a key for a run of this session."""
         return f"hostile-{self.token}-{uuid.uuid4().hex[:8]}"
 
     def left(self) -> list[str]:
-        """Containers of this session that are still there."""
+        """Return the containers of this session that are still there."""
         return [ours.name for ours in list_ours(f"hostile-{self.token}-")]
 
     def inputs(self, script: str) -> Path:
-        """A file of examples, the first with the script; right answers lie in the same folder."""
+        """Write a file of examples, the first with the script, and return its path.
+
+        Right answers lie in the same folder, where no model may read them.
+        """
         folder = self.folder / uuid.uuid4().hex
         folder.mkdir(parents=True)
         (folder / "gold.jsonl").write_text(json.dumps([GOLD] * SIZE))

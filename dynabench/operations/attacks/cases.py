@@ -23,7 +23,7 @@ class Case:
     Dockerfile. outcomes: one of them must come; in_gvisor: also right there, where a child's end is
     the end of all, and files in memory are counted and not limited. log: one of these stands in the
     log; sentence: stands in what the submitter is shown; holds: a function of `checks` that raises
-    Breach when something else is wrong. neighbour: a good model that runs meanwhile succeeds.
+    Breach when something else is wrong. neighbour: a good model beside it succeeds.
     Cases that are no single run have a `check` instead, a function that returns what it saw and
     raises Breach. elsewhere: the test of what cannot be shown here.
     """
@@ -44,7 +44,7 @@ class Case:
     elsewhere: str = ""
 
     def run(self, bench: Bench) -> str:
-        """What was seen. Raises Breach."""
+        """Run the case and return what was seen. Raises Breach."""
         if self.check:
             return str(getattr(checks, self.check)(bench))
         with ThreadPoolExecutor(1) as pool:

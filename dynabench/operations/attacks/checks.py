@@ -41,19 +41,19 @@ SLOW = "import time\ntime.sleep(60)"
 
 
 def warns_of_memory(seen: Seen) -> None:
-    """The end of a child does not go unsaid."""
+    """Expect a warning about the memory of a child that was ended."""
     expect(any("memory" in warning for warning in seen.ending.warnings), seen.ending)
 
 
 def log_is_cut(seen: Seen) -> None:
-    """The log is bounded, and its first line says so."""
+    """Expect a bounded log whose first line says that it was cut."""
     log = seen.ending.log
     expect(len(log) < LIMITS.log_bytes + 100, len(log))
     expect("were not kept" in log.splitlines()[0], log[:100])
 
 
 def log_is_redacted(seen: Seen) -> None:
-    """The owners' log has the examples, the submitter's has none."""
+    """Expect the examples in the owners' log, and none of them in the submitter's."""
     shown = redacted(seen.ending.log, texts=seen.texts)
     expect(seen.texts[-1] in seen.ending.log, seen.ending.log)
     expect(MARK in shown, shown)
@@ -61,26 +61,29 @@ def log_is_redacted(seen: Seen) -> None:
 
 
 def log_is_inert(seen: Seen) -> None:
-    """No terminal obeys it, and no page."""
+    """Expect a log that neither a terminal nor a page obeys."""
     page = Engine().from_string("<pre>{{ log }}</pre>").render(Context({"log": seen.ending.log}))
     expect("\x1b" not in page and "\u202e" not in page, page)
     expect("<script>" not in page and "{{ settings }}" in page, page)
 
 
 def digits_are_few(seen: Seen) -> None:
-    """A probability cannot carry much."""
+    """Expect few digits, so that a probability cannot carry much."""
     prob = next(answer for answer in seen.answers.in_order() if answer).prob
     expect(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
 
 
 def _runs(bench: Bench, script: str, image: str) -> None:
-    """A model in an image answers everything and says nothing else."""
+    """Expect that a model in an image answers everything and says nothing else."""
     seen = bench.run(f"{script}\n{GOOD}", image=image)
     expect(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
 
 
 def volume(bench: Bench) -> str:
-    """Docker would mount a disk of the host there, writable."""
+    """Check that an image's volumes are refused, and read-only when it runs all the same.
+
+    Docker would mount a disk of the host there, writable.
+    """
     image = bench.build("VOLUME /data /more")
     reasons = check_image(inspect_image(image))
     expect(any("/data, /more" in reason for reason in reasons), reasons)
@@ -90,7 +93,7 @@ def volume(bench: Bench) -> str:
 
 
 def ids_are_fresh(bench: Bench) -> str:
-    """Two runs of one set share neither an id nor the order."""
+    """Check that two runs of one set share neither an id nor the order."""
     rows = [{"text": str(number)} for number in range(1000)]
     runs = [Sent(bench.folder / f"sent-{number}") for number in range(2)]
     for run in runs:
@@ -104,7 +107,7 @@ def ids_are_fresh(bench: Bench) -> str:
 
 
 def by_chance(bench: Bench) -> str:
-    """Runs are kept apart, so that they can be compared."""
+    """Check that runs are kept apart, so that they can be compared."""
     script = "import random\nfor example in examples: answer(example, random.choice(['yes', 'no']))"
     one, other = (bench.run(script) for _ in range(2))
     expect(one.ending.outcome == other.ending.outcome == Outcome.OK, (one.ending, other.ending))
@@ -114,7 +117,7 @@ def by_chance(bench: Bench) -> str:
 
 
 def times_are_not_kept(bench: Bench) -> str:
-    """Of time, what is kept is a handful of sums."""
+    """Check that nothing of time is kept of an answer, and only sums of a run."""
     kept = {field.name for field in dataclasses.fields(Answer)}
     expect(kept == {"value", "prob", "logprob", "tokens"}, kept)
     sums = [field.name for field in dataclasses.fields(Usage) if "seconds" in field.name]
@@ -122,7 +125,7 @@ def times_are_not_kept(bench: Bench) -> str:
 
 
 def archives(bench: Bench) -> str:
-    """Refused before anything is written."""
+    """Check that hostile archives are refused before anything is written."""
     bomb, climber, many = (bench.folder / name for name in ("bomb.zip", "up.tar", "many.tar"))
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as zipped:
         zipped.writestr("weights.safetensors", bytes(32 * MIB))
@@ -141,7 +144,7 @@ def archives(bench: Bench) -> str:
 
 
 def moved_tag(bench: Bench) -> str:
-    """A run names an id; a name alone is not pulled."""
+    """Check that a run names an image by its id, and that a tag is not pulled."""
     checked = bench.build("ENV VERSION=checked")
     other = bench.build("ENV VERSION=other")
     tag = f"dynabench-hostile:{bench.token}"
@@ -158,7 +161,7 @@ def moved_tag(bench: Bench) -> str:
 
 
 def odd_images(bench: Bench) -> str:
-    """Made by hand, because nobody here can build them."""
+    """Check images that were made by hand, because nobody here can build them."""
     archive = bench.folder / "odd.tar"
     archive.write_bytes(_image_archive({"architecture": "s390x", "os": "linux", "config": {}}))
     id = load_image(archive)
@@ -174,7 +177,7 @@ def odd_images(bench: Bench) -> str:
 
 
 def _image_archive(config: dict[str, Any]) -> bytes:
-    """An archive as `docker save` writes it, of an image with one empty layer."""
+    """Return an archive as `docker save` writes it, of an image with one empty layer."""
     layer = io.BytesIO()
     tarfile.open(fileobj=layer, mode="w").close()
     digest = hashlib.sha256(layer.getvalue()).hexdigest()
@@ -197,7 +200,7 @@ def _image_archive(config: dict[str, Any]) -> bytes:
 
 
 def spoofed(bench: Bench) -> str:
-    """An image can bring a label, but not the name of its container; and ours overrides it."""
+    """Check that an image's label does not make a container ours, and that ours overrides it."""
     stolen, own = bench.key(), bench.key()
     image = bench.build(f"LABEL {LABEL}={stolen}")
     with closing(connect()) as client:
@@ -237,7 +240,7 @@ def _worker(*arguments: str, **more: str) -> "subprocess.Popen[str]":
 
 
 def killed_worker(bench: Bench) -> str:
-    """What it leaves is found by its name, and removed."""
+    """Check that what a killed worker leaves is found by its name, and removed."""
     key = bench.key()
     with _worker(key, bench.image, str(bench.inputs(SLOW))) as worker:
         assert worker.stdout is not None
@@ -258,7 +261,7 @@ class _CancelledError(Exception):
 
 
 def cancelled(bench: Bench) -> str:
-    """What `beat` raises ends the model and passes through."""
+    """Check that what `beat` raises ends the model and passes through."""
     beats = iter(range(3))
 
     def beat() -> None:
@@ -272,7 +275,7 @@ def cancelled(bench: Bench) -> str:
 
 
 def engine_down(bench: Bench) -> str:
-    """No engine answers at the address."""
+    """Check how a run ends where no engine answers at the address."""
     nowhere = f"unix://{bench.folder}/nowhere.sock"
     with _worker(bench.key(), bench.image, "examples", DOCKER_HOST=nowhere) as worker:
         output, _ = worker.communicate()
@@ -281,7 +284,7 @@ def engine_down(bench: Bench) -> str:
 
 
 def private_endpoints(bench: Bench) -> str:
-    """The addresses of the machine, its network and the cloud it may be in."""
+    """Check that addresses of the machine, its network and its cloud are refused."""
     hosts = ("127.0.0.1", "169.254.169.254", "10.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104
     for host in hosts:
         config = EndpointConfig(url=f"http://{host}/", fields=("text",), output="label")
@@ -295,7 +298,10 @@ def private_endpoints(bench: Bench) -> str:
 
 
 def ahead(bench: Bench) -> str:
-    """100 processor seconds until the first answer, then 40 answers in one more."""
+    """Check the throughput of a model that works ahead of its answers.
+
+    It takes 100 processor seconds until the first answer, then gives 40 answers in one more.
+    """
     pace = Pace(start=0.0)
     pace.sampled(Sample(99.0, MIB), 99.0)
     pace.answered(1, 99.0)

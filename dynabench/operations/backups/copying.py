@@ -22,7 +22,7 @@ LENGTH = struct.Struct(">I")
 
 
 def dumped(cursor: Any) -> Iterator[bytes]:
-    """The rows of all tables, as the cursor's transaction sees them."""
+    """Yield the rows of all tables, as the cursor's transaction sees them, in frames."""
     for model in stored_models():
         names = [str(field.column) for field in columns(model)]
         head = {"table": model._meta.db_table, "columns": names, "last": _last(cursor, model)}
@@ -47,7 +47,7 @@ def loaded(cursor: Any, file: IO[bytes]) -> None:
 
 @contextmanager
 def emptied() -> Iterator[Any]:
-    """A cursor in a transaction in which all tables are empty and may be filled in any order."""
+    """Yield a cursor in a transaction in which all tables are empty and take rows in any order."""
     tables = ", ".join(f'"{model._meta.db_table}"' for model in stored_models())
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"TRUNCATE {tables}")  # what migrations make there
@@ -58,13 +58,13 @@ def emptied() -> Iterator[Any]:
 
 
 def set_last(cursor: Any, model: type[Model], last: int) -> None:
-    """No id is given twice, not even that of a row that is gone."""
+    """Set the table's sequence, so that no id is given twice, not even that of a deleted row."""
     if last:
         cursor.execute("SELECT setval(pg_get_serial_sequence(%s, %s), %s)", [*_key(model), last])
 
 
 def _last(cursor: Any, model: type[Model]) -> int:
-    """The highest id that the table ever gave; 0: none, or it gives none."""
+    """Return the highest id that the table ever gave; 0 if none, or if it gives no ids."""
     if not isinstance(model._meta.pk, AutoField | BigAutoField):
         return 0
     cursor.execute("SELECT pg_sequence_last_value(pg_get_serial_sequence(%s, %s))", _key(model))
@@ -86,7 +86,7 @@ def _frame(data: bytes) -> Iterator[bytes]:
 
 
 def _next(file: IO[bytes]) -> bytes | None:
-    """The next frame; None at the end."""
+    """Return the next frame, or None at the end. Raises BackupError."""
     head = file.read(LENGTH.size)
     if not head:
         return None

@@ -26,14 +26,17 @@ PEOPLE_AND_TASKS = ("accounts_user", "tasks_task")
 
 @dataclass
 class Snapshot:
-    """files: the names of all stored files that rows name; dump: the bytes of the database."""
+    """One moment of the database.
+
+    files: the names of all stored files that rows name. dump: the bytes of the database.
+    """
 
     files: list[str]
     dump: Iterator[bytes]
 
 
 def is_empty() -> bool:
-    """Whether the database holds neither people nor tasks; it may hold empty tables."""
+    """Return whether the database has neither people nor tasks; it may have empty tables."""
     tables = connection.introspection.table_names()
     with connection.cursor() as cursor:
         for table in PEOPLE_AND_TASKS:
@@ -45,7 +48,7 @@ def is_empty() -> bool:
 
 
 def last_migrations() -> dict[str, list[str]]:
-    """By application, of this code."""
+    """Return the last migrations of this code by application."""
     found: dict[str, list[str]] = {}
     for app, name in sorted(MigrationLoader(None).graph.leaf_nodes()):
         found.setdefault(app, []).append(name)
@@ -53,7 +56,7 @@ def last_migrations() -> dict[str, list[str]]:
 
 
 def named_files() -> list[str]:
-    """The files that rows name now."""
+    """Return the names of the files that rows name now."""
     with connection.cursor() as cursor:
         return _names(lambda query: (cursor.execute(query), cursor.fetchall())[1])
 
@@ -69,7 +72,7 @@ def _names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
 
 @contextmanager
 def snapshot() -> Iterator[Snapshot]:
-    """While people write; nobody waits for it."""
+    """Yield a snapshot of the database while people write. Nobody waits for it."""
     with (_sqlite_snapshot if connection.vendor == "sqlite" else _postgres_snapshot)() as found:
         yield found
 

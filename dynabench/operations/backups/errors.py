@@ -1,5 +1,5 @@
-"""What stops a backup, its restoration or a move; the message says why and what to do."""
+"""The error that stops a backup, its restoration or a move."""
 
 
 class BackupError(Exception):
-    """For the person at the command line."""
+    """A failure whose message tells the person at the command line why, and what to do."""

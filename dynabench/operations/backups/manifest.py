@@ -1,4 +1,4 @@
-"""What is in a backup: each file with its size and digest, and which site it belongs to."""
+"""The manifest of a backup: its files with sizes and digests, and its site."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -9,7 +9,7 @@ FORMAT = 1
 
 @dataclass
 class Manifest:
-    """What makes a backup whole. Times in ISO 8601, sizes in bytes, digests are SHA-256."""
+    """The list of all that a backup has. Times in ISO 8601, sizes in bytes, digests SHA-256."""
 
     site: str
     made_at: str
@@ -23,17 +23,17 @@ class Manifest:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Return the bytes of all files."""
         return sum(size for size, _ in self.files.values())
 
 
 def written(manifest: Manifest) -> bytes:
-    """As it is stored."""
+    """Return the manifest as it is stored."""
     return json.dumps(asdict(manifest), indent=1).encode()
 
 
 def read(text: bytes) -> Manifest:
-    """What was stored. Raises ValueError."""
+    """Return the manifest that was stored. Raises ValueError."""
     values: dict[str, Any] = json.loads(text)
     if values.get("format") != FORMAT:
         raise ValueError(f"its format is {values.get('format')!r}, not {FORMAT}")
@@ -44,5 +44,5 @@ def read(text: bytes) -> Manifest:
 
 
 def _leaves(name: str) -> bool:
-    """Whether a file of that name may be written outside of the folder that it belongs to."""
+    """Return whether a file of that name may be written outside of its folder."""
     return not {"", ".", ".."}.isdisjoint(name.split("/"))

@@ -19,13 +19,13 @@ from dynabench.operations.backups.tables import columns, digest, rows, stored_mo
 
 OLD = "old"  # alias of the SQLite file
 LEFT = {"django_migrations", "tasks_taskgroup", "tasks_taskgroup_tasks"}
-"""Not moved: what `migrate` keeps, and tables that are left for 0.2.0 alone (tasks/0026)."""
+"""Not moved: what `migrate` keeps, and tables that only 0.2.0 still needs (tasks/0026)."""
 
 
 def move(path: Path, tell: Callable[[str], object]) -> None:
     """Copy all rows of the file into this site's PostgreSQL, which has no people and no tasks.
 
-    tell: takes a line about each table. Nobody writes to the file meanwhile: it is locked. One
+    tell: takes a line about each table. Nobody writes to the file then: it is locked. One
     transaction; counts and digests of all tables are compared before it ends. Raises BackupError.
     """
     if connection.vendor != "postgresql":
@@ -47,7 +47,7 @@ def move(path: Path, tell: Callable[[str], object]) -> None:
 
 @contextmanager
 def _old(path: Path) -> Iterator[None]:
-    """The file as a second database, in a transaction that lets nobody else write."""
+    """Make the file a second database, in a transaction that lets nobody else write."""
     connections.settings[OLD] = connections.configure_settings({
         "default": database(f"sqlite:///{path}")
     })["default"]  # fmt: skip
@@ -94,6 +94,6 @@ def _compare(model: type[Model], tell: Callable[[str], object]) -> None:
 
 
 def _last_ids(path: Path) -> dict[str, int]:
-    """The highest id that each table ever gave, deleted rows too."""
+    """Return the highest id that each table ever gave, those of deleted rows too."""
     with closing(sqlite3.connect(path)) as old:
         return dict(old.execute("SELECT name, seq FROM sqlite_sequence").fetchall())

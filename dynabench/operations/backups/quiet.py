@@ -1,4 +1,4 @@
-"""What is told to nobody again after a restoration, in SQL that both databases understand.
+"""SQL for both databases that keeps a restored site from sending anything twice.
 
 The statements run in the transaction that restores the database: whatever starts afterwards finds
 nothing to send. Sessions end, because passwords may have changed since the backup. What a panel
@@ -35,7 +35,7 @@ DELETE FROM account_emailconfirmation;
 
 
 def statements(now: datetime) -> str:
-    """All of them, to be run in one transaction."""
+    """Return all statements, to be run in one transaction."""
     return f"""{STATEMENTS}
 UPDATE accounts_apitoken SET reminded_at = CURRENT_TIMESTAMP
   WHERE reminded_at IS NULL AND expires_at < '{now + TOKEN_WARNING:%Y-%m-%d %H:%M:%S}';

@@ -1,4 +1,4 @@
-"""A site made again from a backup: what was erased since stays so, and nobody is told twice."""
+"""A site restored from a backup: later erasures are repeated, and no message is sent twice."""
 
 import hashlib
 import json
@@ -38,7 +38,10 @@ PAYING = (Campaign.Way.PROLIFIC, Campaign.Way.MTURK)
 
 
 def begun() -> Path:
-    """There while a restoration is not finished; it names the backup."""
+    """Return the path of the mark that is there while a restoration is not finished.
+
+    The mark's text names the backup.
+    """
     return Path(settings.HOME / "restoring")
 
 
@@ -125,7 +128,7 @@ def _has_files(folder: Path) -> bool:
 
 
 def _restore_files(backup: Backup, is_going_on: bool) -> None:
-    """Each under its name; what a killed restoration left is looked at again."""
+    """Restore each file under its name; compare what a killed restoration left."""
     for name, stored in backup.names(MEDIA):
         if is_going_on and default_storage.exists(stored):
             if _digest(stored) == backup.manifest.files[name][1]:
@@ -170,7 +173,7 @@ def _keep_secret(name: str, text: str) -> None:
 
 
 def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
-    """Erase once more what the log names; each kind with the number of what was found."""
+    """Erase again what the log names; yield each kind with the number of rows that were found."""
     keys = [bytes.fromhex(key), *map(key_of, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])]
 
     def is_erased(kind: str, name: object) -> bool:
@@ -200,7 +203,7 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
 
 
 def _payments(made_at: str) -> Iterator[str]:
-    """Campaigns that might pay somebody twice, and do not."""
+    """Yield a line for each campaign that might pay somebody twice, and does not."""
     for campaign in Campaign.objects.exclude(opened_at=None).filter(way__in=PAYING):
         yield (
             f"campaign {campaign.slug} pays nobody until its owner gives the panel's token again: "
@@ -209,7 +212,7 @@ def _payments(made_at: str) -> Iterator[str]:
 
 
 def _lost_secrets() -> Iterator[str]:
-    """Stored secrets that the site's key does not open."""
+    """Yield a line for stored secrets that the site's key does not open."""
     for model, column in sealed_columns():
         if model._meta.label in TOLD_OTHERWISE:
             continue
@@ -235,7 +238,7 @@ def _lost_secrets() -> Iterator[str]:
 
 
 def _missing_folders() -> Iterator[str]:
-    """Models of targets that lie elsewhere than in the home folder."""
+    """Yield a line for each missing model of a target that is outside of the home folder."""
     sources = TargetModel.objects.filter(source__startswith="/").values_list("source", flat=True)
     for source in sorted({*sources}):
         if not Path(source).exists():

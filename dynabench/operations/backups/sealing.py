@@ -27,12 +27,15 @@ class WrongSeal(ValueError):
 
 
 def is_sealed(start: bytes) -> bool:
-    """Whether a file that begins with these bytes is sealed."""
+    """Return whether a file that begins with these bytes is sealed."""
     return start.startswith(MAGIC)
 
 
 def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) -> Iterator[bytes]:
-    """The sealed file. salt: random, the same for all files of a backup, as scrypt takes long."""
+    """Yield the sealed file.
+
+    salt: random, the same for all files of a backup, as scrypt takes long.
+    """
     own = os.urandom(SALT_BYTES)
     cipher = _cipher(passphrase, salt, own, name)
     yield MAGIC + salt + own
@@ -46,7 +49,10 @@ def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) ->
 
 
 def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[bytes]:
-    """What was sealed, from blocks of any size. Raises WrongSeal, maybe after some good bytes."""
+    """Yield what was sealed, from blocks of any size.
+
+    Raises WrongSeal, maybe after some good bytes.
+    """
     pieces = _cut(blocks, len(MAGIC) + 2 * SALT_BYTES, then=CHUNK_BYTES + TAG_BYTES)
     head = next(pieces, b"")
     salt, own = head[len(MAGIC) : -SALT_BYTES], head[-SALT_BYTES:]
@@ -64,7 +70,10 @@ def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[b
 
 
 def _cut(blocks: Iterable[bytes], size: int, *, then: int = 0) -> Iterator[bytes]:
-    """The same bytes in pieces of `size`, or one of it and more of `then`; the last is shorter."""
+    """Yield the same bytes in pieces of `size`; the last one is shorter.
+
+    then: the size of all pieces but the first, if it is another.
+    """
     held = bytearray()
     for block in blocks:
         held += block

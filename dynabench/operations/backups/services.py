@@ -1,4 +1,4 @@
-"""A backup of the whole site, and whether one is whole."""
+"""Making a backup of the whole site, and reading one."""
 
 import json
 import os
@@ -33,7 +33,7 @@ NEEDED = "Set BACKUP_PASSPHRASE, or BACKUP_PASSPHRASE_FILE to a file that holds 
 
 @dataclass
 class _Writer:
-    """Puts files into a backup and notes them; sealed where there is a passphrase."""
+    """A backup that is being written. Files are sealed where there is a passphrase."""
 
     store: Storage
     manifest: Manifest
@@ -41,13 +41,13 @@ class _Writer:
     salt: bytes
 
     def put(self, name: str, blocks: Iterable[bytes]) -> None:
-        """One file."""
+        """Write one file and note its size and digest."""
         counted = Counted(blocks)
         put(self.store, name, self._sealed(name, counted))
         self.manifest.files[name] = counted.found
 
     def end(self) -> None:
-        """The manifest, last."""
+        """Write the manifest, last."""
         put(self.store, MANIFEST, self._sealed(MANIFEST, [manifests.written(self.manifest)]))
 
     def _sealed(self, name: str, blocks: Iterable[bytes]) -> Iterable[bytes]:
@@ -59,8 +59,9 @@ class _Writer:
 def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) -> Manifest:
     """Write everything to a new place: one moment of the database, then the files that it names.
 
-    Files never change once a row names them, so that people may write meanwhile; those deleted
-    meanwhile are left out. No lock. Raises BackupError and OSError; then there is no backup.
+    Files never change once a row names them, so that people may go on writing. Files deleted
+    during the backup are left out. No lock. Raises BackupError and OSError; then there is no
+    backup.
     """
     if with_keys and not passphrase:
         raise BackupError(f"Keys go only into a backup under a passphrase. {NEEDED}.")
@@ -83,7 +84,7 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
 
 
 def packed(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """As a gzip file."""
+    """Yield the bytes of a gzip file with these blocks."""
     packer = zlib.compressobj(level=1, wbits=31)
     for block in blocks:
         yield packer.compress(block)
@@ -91,7 +92,7 @@ def packed(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The bytes of a gzip file."""
+    """Yield the bytes that a gzip file holds."""
     packer = zlib.decompressobj(wbits=31)
     for block in blocks:
         yield packer.decompress(block)
@@ -113,7 +114,7 @@ def _about_this_site() -> Manifest:
 
 
 def _media(writer: _Writer, names: Iterable[str]) -> Iterator[str]:
-    """Put the files; gives the names of those that are not there."""
+    """Put the files, and yield the names of those that are missing."""
     for name in names:
         try:
             blocks = blocks_of(default_storage, name)
@@ -124,7 +125,7 @@ def _media(writer: _Writer, names: Iterable[str]) -> Iterator[str]:
 
 
 class Backup:
-    """One that was made: its manifest, and its files as they were. Raises BackupError."""
+    """A finished backup: its manifest, and its files as they were. Raises BackupError."""
 
     def __init__(self, where: str, *, passphrase: str = "") -> None:
         self._store, self._passphrase = store_at(where), passphrase
@@ -147,7 +148,10 @@ class Backup:
         return unseal(blocks, passphrase=self._passphrase, name=name)
 
     def blocks(self, name: str) -> Iterator[bytes]:
-        """The bytes of a file; at the end they are what was backed up, or BackupError is raised."""
+        """Yield the bytes of a file.
+
+        At the end they are what was backed up, or BackupError is raised.
+        """
         counted = Counted(self._opened(name))
         try:
             yield from counted
@@ -158,13 +162,13 @@ class Backup:
             raise BackupError(f"{name} is damaged: it has not {size} bytes of SHA-256 {digest}.")
 
     def names(self, start: str) -> Iterator[tuple[str, str]]:
-        """The files whose names begin so, and what follows in their names."""
+        """Yield the files whose names begin so, each with the rest of its name."""
         for name in self.manifest.files:
             if name.startswith(start):
                 yield name, name.removeprefix(start)
 
     def damages(self) -> Iterator[str]:
-        """What is wrong with any file; reads every one from end to end."""
+        """Yield what is wrong with any file. Reads every one from end to end."""
         for name in self.manifest.files:
             try:
                 for _ in self.blocks(name):

@@ -1,4 +1,4 @@
-"""Where a backup lies: a folder, or a part of a bucket. There as a whole or not at all."""
+"""The place of a backup: a folder, or a part of a bucket. It is whole or not there at all."""
 
 import fcntl
 import hashlib
@@ -23,7 +23,7 @@ MOMENT, PART = "%Y-%m-%dT%H%M", ".part"
 
 
 def store_at(where: str) -> Storage:
-    """What is at a folder or `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
+    """Return the storage at a folder or `s3://bucket/prefix?endpoint=…`. Raises BackupError."""
     if where.startswith("s3://"):
         try:
             return storages.create_storage(object_storage(where))
@@ -34,7 +34,7 @@ def store_at(where: str) -> Storage:
 
 @contextmanager
 def new_store(where: str) -> Iterator[Storage]:
-    """An empty place, which becomes `where` when the context ends well. Raises BackupError.
+    """Yield an empty place, which becomes `where` when the context ends well. Raises BackupError.
 
     A folder gets its name at the end. In a bucket old pieces may lie around; the manifest counts.
     """
@@ -61,7 +61,7 @@ def new_store(where: str) -> Iterator[Storage]:
 
 
 def _alone(part: Path, lock: int) -> None:
-    """Take the lock, and away what a killed backup left."""
+    """Take the lock, and remove what a killed backup left. Raises BackupError."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -71,7 +71,7 @@ def _alone(part: Path, lock: int) -> None:
 
 
 def dated(where: str, at: datetime) -> str:
-    """The place for the backup of a moment, below a folder or a part of a bucket.
+    """Return the place for the backup of a moment, below a folder or a part of a bucket.
 
     >>> from datetime import UTC
     >>> dated("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
@@ -144,12 +144,12 @@ class Blocks(File):  # type: ignore[type-arg]
         return piece
 
     def seekable(self) -> bool:
-        """No: the library of buckets would look for the end."""
+        """Return False: the library of buckets would look for the end."""
         return False
 
 
 class Counted:
-    """Blocks on their way; then how many bytes they were, and their digest."""
+    """Blocks of bytes that are counted and digested as they pass."""
 
     def __init__(self, blocks: Iterable[bytes]) -> None:
         self._blocks, self._digest, self.size = blocks, hashlib.sha256(), 0
@@ -162,7 +162,7 @@ class Counted:
 
     @property
     def found(self) -> tuple[int, str]:
-        """The size and the SHA-256 of what has passed."""
+        """Return the size and the SHA-256 of what has passed."""
         return self.size, self._digest.hexdigest()
 
 
@@ -174,7 +174,7 @@ def put(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
 
 
 def blocks_of(store: Storage, name: str) -> Iterator[bytes]:
-    """The bytes of a file. Raises FileNotFoundError at once, not at the first block."""
+    """Return the bytes of a file. Raises FileNotFoundError at once, not at the first block."""
     file = store.open(name)
 
     def blocks() -> Iterator[bytes]:

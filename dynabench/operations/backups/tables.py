@@ -16,18 +16,18 @@ CHUNK = 2000
 
 
 def stored_models() -> list[type[Model]]:
-    """Each table's model, those of many-to-many relations too."""
+    """Return each table's model, those of many-to-many relations too."""
     found = apps.get_models(include_auto_created=True)
     return [model for model in found if model._meta.managed and not model._meta.proxy]
 
 
 def columns(model: type[Model]) -> "list[Field[Any, Any]]":
-    """The fields that have a column, in a fixed order."""
+    """Return the fields that have a column, in a fixed order."""
     return list(model._meta.concrete_fields)
 
 
 def rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
-    """All rows by primary key, as Python's values; what is pickled stays the text that it is."""
+    """Yield all rows by primary key, as Python's values; pickled values stay text."""
     asked = {
         f"column_{number}": (
             Cast(field.attname, TextField())
@@ -41,7 +41,7 @@ def rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
 
 
 def digest(model: type[Model], using: str) -> tuple[int, str]:
-    """How many rows a table has, and a SHA-256 of them."""
+    """Return how many rows a table has, and a SHA-256 of them."""
     found, count = hashlib.sha256(), 0
     for row in rows(model, using):
         found.update(json.dumps([_plain(value) for value in row], sort_keys=True).encode())
@@ -50,7 +50,10 @@ def digest(model: type[Model], using: str) -> tuple[int, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Equal for values that are equal: PostgreSQL's JSON writes 1e2 as 100, SQLite's as 100.0."""
+    """Return one value for values that are equal, however a database writes them.
+
+    PostgreSQL's JSON writes 1e2 as 100, SQLite's as 100.0.
+    """
     match value:
         case bytes() | memoryview():
             return bytes(value).hex()

@@ -21,18 +21,18 @@ from tasks.services import create_task
 from tasks.targets.connect import serving_of
 
 DOMAIN = "demo.invalid"
-"""Of the addresses of simulated people: mail to it goes nowhere, and nobody signs in with it."""
+"""The domain of simulated people's addresses: no mail reaches it, and nobody signs in by it."""
 TASK = Path(__file__).with_name("task.yaml")
 CONTEXTS = 20
 
 
 def new_id(chance: Random) -> UUID:
-    """A random UUID that the seed decides."""
+    """Return a random UUID that the seed decides."""
     return UUID(int=chance.getrandbits(128), version=4)
 
 
 def make_task(actor: User | None = None) -> Task:
-    """The task; the actor and those who own an official task own it too. Raises Refused."""
+    """Make the task. The actor and the owners of official tasks own it too. Raises Refused."""
     if Task.objects.filter(code=SIMULATED).exists():
         raise Refused(_("There is a demo. Take it away first, as docs/demo.md says."))
     task, _notes = create_task(code=SIMULATED, config_text=TASK.read_text(), actor=actor)
@@ -44,21 +44,21 @@ def make_task(actor: User | None = None) -> Task:
 
 
 def make_owner(task: Task) -> User:
-    """The task's simulated owner."""
+    """Make the task's simulated owner."""
     owner = make_user("sim-owner")
     TaskMember.objects.create(task=task, user=owner, role=TaskMember.Role.OWNER)
     return owner
 
 
 def make_user(name: str) -> User:
-    """An account with a confirmed address and no password."""
+    """Make an account with a confirmed address and no password."""
     user = User.objects.create_user(f"{name}@{DOMAIN}")
     confirm_address(user)
     return user
 
 
 def make_people(people: Sequence[Writer | Judge]) -> Mapping[str, Annotator]:
-    """Their accounts, by name, under pseudonyms that say what they are."""
+    """Make the people's accounts, by name, under pseudonyms that say what they are."""
     return {
         one.name: Annotator.objects.create(
             user=make_user(one.name), pseudonym=one.name, in_ranking=True
@@ -68,7 +68,10 @@ def make_people(people: Sequence[Writer | Judge]) -> Mapping[str, Annotator]:
 
 
 def first_round(task: Task, owner: User, base: Path, tries: int, chance: Random) -> Round:
-    """The first round, with a model's folder as its target; it closes after so many examples."""
+    """Plan the first round, with a model's folder as its target.
+
+    tries: how many examples close it.
+    """
     round = plan_round(task=task, actor=owner, fields=plan(tries))
     rows = contexts(chance, CONTEXTS)
     store_contexts(round=round, rows=rows, file_name="places.jsonl", actor=owner)
@@ -84,10 +87,10 @@ def first_round(task: Task, owner: User, base: Path, tries: int, chance: Random)
 
 
 def plan(tries: int) -> Mapping[str, int]:
-    """A round's budget, and what its owner would pay in cents."""
+    """Return a round's budget, and what its owner would pay in cents."""
     return {"max_collected": tries, "pay_example": 20, "pay_validation": 5, "pay_bonus": 50}
 
 
 def model_folder() -> Path:
-    """Where trained targets of the demo lie."""
+    """Return the folder of the demo's trained targets."""
     return settings.MODELS_HOME / "targets" / SIMULATED

@@ -25,14 +25,17 @@ Model = Callable[[str], str]
 
 
 def word_list(text: str) -> str:
-    """Counts kind and unkind words."""
+    """Return the label that kind and unkind words of the text speak for, by their number."""
     words = Counter(re.findall(r"\w+", text.lower()))
     score = sum(words[word] for word in POOL["good"]) - sum(words[word] for word in POOL["bad"])
     return "positive" if score > 0 else "negative" if score < 0 else "neutral"
 
 
 def naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
-    """Multinomial, with one added to each count; rows: `text` and `label`."""
+    """Return a multinomial naive Bayes model, with one added to each count.
+
+    rows: `text` and `label`.
+    """
     seen: dict[str, Counter[str]] = {label: Counter() for label in LABELS}
     labels: Counter[str] = Counter()
     for row in rows:
@@ -53,7 +56,10 @@ def naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
 
 
 def submit_entrants(task: Task) -> list[Submission]:
-    """Both models, a file for each set whose inputs are public; to be published once scored."""
+    """Submit both models, a file for each set whose inputs are public.
+
+    `publish_entrants` publishes them once they are scored.
+    """
     shape, released = shape_of(task.config), Dataset.objects.filter(round__task=task)
     lines = (line for one in released for line in split_rows(one, "train"))
     rows = [row for line in lines if (row := released_row(shape, line))]

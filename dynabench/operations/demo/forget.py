@@ -1,4 +1,4 @@
-"""Taking the demo away: its task with all rows and files, and its people."""
+"""Deleting the demo: its task with all rows and files, and its people."""
 
 import shutil
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from validation.models import Validation
 
 
 def real_people() -> int:
-    """How many real people wrote or judged in the demo; their rows there go with it."""
+    """Return how many real people wrote or judged in the demo; their rows there go with it."""
     mine = {"example__round__task__code": SIMULATED}
     real = Annotator.objects.exclude(user__email__endswith=f"@{DOMAIN}")
     wrote = real.filter(examples__round__task__code=SIMULATED)
@@ -33,7 +33,7 @@ def real_people() -> int:
 
 
 def forget() -> int:
-    """Delete the demo; how many examples it had. Jobs of it that run now lose their lease.
+    """Delete the demo; return how many examples it had. Running jobs of it lose their lease.
 
     Votes and examples of real people in the task are deleted too, and nothing else of them.
     """
@@ -54,7 +54,7 @@ def forget() -> int:
 
 
 def _files(task: Task) -> Iterator[str]:
-    """The names of all files of the task's rows in the storage."""
+    """Yield the names of all files of the task's rows in the storage."""
     columns = (
         (DatasetFile.objects.filter(dataset__round__task=task), "file"),
         (EvaluationSetVersion.objects.filter(evaluation_set__task=task), "inputs"),
@@ -68,7 +68,7 @@ def _files(task: Task) -> Iterator[str]:
 
 
 def _delete_task(task: Task) -> int:
-    """In the order that protected rows demand; how many examples there were."""
+    """Delete the task in the order that protected rows demand; return how many examples it had."""
     examples = Example.objects.filter(round__task=task)
     count = examples.count()
     Snapshot.objects.filter(task=task).delete()

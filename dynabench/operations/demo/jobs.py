@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def fill(run_id: int) -> None:
-    """Fill the task in a separate process; it ends when the task is taken away."""
+    """Fill the task in a separate process; it ends when the task is deleted."""
     if run := claim(DemoRun, run_id):
         try:
             carry_out(run, ["demo", "--run", str(run_id)])

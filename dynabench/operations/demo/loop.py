@@ -24,12 +24,12 @@ from tasks.models import Task
 from validation.statistics.report import task_report
 
 Tell = Callable[[float, str], None]
-"""Gets the share that is done (0-1), and what comes next."""
+"""Takes the share that is done (0-1), and what comes next."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much happens: people, examples of a round, rounds, and examples of the last, open one."""
+    """The size of a demo: people, examples of a round, and rounds."""
 
     writers: int = 12
     judges: int = 8
@@ -40,7 +40,7 @@ class Size:
 def run_demo(
     task: Task, seed: int, tell: Tell, size: Size = Size(), base: Path | None = None
 ) -> dict[str, Any]:
-    """Play the rounds of the new task and fill its board; returns the report.
+    """Play the rounds of the new task and fill its board; return the report.
 
     base: the folder of the first target; by default sentiment's starter. Raises Refused where
     the task is not new.
@@ -75,7 +75,7 @@ def run_demo(
 
 
 def seed_chance(seed: int) -> None:
-    """Draws of the services follow the seed too: Django's random order is Python's on SQLite."""
+    """Seed the services' draws too: Django's random order is Python's on SQLite."""
     random.seed(seed)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -83,7 +83,7 @@ def seed_chance(seed: int) -> None:
 
 
 def _report(task: Task, size: Size) -> dict[str, Any]:
-    """The rounds' numbers as the task's page shows them, and how many models are on the board."""
+    """Return the rounds' numbers as the task's page shows them, and the number of ranked models."""
     rounds = list(task.rounds.filter(number__lte=size.rounds).order_by("number"))
     numbers = task_report(rounds, code=task.code)["rounds"]
     names = ("round", "collected", "fooled", "verified_fooled")

@@ -13,12 +13,12 @@ from tasks.models import Round
 from validation.models import Consensus, GoldAnswer, JudgeLease, Skip, Validation
 
 WEEK = timedelta(days=7)
-AWAY = 20  # people are at work for one in so many hours of it
+AWAY = 20  # people work for one of this many hours
 
 
 @transaction.atomic
 def date_back(round: Round, weeks: int) -> None:
-    """Stretch the times of a closed round over the week that ended so many weeks ago."""
+    """Spread the times of a closed round over a week that ended `weeks` weeks ago."""
     now, began = timezone.now(), round.opened_at
     assert began
     factor = WEEK / (now - began)
@@ -39,7 +39,7 @@ def date_back(round: Round, weeks: int) -> None:
 
 
 def _dated(round: Round) -> Iterator[tuple[QuerySet[Any], Sequence[str]]]:
-    """Rows that people made in the round, with their columns of times."""
+    """Yield the rows that people made in the round, with their columns of times."""
     of_example = {"example__round": round}
     yield Round.objects.filter(pk=round.pk), ("opened_at", "closed_at", "writing_until")
     yield Assignment.objects.filter(round=round), ("assigned_at", "left_at")

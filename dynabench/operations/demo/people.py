@@ -13,14 +13,14 @@ from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, Idea, worded
 from validation.rules.consensus import Vote
 
 REPERTOIRE = 30
-"""So many ideas occur to a writer in a round, drawn again for each."""
+"""How many ideas a writer has in a round, drawn again for each."""
 SIGNS = dict(zip(LABELS, (" !", " ..", " ;"), strict=True))
 FLAG, UNCLEAR = Vote(verdict="flagged"), Vote(verdict="cannot_tell")
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text as it was written, and how people without haste read it."""
+    """A text as it was written, and how careful people read it."""
 
     words: str
     label: str  # what it says; empty: nothing
@@ -30,7 +30,7 @@ class Text:
 
 @dataclass
 class Writer:
-    """Somebody who writes. skill, care: 0-1. They remember within a round what fooled its model."""
+    """A simulated writer. skill, care: 0-1. Remembers within a round what fooled its model."""
 
     name: str
     skill: float
@@ -42,13 +42,13 @@ class Writer:
     worked: Counter[Idea] = field(default_factory=Counter)
 
     def begin_round(self) -> None:
-        """New ideas, and nothing learned yet."""
+        """Draw new ideas, and forget what was learned."""
         plain = [idea for idea in IDEAS if idea.way == PLAIN]
         self.ideas = [*plain, *self.chance.sample(IDEAS, REPERTOIRE)]
         self.worked = Counter()
 
     def write(self, place: str, prompt: str, goal: str) -> tuple[Text, Idea | None]:
-        """A text for the goal, as good as they can; and the idea behind it."""
+        """Return a text for the goal, as good as the writer can, and the idea behind it."""
         if self.chance.random() > self.care:
             return self._careless(place, prompt), None
         wanted = goal
@@ -64,7 +64,7 @@ class Writer:
             self.worked[idea] += 3 if fooled else -1
 
     def _idea(self, label: str) -> Idea:
-        """An idea for the label: the skilled take what worked, and seldom say it plainly."""
+        """Return an idea for the label: the skilled take what worked, and seldom say it plainly."""
         known = [idea for idea in self.ideas if idea.label == label]
         clever = [idea for idea in known if idea.way != PLAIN]
         if not clever or self.chance.random() > self.skill:
@@ -73,7 +73,7 @@ class Writer:
         return self.chance.choices(clever, weights)[0]
 
     def _careless(self, place: str, prompt: str) -> Text:
-        """Something for any label, or hardly a sentence."""
+        """Return something for any label, or hardly a sentence."""
         if self.chance.random() < 0.3:
             return Text(f"{place} {self.chance.randint(100, 999)} ok ok {prompt.lower()}", "")
         idea = self.chance.choice(self.ideas)
@@ -82,7 +82,7 @@ class Writer:
 
 @dataclass
 class Judge:
-    """Somebody who judges. skill, care: 0-1."""
+    """A simulated judge. skill, care: 0-1."""
 
     name: str
     skill: float
@@ -91,7 +91,7 @@ class Judge:
     colludes: bool = False
 
     def vote(self, text: Text) -> Vote:
-        """A label, FLAG or UNCLEAR."""
+        """Return a vote for a label, FLAG or UNCLEAR."""
         signed = [label for label, sign in SIGNS.items() if text.words.endswith(sign)]
         if self.colludes and signed:
             return Vote(label=signed[0])
@@ -107,9 +107,10 @@ class Judge:
 
 
 def crowd(seed: int, writers: int, judges: int) -> tuple[list[Writer], list[Judge]]:
-    """People of a seed. Of 12 writers two are careless and one colludes; of 8 judges one and two.
+    """Return writers and judges of a seed.
 
-    Fewer people have fewer of them in proportion.
+    Of 12 writers two are careless and one colludes; of 8 judges one and two. Fewer people have
+    fewer of them in proportion.
     """
 
     def drawn(role: str, number: int) -> tuple[str, float, float, Random]:

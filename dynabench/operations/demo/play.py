@@ -71,7 +71,7 @@ class Community:
         self._review(round)
 
     def _write(self, writer: Writer, round: Round) -> None:
-        """One try: take a context, write, submit, read the verdict."""
+        """Try once: take a context, write, submit, read the verdict."""
         me, chance = self.accounts[writer.name], writer.chance
         try:
             want = "current" if chance.random() < AGAIN else "context"
@@ -92,7 +92,10 @@ class Community:
             retract_example(example=example)
 
     def _submit(self, me: Annotator, assignment: Assignment, text: Text) -> Example:
-        """The stored example; a target that still loads is asked again. Raises TargetSilent."""
+        """Submit a text and return the stored example. Raises TargetSilent.
+
+        A target that is still loading is asked again.
+        """
         inputs = {"text": text.words, "label": assignment.goal}
         key, deadline = new_id(self.chance), time.monotonic() + PATIENCE_SECONDS
         uuid = new_id(self.chance)
@@ -120,7 +123,7 @@ class Community:
         )
 
     def _judge(self, judge: Judge, round: Round) -> bool:
-        """One vote, if there is something to judge for them."""
+        """Vote once, if there is something to judge for the judge; return whether there was."""
         me = self.accounts[judge.name]
         session = open_session(validator=me, task=round.task)
         if session.is_paused:
@@ -155,7 +158,7 @@ class Community:
         JudgeLease.objects.filter(pk=lease.pk).update(leased_at=earlier)
 
     def _mark_gold(self, round: Round) -> None:
-        """The owner makes the clearest decided examples gold items."""
+        """Make gold items of the clearest decided examples, as the owner."""
         clear = Consensus.objects.filter(
             round=round, state=Consensus.State.DECIDED, decided_by=Consensus.DecidedBy.VOTES
         )
@@ -164,7 +167,7 @@ class Community:
             mark_gold(example=one.example, owner=self.owner, explanation=words)
 
     def _review(self, round: Round) -> None:
-        """The owner decides each second example on which the votes came to nothing."""
+        """Decide each second example on which the votes came to nothing, as the owner."""
         for item in to_review([round], Kind.NO_CONSENSUS).items[::2]:
             text = self.texts.get(item.uuid)
             override_consensus(

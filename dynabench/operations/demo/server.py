@@ -1,4 +1,4 @@
-"""In the place of a site that does not run: a model server, and a queue that stays empty."""
+"""A model server and a silent queue, for the demo on a site that does not run."""
 
 import socket
 import subprocess
@@ -14,7 +14,7 @@ from core.jobs.queue import silence
 
 @contextmanager
 def site_or_substitute() -> Iterator[None]:
-    """A server answers at MODEL_SERVER_URL, or soon will: the site's, or one until the end.
+    """Make sure that a server answers at MODEL_SERVER_URL: the site's, or one until the end.
 
     Where no site runs, no messages are left for the workers of a later one.
     """
@@ -40,6 +40,6 @@ def site_or_substitute() -> Iterator[None]:
 
 
 def is_taken(host: str, port: int) -> bool:
-    """Whether a program answers at the address."""
+    """Return whether a program answers at the address."""
     with socket.socket() as probe:
         return probe.connect_ex((host, port)) == 0

@@ -1,4 +1,4 @@
-"""Asking for the demo from a page, stopping it, and who may."""
+"""Requesting, stopping and deleting the demo from a page."""
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -16,7 +16,7 @@ from tasks.permissions import Person
 
 
 def may_fill(user: Person) -> bool:
-    """Whether the person may make the demo and take it away: administrators and owners of tasks."""
+    """Return whether the person may make and delete the demo: administrators, owners of tasks."""
     if not user.is_authenticated:
         return False
     owned = TaskMember.objects.standing().filter(user=user, role=TaskMember.Role.OWNER)
@@ -24,7 +24,7 @@ def may_fill(user: Person) -> bool:
 
 
 def can_offer(user: Person) -> bool:
-    """Whether to offer the demo to the person: they may make it, and there is none."""
+    """Return whether to offer the demo to the person: they may make it, and there is none."""
     return may_fill(user) and not Task.objects.filter(code=SIMULATED).exists()
 
 
@@ -45,7 +45,7 @@ def stop_demo(run: DemoRun, actor: User) -> None:
 
 
 def take_demo_away(actor: User) -> None:
-    """Delete it. Raises Refused while it is being filled: the process would write on."""
+    """Delete the demo. Raises Refused while it is being filled: the process would write on."""
     run = DemoRun.objects.filter(task__code=SIMULATED).first()
     if run and not run.is_over:
         raise Refused(_("The demo is being filled. Stop that first."))

@@ -37,7 +37,7 @@ IDEAS: Sequence[Idea] = [
 
 
 def contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
-    """Rows of contexts to import: a prompt, its tag, and the place that it is about."""
+    """Yield rows of contexts to import: a prompt, its tag, and the place that it is about."""
     places = [(tag, place) for tag, places in POOL["subjects"].items() for place in places]
     chance.shuffle(places)
     for tag, place in places[:number]:
@@ -46,7 +46,7 @@ def contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
 
 
 def worded(idea: Idea, place: str, chance: Random) -> str:
-    """The idea as a text about the place."""
+    """Return the idea as a text about the place."""
     large, small = chance.randint(8, 30), chance.randint(2, 7)
     good = chance.choice(POOL["good"])
     words = {

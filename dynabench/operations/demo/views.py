@@ -1,4 +1,4 @@
-"""The page of the demo: filling its task, how far that is, and taking it away."""
+"""The page of the demo: filling its task, its progress, and deleting it."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
@@ -22,7 +22,7 @@ def _check(request: HttpRequest) -> None:
 
 @require_safe
 def demo(request: HttpRequest) -> HttpResponse:
-    """Whether there is a demo, and how far its filling is; for htmx that alone."""
+    """Show whether there is a demo, and how far its filling is; to htmx only that."""
     _check(request)
     values = {
         "demo": Task.objects.filter(code=SIMULATED).first(),
@@ -34,7 +34,7 @@ def demo(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def fill(request: HttpRequest) -> HttpResponse:
-    """Have it filled by a worker; a second click finds it under way."""
+    """Have a worker fill the demo. A second click finds it under way."""
     _check(request)
     with as_message(request):
         request_demo(person(request))
@@ -52,7 +52,7 @@ def stop(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def take_away(request: HttpRequest) -> HttpResponse:
-    """Delete it with everything in it."""
+    """Delete the demo with everything in it."""
     _check(request)
     with as_message(request):
         take_demo_away(person(request))

@@ -46,7 +46,7 @@ def install(tell: Tell) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """No other process sets up this site: on this machine, and with PostgreSQL on any."""
+    """Let no other process set up this site: on this machine, and with PostgreSQL on any."""
     with (settings.HOME / "setup.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         if connection.vendor != "postgresql":
@@ -74,7 +74,10 @@ NO_LANGUAGE_MODEL = (
 
 
 def static_is_fresh() -> bool:
-    """Whether the collected files are newer than their sources; compressing them takes a while."""
+    """Return whether the collected files are newer than their sources.
+
+    Compressing them takes a while.
+    """
     manifest = settings.STATIC_ROOT / "staticfiles.json"
     sources = [*settings.BASE_DIR.glob("requirements*.txt"), *settings.BASE_DIR.glob("static/**/*")]
     newest = max(source.stat().st_mtime for source in sources)
@@ -103,7 +106,7 @@ def _install_starters(tell: Tell) -> None:
 
 
 def starters_in_use() -> set[str]:
-    """The folders of this version's starters, of all targets and of trainings to come."""
+    """Return the folders of this version's starters, of all targets and of trainings to come."""
     unfinished = TrainingRun.objects.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
     return {
         *(str(starter_folder(code, settings.HOME)) for code in CODES),
@@ -129,13 +132,16 @@ def _install_language_model() -> None:
 
 
 def first_rounds() -> list[Round]:
-    """The official tasks' first rounds that are ready and were never opened."""
+    """Return the official tasks' first rounds that are ready and were never opened."""
     rounds = Round.objects.filter(task__is_official=True, number=1, state=Round.State.READY)
     return list(rounds.filter(opened_at=None).select_related("task"))
 
 
 def open_round(round: Round, tell: Tell) -> bool:
-    """Whether it could be opened; one whose targets are silent stays ready."""
+    """Open a round and return whether that was possible.
+
+    A round whose targets are silent stays ready.
+    """
     try:
         set_round_state(round=round, state=Round.State.OPEN, actor=None)
     except Refused as error:

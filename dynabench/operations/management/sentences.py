@@ -1,4 +1,4 @@
-"""What is wrong when a command fails because of the site's surroundings, in one line."""
+"""One line for a command that failed because of the site's surroundings."""
 
 from django.db import DatabaseError, InterfaceError
 
@@ -7,7 +7,7 @@ from dynabench.operations.soundness.health import check_schema
 
 
 def sentence_of(error: Exception) -> str:
-    """Return the line that says all of an error; empty: it is one of ours, with a traceback."""
+    """Return the line that explains an error; empty for one of ours, which needs its traceback."""
     if not isinstance(error, DatabaseError | InterfaceError):
         return ""
     first = next(iter(str(error).splitlines()), "")

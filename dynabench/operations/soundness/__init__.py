@@ -1,1 +1,1 @@
-"""Is the installation sound? For the doctor, `/readyz/` and the files of releases."""
+"""Checks of an installation, for the doctor and `/readyz/`."""

@@ -26,7 +26,7 @@ OPEN = "Anybody who reaches the cluster runs code on it: RAY_AUTH_MODE=token (do
 
 
 def check_cluster() -> Iterator[Finding]:
-    """Nothing where the site has none."""
+    """Check that the cluster answers and is protected; yield nothing where the site has none."""
     if not settings.RAY_ADDRESS:
         return
     environment = {"RAY_AUTH_MODE": "token", **os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
@@ -51,7 +51,7 @@ def check_cluster() -> Iterator[Finding]:
 
 
 def _is_public(address: str) -> bool:
-    """Of a name only its network knows where it leads."""
+    """Return whether the address is public. Only a name's network knows where it leads."""
     try:
         return ip_address(address).is_global
     except ValueError:

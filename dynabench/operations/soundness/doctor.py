@@ -49,7 +49,7 @@ CONNECTIONS = """
 
 
 class Verdict(NamedTuple):
-    """What became of a hostile case; is_ok None: it was not run here."""
+    """The result of a hostile case. is_ok is None where it was not run here."""
 
     case: Case
     got: str
@@ -57,7 +57,10 @@ class Verdict(NamedTuple):
 
 
 def findings() -> Iterator[Finding]:
-    """All checks but the hostile models; those that need the database, if it is sound."""
+    """Yield the results of all checks but the hostile models.
+
+    Checks that need the database are left out where it is not sound.
+    """
     database = health.check_database()
     if database.state != "bad":
         database = check_migrations()
@@ -81,7 +84,7 @@ def findings() -> Iterator[Finding]:
 
 
 def check_migrations() -> Finding:
-    """The database's tables are those of this version."""
+    """Check that the database's tables are those of this version."""
     executor = MigrationExecutor(connection)
     waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if waiting:
@@ -94,7 +97,7 @@ def check_migrations() -> Finding:
 
 
 def newer_migrations(executor: MigrationExecutor) -> list[str]:
-    """The migrations that the database has and this version, which is older, does not."""
+    """Return the migrations that the database has and this version, which is older, does not."""
     known = executor.loader.disk_migrations
     newest: dict[str, str] = {}
     for app, name in known:
@@ -107,7 +110,7 @@ def newer_migrations(executor: MigrationExecutor) -> list[str]:
 
 
 def check_static_files() -> Finding:
-    """As before each page is served; a machine without web processes collects none."""
+    """Check the static files as before each page; a machine without web processes needs none."""
     found = health.check_static_files()
     if found.state == "bad" and not Path(settings.STATIC_ROOT).exists():
         return found._replace(state="note", message=f"{found.message} Only web processes need it.")
@@ -115,7 +118,7 @@ def check_static_files() -> Finding:
 
 
 def check_connections() -> Iterator[Finding]:
-    """PostgreSQL takes as many connections as this machine's processes may hold."""
+    """Check that PostgreSQL takes as many connections as this machine's processes may hold."""
     if connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:
@@ -131,7 +134,7 @@ def check_connections() -> Iterator[Finding]:
 
 
 def connections_needed(*, web: int, live: int, queue: int) -> int:
-    """Connections of a machine that runs everything: each thread that asks keeps one.
+    """Return the connections of a machine that runs everything: each thread that asks keeps one.
 
     web: processes, each with twice `live` threads for pages, `live` for calls of models and one
     that renews attempts. queue: workers, beside the sweeper and the minute's work. Then the model
@@ -141,7 +144,7 @@ def connections_needed(*, web: int, live: int, queue: int) -> int:
 
 
 def check_stored_models() -> Finding:
-    """Everybody's uploads and models, and whether more may come."""
+    """Check the size of everybody's uploads and models against the limit."""
     here, most = site_bytes() / GIB, settings.MODELS_BYTES / GIB
     if not most:
         return Finding("stored models", "ok", f"{here:.1f} GiB")
@@ -150,7 +153,7 @@ def check_stored_models() -> Finding:
 
 
 def check_targets() -> Finding:
-    """The targets of rounds in which people write answer."""
+    """Check that the targets of rounds in which people write answer."""
     targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
     failed = []
     for target in targets.select_related("task"):
@@ -164,7 +167,7 @@ def check_targets() -> Finding:
 
 
 def check_disk() -> Iterator[Finding]:
-    """The home folder can be written to; room for submissions and images."""
+    """Check that the home folder can be written to, and the room for submissions and images."""
     found = engine()
     places = {"home": settings.HOME, "engine's disk": Path(found.root) if found else None}
     if (home := health.check_disk()).state == "bad":
@@ -178,7 +181,7 @@ def check_disk() -> Iterator[Finding]:
 
 
 def check_media() -> Iterator[Finding]:
-    """Every file that a row names is in the storage and what was stored; reads all of them."""
+    """Check that every file that a row names is what was stored. Reads all of them."""
     found = list(damages())
     for path, row, fault in found:
         yield Finding("media", "bad", f"{path} of {row} {fault}")
@@ -187,7 +190,7 @@ def check_media() -> Iterator[Finding]:
 
 
 def check_engine() -> Iterator[Finding]:
-    """The engine, and what it must offer."""
+    """Check the container engine, and what it must offer."""
     found = engine()
     if not found:
         named = os.environ.get("DOCKER_HOST")
@@ -208,7 +211,7 @@ def check_engine() -> Iterator[Finding]:
 
 
 def check_runtime_image() -> Finding:
-    """It is there, and of what this version would put into it."""
+    """Check that the runtime image is there and has the content of this version."""
     if not has_image(RUNTIME_IMAGE):
         sentence = "Model folders need it: run scripts/runtime_image.sh."
         return Finding("runtime image", "note", sentence)
@@ -238,7 +241,7 @@ def verdicts() -> Iterator[Verdict]:
 
 
 def judge(case: Case, bench: Bench) -> Verdict:
-    """Run one case."""
+    """Run one case and return its verdict."""
     if not case.script and not case.check:
         return Verdict(case, f"not run here; covered by {case.elsewhere}", None)
     try:

@@ -31,7 +31,7 @@ _places = Places()  # of threads that wait for the model server
 
 
 class Finding(NamedTuple):
-    """What a check found."""
+    """The result of a check."""
 
     what: str
     state: State
@@ -39,7 +39,7 @@ class Finding(NamedTuple):
 
 
 def check_database() -> Finding:
-    """It answers."""
+    """Check that the database answers."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -49,7 +49,10 @@ def check_database() -> Finding:
 
 
 def check_schema() -> Finding:
-    """The tables are those of this version or of a later one: the newest of ours were migrated."""
+    """Check that the tables are those of this version or of a later one.
+
+    The newest migration of each of our applications must have been applied.
+    """
     applied = MigrationRecorder(connection).applied_migrations().keys()  # none: an empty database
     newest: dict[str, str] = {}
     for app in apps.get_app_configs():
@@ -63,7 +66,7 @@ def check_schema() -> Finding:
 
 
 def check_static_files() -> Finding:
-    """The collected static files are those of this version or a later one: each of ours has a name.
+    """Check that the collected static files are those of this version or a later one.
 
     A page that names a missing one fails. With DEBUG they are served from their sources.
     """
@@ -82,7 +85,10 @@ def check_static_files() -> Finding:
 
 
 def check_cache() -> Finding:
-    """What is written can be read; of a shared cache, that it is not the stand-in that answers."""
+    """Check that what is written can be read, and that a shared cache itself answers.
+
+    A stand-in answers for a shared cache that is down.
+    """
     shared: Any = cache
     try:
         if settings.CACHE_URL:
@@ -97,7 +103,7 @@ def check_cache() -> Finding:
 
 
 def check_disk() -> Finding:
-    """A file can be written to the home folder."""
+    """Check that a file can be written to the home folder."""
     try:
         with tempfile.TemporaryFile(dir=settings.HOME) as file:
             file.write(bytes(TRIAL_BYTES))
@@ -109,7 +115,7 @@ def check_disk() -> Finding:
 
 
 def check_stored_files() -> Finding:
-    """The store of files answers: the bucket, or the folder of media."""
+    """Check that the store of files answers: the bucket, or the folder of media."""
     where = "a bucket" if settings.STORAGE_URL else "a folder"
     try:
         default_storage.exists("doctor")
@@ -119,7 +125,7 @@ def check_stored_files() -> Finding:
 
 
 def check_model_server() -> Finding:
-    """It answers, or no round that is open needs it."""
+    """Check that the model server answers, or that no open round needs it."""
     url = parse_url(f"{settings.MODEL_SERVER_URL}/health")
     try:
         with _places.take():
@@ -141,7 +147,7 @@ def check_model_server() -> Finding:
 
 
 def check_queue() -> Finding:
-    """As `manage.py check_queue`."""
+    """Check that no job is stuck, as `manage.py check_queue` does."""
     found = stuck(STUCK)
     return (
         Finding("queue", "bad", "\n".join(found))
@@ -162,7 +168,10 @@ PARTS: dict[str, Callable[[], Finding]] = {
 
 
 def parts() -> dict[str, str]:
-    """Each part: ok, down, or unknown where only the database, which is down, could tell."""
+    """Return each part's state: ok, down, or unknown.
+
+    Unknown: only the database, which is down, could tell.
+    """
     states = {}
     for name, check in PARTS.items():
         try:

@@ -1,4 +1,4 @@
-"""What the site leans on and does not run itself: mail, sign-in, folders, backups, keys, models."""
+"""Checks of what the site needs and does not run: mail, sign-in, folders, backups, keys, models."""
 
 import os
 import tempfile
@@ -40,7 +40,7 @@ NEEDED_OF_PROVIDER = ("authorization_endpoint", "token_endpoint")
 
 
 def asked_by_settings() -> Iterator[Finding]:
-    """What the environment's variables name, asked once each, without the database."""
+    """Check once what the environment's variables name, without the database."""
     yield check_stored_files()
     yield check_mail()
     yield from check_sign_in()
@@ -49,7 +49,7 @@ def asked_by_settings() -> Iterator[Finding]:
 
 
 def parts_in_use() -> Iterator[Finding]:
-    """What people need only at times, so that they would be the first to notice it is away."""
+    """Check what people need only at times and would be the first to miss."""
     yield check_stored_files()
     yield check_mail()
     yield from check_sign_in()
@@ -57,7 +57,7 @@ def parts_in_use() -> Iterator[Finding]:
 
 
 def check_mail() -> Finding:
-    """The mail server takes a connection and the password; nothing is sent."""
+    """Check that the mail server takes a connection and the password. Nothing is sent."""
     if not sends_mail(settings.EMAIL_BACKEND):
         return Finding("mail", "note", "No mails are sent. Set EMAIL_BACKEND and EMAIL_HOST.")
     is_limited = settings.EMAIL_BACKEND == "core.mail.transport.LimitedBackend"
@@ -76,7 +76,7 @@ def check_mail() -> Finding:
 
 
 def check_sign_in() -> Iterator[Finding]:
-    """The OpenID Connect provider, where there is one, tells where people sign in."""
+    """Check that the OpenID Connect provider, if there is one, says where people sign in."""
     if not settings.OIDC_ISSUER:
         return
     url = settings.OIDC_ISSUER
@@ -106,7 +106,7 @@ def _trouble_of_provider(url: str) -> str:
 
 
 def check_folders() -> Iterator[Finding]:
-    """Media and the database's file can be written to."""
+    """Check that media and the database's file can be written to."""
     if not settings.STORAGE_URL:
         trouble = _unwritable(Path(settings.MEDIA_ROOT))
         if trouble:
@@ -128,7 +128,7 @@ def _unwritable(folder: Path) -> str:
 
 
 def check_erasure_log() -> Finding:
-    """What people erased can be noted, so that no restored backup brings it back."""
+    """Check that erasures can be noted, so that no restored backup undoes them."""
     path = Path(settings.ERASURE_LOG)
     if not path.parent.is_dir():
         trouble = f"There is no folder {path.parent}. Make it, or change ERASURE_LOG."
@@ -143,7 +143,7 @@ def check_erasure_log() -> Finding:
 
 
 def check_backup() -> Finding:
-    """A backup ended well lately."""
+    """Check that a backup ended well lately."""
     last = LastSuccess.objects.filter(job="backup").first()
     if last is None:
         return Finding("backup", "note", "None was ever made: run manage.py backup by a timer.")
@@ -154,7 +154,7 @@ def check_backup() -> Finding:
 
 
 def check_address() -> Finding:
-    """Links in mails lead to a host that the site answers for."""
+    """Check that links in mails lead to a host that the site answers for."""
     host = urlsplit(settings.SITE_URL).hostname or ""
     if validate_host(host, settings.ALLOWED_HOSTS):
         return Finding("address", "ok", settings.SITE_URL)
@@ -163,7 +163,7 @@ def check_address() -> Finding:
 
 
 def check_failed_runs() -> Finding:
-    """Evaluations that the platform failed within the last days."""
+    """Check for evaluations that the platform failed within the last days."""
     failed = EvaluationRun.objects.filter(
         outcome=Outcome.INFRASTRUCTURE, finished_at__gte=timezone.now() - LATELY
     )
@@ -178,7 +178,7 @@ def check_failed_runs() -> Finding:
 
 
 def check_secrets() -> Finding:
-    """The key decrypts what it encrypted: SECRET_KEY is still the site's."""
+    """Check that the key decrypts what it encrypted: SECRET_KEY is still the site's."""
     found = 0
     unreadable = []
     for model, column in sealed_columns():
@@ -203,7 +203,7 @@ def _is_readable(token: str) -> bool:
 
 
 def check_contacts() -> Finding:
-    """Targets and generators that gave no answer when they were last asked, in their own words."""
+    """Check for targets and generators that gave no answer when they were last asked."""
     in_use = TargetModel.objects.filter(rounds__state=Round.State.OPEN)  # these are asked now
     targets = TargetModel.objects.exclude(contact_reason="").exclude(pk__in=in_use)
     generators = Generator.objects.exclude(contact_reason="")

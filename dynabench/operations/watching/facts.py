@@ -1,4 +1,4 @@
-"""What the site does now: counted at most each minute, however often monitors and people ask."""
+"""The present work of the site, counted at most once a minute for monitors and people."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class TargetFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What monitors and the status page tell.
+    """The numbers of monitors and the status page.
 
     jobs: by kind. ended: evaluations of the last hour, by outcome. to_judge: examples, by task.
     successes: of the clock's jobs. incident: the latest. is_server_away: our model server.
@@ -65,18 +65,21 @@ class Facts:
 
 
 def facts() -> Facts:
-    """As counted now or a little ago, in as many queries as there are kinds of jobs and four."""
+    """Return the facts counted now or a little ago.
+
+    As many queries as there are kinds of jobs, and four more.
+    """
     return kept(KEY, _count)
 
 
 def last_facts() -> Facts | None:
-    """What was counted last, within a day: for when the database is away."""
+    """Return what was counted last, within a day: for when the database is away."""
     found = cache.get(KEY)
     return found.numbers if found else None
 
 
 def left_alone(found: Facts) -> set[int]:
-    """The primary keys of targets that failed too often and are not asked for a while."""
+    """Return the primary keys of targets that failed too often and are not asked for a while."""
     return set(map(int, open_breakers(cache, [str(target.pk) for target in found.targets])))
 
 

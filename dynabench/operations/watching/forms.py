@@ -9,7 +9,7 @@ TITLE, TEXT = Incident._meta.get_field("title"), Incident._meta.get_field("text"
 
 
 class IncidentForm(forms.Form):
-    """What everybody reads of trouble on the site."""
+    """A note about trouble on the site, which everybody reads."""
 
     title = forms.CharField(
         label=_("What is wrong"),

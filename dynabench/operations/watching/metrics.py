@@ -26,7 +26,7 @@ NO_DATABASE = (DatabaseError, InterfaceError)
 @login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """All figures; 404 where the operator did not ask for them, 403 for everybody else."""
+    """Return all figures. Raises Http404 where nobody set them up; 403 for everybody else."""
     if not (settings.METRICS_TOKEN or settings.METRICS_NETWORKS):
         raise Http404
     if not _may_read(request):
@@ -48,7 +48,7 @@ def _may_read(request: HttpRequest) -> bool:
 
 
 def _counted() -> CollectorRegistry:
-    """What all processes of this web server counted."""
+    """Return what all processes of this web server counted."""
     folder = os.environ.get(FOLDER)
     if not folder:
         return REGISTRY
@@ -62,7 +62,7 @@ class Rows:
     """What the database and the cache say; without a database only that it is away."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Each figure with its values. Nothing is labelled by person."""
+        """Yield each figure with its values. Nothing is labelled by person."""
         try:
             found = facts()
         except NO_DATABASE:
@@ -97,7 +97,10 @@ def _figures(found: Facts) -> Iterator[GaugeMetricFamily]:
 
 
 def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
-    """label: empty for the one value of a figure without labels."""
+    """Return a gauge with a value for each label.
+
+    label: empty for the one value of a figure without labels.
+    """
     family = GaugeMetricFamily(f"dynabench_{name}", text, labels=[label] if label else [])
     for key, value in values.items():
         family.add_metric([key] if label else [], value)

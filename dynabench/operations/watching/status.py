@@ -32,7 +32,7 @@ KINDS = {
 @login_not_required
 @require_safe
 def status(request: HttpRequest) -> HttpResponse:
-    """The state of the site; without a database that of a while ago."""
+    """Show the state of the site; without a database the state counted last."""
     is_away = False
     try:
         found: Facts | None = facts()
@@ -44,7 +44,7 @@ def status(request: HttpRequest) -> HttpResponse:
 
 
 def _shown(found: Facts) -> dict[str, Any]:
-    """What everybody may see of it: tasks by name, without their targets, and no hidden ones."""
+    """Return what everybody may see: visible tasks by name, without their targets."""
     paused = left_alone(found)
     seen = {one.code: one.task for one in found.targets if one.is_seen}
     failing = {
@@ -61,7 +61,7 @@ def _shown(found: Facts) -> dict[str, Any]:
 
 @require_http_methods(["GET", "POST"])
 def incident(request: HttpRequest) -> HttpResponse:
-    """Administrators tell of trouble, or what is new of the incident that is not over."""
+    """Report trouble, or what is new about the open incident; for administrators."""
     if not request.user.is_superuser:
         raise Http404
     told = Incident.objects.filter(ended_at=None).first()

@@ -1,4 +1,4 @@
-"""What was done on the site since a day, one JSON object a line, for whoever keeps such records."""
+"""The log of the site since a day, one JSON object a line, for an archive of audit records."""
 
 import json
 from argparse import ArgumentParser

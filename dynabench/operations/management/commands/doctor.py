@@ -56,7 +56,7 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
     def _hostile(self, judged: list[Verdict]) -> list[Finding]:
-        """Prints a line for each case; what kept the others from being run."""
+        """Print a line for each case; return a finding if something stopped the others."""
         self._say("\nHostile models (about a minute)")
         try:
             for verdict in verdicts():

@@ -1,4 +1,4 @@
-"""Take the simulated task away, with its people, rows and files."""
+"""Delete the simulated task, with its people, rows and files."""
 
 from typing import Any
 

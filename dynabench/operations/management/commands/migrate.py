@@ -32,7 +32,7 @@ _add_model = ProjectState.add_model
 
 
 def keep_private(database: Path) -> None:
-    """Make SQLite's file for its owner only, or take it from other users of the machine.
+    """Let only its owner read SQLite's file, or take it from other users of the machine.
 
     Its journal gets the same mode. Whoever owns neither it nor the folder leaves it as it is.
     """
@@ -43,7 +43,7 @@ def keep_private(database: Path) -> None:
 
 @contextmanager
 def new_models_alone() -> Iterator[None]:
-    """Let a model that comes into being leave all others as they are, as where apps are loaded.
+    """Leave all other models as they are when a model is added, as where apps are loaded.
 
     Django makes all models again that are related to it, over whatever others, which took two
     fifths of the time. Nothing refers to it yet, and what it refers to learns of it.

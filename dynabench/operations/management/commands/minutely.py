@@ -1,4 +1,4 @@
-"""The work of each minute by itself, for cron, where no qcluster runs or as a second guard."""
+"""The periodic work once, for cron: where no qcluster runs, or as a second guard."""
 
 from typing import Any
 

@@ -54,7 +54,7 @@ class Command(BaseCommand):
 
 
 def is_migrated() -> bool:
-    """Whether the tables are those of this version, which may have started too early."""
+    """Return whether the tables are those of this version, which may have started too early."""
     found = patiently(check_schema)
     if found and found.state != "ok":
         logger.warning("%s", found.message)
@@ -62,7 +62,7 @@ def is_migrated() -> bool:
 
 
 def serve_practice() -> None:
-    """The same with those that let people practise; this machine is told to be there for them."""
+    """Answer the messages that let people practise; tell the database that this machine does."""
 
     def take() -> str | None:
         tell_host()
@@ -86,7 +86,7 @@ def work(take: Callable[[], str | None] = queue.take) -> None:
 
 
 def sweep_often() -> None:
-    """Look at the rows, though nobody rings."""
+    """Sweep the rows again and again, even if no message arrives."""
     while not must_end():
         is_at_work()
         patiently(sweep)
@@ -94,7 +94,7 @@ def sweep_often() -> None:
 
 
 def sweep() -> None:
-    """Bring back what dead workers held, and ring for what waits."""
+    """Release what dead workers held, and enqueue what waits."""
     try:
         with noted("sweep"):
             sweep_all()
@@ -112,7 +112,7 @@ def minutely() -> None:
 
 
 def patiently(ask: Callable[[], T]) -> T | None:
-    """What it returns; None, after a while, when the database does not answer."""
+    """Return the result of `ask`, or None, after a while, when the database does not answer."""
     close_old_connections()
     try:
         return ask()

@@ -142,7 +142,7 @@ class Command(BaseCommand):
             open_round(round, self.stdout.write)
 
     def _accounts(self) -> None:
-        """One account a role; passwords are made once, printed once and kept where only we read."""
+        """Make one account a role. Passwords are printed once and kept where only we read."""
         if User.objects.exists():
             return
         kept = settings.HOME / "demo-accounts.txt"
@@ -217,7 +217,7 @@ class Processes:
             self._has_come(url, lambda status: status not in LOADING, deadline)
 
     def _has_come(self, url: str, wanted: Callable[[int], bool], deadline: float) -> bool:
-        """Whether the address answers with a wanted status in time."""
+        """Return whether the address answers with a wanted status in time."""
         while not wanted(status(url)):
             self._check_alive()
             if time.monotonic() > deadline:
@@ -276,9 +276,9 @@ def rotate(log: Path) -> None:
 
 @contextmanager
 def one_run() -> Iterator[None]:
-    """Be the only `./run` of this home folder. Raises CommandError.
+    """Hold the lock of the home folder, so that only one `./run` uses it. Raises CommandError.
 
-    The system gives the lock back however the command ends.
+    The system releases the lock however the command ends.
     """
     with (settings.HOME / "run.lock").open("a+") as file:
         try:
@@ -329,12 +329,12 @@ def free_port(host: str, port: int) -> int:
 
 
 def health_of(target: str) -> str:
-    """Where the model server says whether it can answer for a target."""
+    """Return the address at which the model server says whether it can answer for a target."""
     return f"{settings.MODEL_SERVER_URL}/models/{target}/health"
 
 
 def status(url: str) -> int:
-    """The HTTP status that a GET of the address ends with; 0 where nothing answers in time."""
+    """Return the HTTP status of a GET of the address; 0 where nothing answers in time."""
     try:
         return httpx.get(url, timeout=2).status_code
     except httpx.TransportError:
@@ -342,5 +342,5 @@ def status(url: str) -> int:
 
 
 def stop(number: int, frame: FrameType | None) -> None:
-    """Both signals mean: stop everything."""
+    """Stop everything, at both signals."""
     raise KeyboardInterrupt

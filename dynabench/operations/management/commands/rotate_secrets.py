@@ -1,4 +1,4 @@
-"""After a new SECRET_KEY: what is stored encrypted gets it, so that the former one may go."""
+"""Encrypt stored secrets again after a new SECRET_KEY, so that the former one may go."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
                 except Unreadable:
                     unreadable.append(f"{model._meta.verbose_name} {pk}")
                     continue
-                # One that was changed meanwhile has the new key already.
+                # A row that was changed since it was read has the new key already.
                 done += rows.filter(pk=pk, **{field: before}).update(**{field: after})
         renew_hashes()
         self.stdout.write(f"{done} secrets are encrypted with the new key.")

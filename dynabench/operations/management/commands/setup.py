@@ -1,4 +1,4 @@
-"""What a site for strangers needs and nothing else: no accounts to try, no process of its own."""
+"""Set up a site for the public: no accounts to try, no process of its own."""
 
 import json
 import os
@@ -27,7 +27,7 @@ ALIKE = 10
 
 
 def is_of_this_version(url: str) -> bool:
-    """Whether the web process that answers there is, and may serve."""
+    """Return whether the web process at the address is of this version and may serve."""
     host = settings.ALLOWED_HOSTS[0].lstrip(".*") or "localhost"  # ".example.org", "*"
     headers = {"Host": host, "X-Forwarded-Proto": "https"}
     try:
@@ -92,7 +92,10 @@ class Command(BaseCommand):
                 self.stderr.write(f"{finding.what}: {finding.message}")
 
     def _silent_rounds(self) -> list[Round]:
-        """Those that could not be opened just now; why is told once."""
+        """Open the first rounds; return those that could not be opened.
+
+        Each reason is printed once.
+        """
         return [one for one in first_rounds() if not open_round(one, self._once)]
 
     def _once(self, text: str) -> None:
@@ -101,7 +104,7 @@ class Command(BaseCommand):
         self._told.add(text)
 
     def _administrator(self) -> None:
-        """The first superuser, unless there is one; a password that was made is told once."""
+        """Make the first superuser, unless there is one. A generated password is printed once."""
         email = os.environ.get("ADMIN_EMAIL", "")
         if User.objects.filter(is_superuser=True).exists():
             return
