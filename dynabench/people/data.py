@@ -23,7 +23,7 @@ from tasks.models import TaskMember
 
 @require_GET
 def data(request: HttpRequest) -> HttpResponse:
-    """What is stored about the person, and what they may do with it."""
+    """Show what is stored about the person, and what they may do with it."""
     me = annotator_of(person(request))
     consents = GatePass.objects.filter(annotator=me).select_related("task").order_by("passed_at")
     return render(request, "me/data.html", {"consents": consents})
@@ -31,13 +31,13 @@ def data(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def download(request: HttpRequest) -> StreamingHttpResponse:
-    """Everything about the person as JSON."""
+    """Download everything about the person as JSON."""
     user = person(request)
     return exported(user, annotator_of(user))
 
 
 def exported(user: User, me: Annotator) -> StreamingHttpResponse:
-    """The file of a person's data, which no cache keeps."""
+    """Return the file of a person's data, which no cache keeps."""
     response = lines(export(user, me), f"dynabench-{me.pseudonym}.json", "application/json")
     response["Cache-Control"] = "no-store"
     return response

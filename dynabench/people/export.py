@@ -62,7 +62,7 @@ Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 
 def export(user: User, me: Annotator) -> Iterator[str]:
-    """The text of the JSON object, in pieces that fit into memory.
+    """Yield the text of the JSON object, in pieces that fit into memory.
 
     Other people's texts and single answers are in none of them.
     """
@@ -87,7 +87,7 @@ def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _sign_in(user: User) -> dict[str, Section]:
-    """By what the person signs in, and where they are signed in."""
+    """Return the ways in which the person signs in, and where they are signed in."""
     same_person = {"person__accounts__user": user}
     return {
         "email_addresses": EmailAddress.objects.filter(user=user).values("email", "verified"),
@@ -108,7 +108,7 @@ def _sign_in(user: User) -> dict[str, Section]:
 
 
 def _about(user: User) -> dict[str, Section]:
-    """The account, without secrets, and what was done with it for tasks."""
+    """Return the account, without secrets, and what was done with it for tasks."""
     names = ("email", "date_joined", "last_login", "is_superuser", "is_active")
     decided = OwnerDecision.objects.filter(owner=user)
     return {
@@ -155,7 +155,7 @@ def _about(user: User) -> dict[str, Section]:
 
 
 def _models(user: User) -> dict[str, Section]:
-    """What the person submitted, with whom, and what machines of theirs evaluated."""
+    """Return what the person submitted, with whom, and what their own workers evaluated."""
     return {
         "models": Submission.objects.filter(owner=user).values(
             *MODEL, task_code=F("task__code"), team_name=F("team__name")
@@ -174,7 +174,7 @@ def _models(user: User) -> dict[str, Section]:
 
 
 def _communities(user: User) -> dict[str, Section]:
-    """What the person owns, proposed, told and submitted in communities."""
+    """Return what the person owns, proposed, posted and submitted in communities."""
     return {
         "communities": Community.objects.filter(owners=user).values("slug", "name"),
         "community_proposals": CommunityProposal.objects.filter(proposer=user).values(
@@ -190,7 +190,7 @@ def _communities(user: User) -> dict[str, Section]:
 
 
 def _conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
-    """What is no example yet; never what the model was told of a secret."""
+    """Yield conversations that are no example yet; never what the model was told of a secret."""
     rows = Conversation.objects.filter(assignment__annotator=me)
     for one in rows.select_related("assignment__round__task").iterator():
         code = one.assignment.round.task.code
@@ -198,7 +198,7 @@ def _conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
 
 
 def _studies(me: Annotator) -> dict[str, Section]:
-    """What the person agreed to and got in campaigns; never a panel's id."""
+    """Return what the person agreed to and got in campaigns; never a panel's id."""
     return {
         "studies": Place.objects.filter(annotator=me).values(
             *("state", "consented_at", "began_at", "submitted_at", "ran_out_at"),
@@ -216,7 +216,7 @@ def _studies(me: Annotator) -> dict[str, Section]:
 
 
 def _done(me: Annotator) -> dict[str, Section]:
-    """What the person wrote and judged under their pseudonym."""
+    """Return what the person wrote and judged under their pseudonym."""
     names = ("pseudonym", "source", "keyboard_mode", "in_ranking", "created_at")
     example, task = {"example_uuid": F("example__uuid")}, {"task_code": F("round__task__code")}
     return {
@@ -268,7 +268,10 @@ def _done(me: Annotator) -> dict[str, Section]:
 
 
 def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
-    """One's answers, oldest first. Those to gold items look like votes, as when they were given."""
+    """Yield the person's answers, oldest first.
+
+    Those to gold items look like votes, as when they were given.
+    """
     names = ("label", "verdict", "flag_reason", "comment", "reveal", "reveal_choice")
     more = ("reveal_comment", "metadata", "seconds", "words", "created_at", "by_program")
 
@@ -289,7 +292,7 @@ def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
 
 
 def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
-    """One's examples, oldest first, some hundred at a time."""
+    """Yield the person's examples, oldest first, read some hundred at a time."""
     mine = Example.objects.filter(annotator=me).order_by("pk")
     mine = mine.select_related("round__task", "context", "consensus", "parent")
     last = 0
@@ -321,7 +324,7 @@ def _example(example: Example, points: float | None) -> dict[str, Any]:
 
 
 def _answer(example: Example, output: TargetOutput) -> dict[str, Any]:
-    """What a target said, as far as the task shows it to its authors."""
+    """Return what a target answered, as far as the task shows it to its authors."""
     limits = example.round.task.config.limits
     return {
         "model": example.round.shown_name(output.target, output.position),

@@ -1,4 +1,4 @@
-"""The forms of one's own pages."""
+"""The forms of a person's own pages."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from tasks.models import Task
 
 
 class FilterForm(forms.Form):
-    """Which of one's examples to show."""
+    """Filters of the person's examples."""
 
     task = forms.ChoiceField(required=False)
     status = forms.ChoiceField(required=False, choices=[("", _("All")), *STATUS_WORDS.items()])
@@ -24,7 +24,7 @@ class FilterForm(forms.Form):
 
 
 class GoalForm(forms.Form):
-    """What one wants to do in a week."""
+    """A weekly goal."""
 
     amount = forms.IntegerField(
         min_value=0,
@@ -41,7 +41,7 @@ class GoalForm(forms.Form):
 
 
 class LeaveForm(forms.Form):
-    """That somebody knows what goes with their data."""
+    """The confirmation that deleted data cannot be restored."""
 
     sure = forms.BooleanField(
         label=_("I know that my data cannot be brought back"),

@@ -1,4 +1,4 @@
-"""The page of an invitation: what the task is, and the button that makes one a member."""
+"""The page of an invitation: what the task is, and the button that accepts it."""
 
 from allauth.account.adapter import get_adapter
 from django.conf import settings
@@ -22,7 +22,10 @@ from tasks.models import TaskMember
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, key: str) -> HttpResponse:
-    """Who is not signed in signs up or in first, and comes back, by a cookie if need be."""
+    """Show the invitation and let the person become a member.
+
+    People who are not signed in sign up or in first, and come back, by a cookie if need be.
+    """
     user = request.user
     who = user.pk if user.is_authenticated else get_adapter().get_client_ip(request)
     if is_used_up("joining", who):

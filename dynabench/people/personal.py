@@ -21,7 +21,7 @@ from validation.models import Validation
 
 
 def _place(key: str) -> tuple[Place, Annotator, User]:
-    """The place whose secret this is, and whose it is. Raises Http404."""
+    """Return the place whose secret this is, with its annotator and user. Raises Http404."""
     rows = Place.objects.select_related("campaign__task", "annotator__user", "consent")
     place = rows.filter(digest=digest_of(key)).first()
     if place is None or place.annotator is None or place.annotator.user is None:
@@ -33,7 +33,7 @@ def _place(key: str) -> tuple[Place, Annotator, User]:
 @login_not_required
 @require_http_methods(["GET", "HEAD"])
 def personal(request: HttpRequest, key: str) -> HttpResponse:
-    """What is stored about the person, and the ways to have it or to delete it."""
+    """Show what is stored about the person, and how to download or delete it."""
     place, _annotator, _user = _place(key)
     return render(request, "me/personal.html", {"place": place, "key": key})
 
@@ -42,7 +42,7 @@ def personal(request: HttpRequest, key: str) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, key: str) -> HttpResponse:
-    """Say what goes, then delete it as for accounts, once the person has ticked that they know."""
+    """Say what is deleted, then delete it as for accounts, once the person has ticked the box."""
     _found, annotator, user = _place(key)
     form = LeaveForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -55,7 +55,7 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def _what_goes(annotator: Annotator) -> dict[str, Any]:
-    """How much somebody has made, and what becomes of their part and pay in each study."""
+    """Return how much a person has made, and the effect on their part and pay in each study."""
     examples = Example.objects.filter(annotator=annotator, retracted_at=None)
     places = annotator.places.select_related("campaign").prefetch_related("ledger")
     return {
@@ -68,7 +68,7 @@ def _what_goes(annotator: Annotator) -> dict[str, Any]:
 
 
 def _owed(place: Place) -> int:
-    """What somebody has earned and not got yet."""
+    """Return what a person has earned and not yet received."""
     rows = place.ledger.all()
     paid = sum(row.amount for row in rows if row.kind == LedgerRow.Kind.PAID)
     return sum(row.amount for row in rows if row.kind != LedgerRow.Kind.PAID) - paid
@@ -78,6 +78,6 @@ def _owed(place: Place) -> int:
 @login_not_required
 @require_GET
 def download(request: HttpRequest, key: str) -> StreamingHttpResponse:
-    """Everything about the person as JSON."""
+    """Download everything about the person as JSON."""
     _found, annotator, user = _place(key)
     return exported(user, annotator)

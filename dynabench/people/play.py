@@ -27,12 +27,12 @@ class Game:
 
     @property
     def share(self) -> int:
-        """How much of the goal is done, in percent."""
+        """Return how much of the goal is done, in percent."""
         return min(100, 100 * self.done // self.goal) if self.goal else 0
 
     @property
     def next_badge(self) -> Badge | None:
-        """The one that is nearest."""
+        """Return the badge that is nearest, or None where all are earned."""
         left = [badge for badge in self.badges if not badge.is_earned]
         return max(left, key=lambda badge: badge.reached / badge.needed, default=None)
 
@@ -43,7 +43,7 @@ def game_of(
     weeks: Mapping[tuple[date, int], Week],
     agreement: Mapping[int, Reliability],
 ) -> Game:
-    """The person's game over those of their `tasks` that are not sensitive."""
+    """Return the person's game over those of their `tasks` that are not sensitive."""
     mild = {task.pk: task for task in tasks if not task.is_sensitive}
     this_week, goals = monday(datetime.now(UTC).date()), goals_of(me)
     done = done_by_week(weeks, mild)
@@ -57,18 +57,21 @@ def game_of(
 
 
 def kappa_of(agreement: Reliability) -> float | None:
-    """Agreement beyond chance; None where chance explains everything."""
+    """Return agreement beyond chance; None where chance explains everything."""
     return None if isinstance(agreement.kappa, Undefined) else agreement.kappa
 
 
 def is_careful(agreement: Reliability) -> bool:
-    """Whether somebody has judged enough, and agrees well (Landis and Koch 1977: above 0.6)."""
+    """Return whether somebody has judged enough and agrees well.
+
+    Well: kappa is above 0.6 (Landis and Koch 1977).
+    """
     return agreement.items >= CAREFUL_ITEMS and (kappa_of(agreement) or 0) > CAREFUL_KAPPA
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One's judgements in a task against the others', in total; `points` is for each judgement."""
+    """A person's judgements in a task beside the others'. `points` is for each judgement."""
 
     task: Task
     agreement: Reliability
@@ -77,7 +80,7 @@ class Judged:
 
 
 def judged_of(tasks: Sequence[Task], agreement: Mapping[int, Reliability]) -> list[Judged]:
-    """A line for each task in which enough was judged."""
+    """Return a line for each task in which enough was judged."""
     return [
         Judged(task, one, kappa_of(one), vote_points(kappa_of(one)))
         for task in tasks

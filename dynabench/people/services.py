@@ -1,4 +1,4 @@
-"""Leaving: the person at once, then their texts."""
+"""Deleting people: the account at once, then their texts."""
 
 from django.db import transaction
 
@@ -52,7 +52,7 @@ def _used_today(user: User) -> dict[str, int]:
 
 
 def erase_work(annotator: Annotator) -> int:
-    """Remove the words of somebody who has left; returns how many examples held some."""
+    """Remove the words of somebody who has left; return how many examples held some."""
     erase_drafts(annotator=annotator)
     erase_words(validator=annotator)
     forget_goals(annotator=annotator)
@@ -62,10 +62,10 @@ def erase_work(annotator: Annotator) -> int:
 
 
 def purge_deleted() -> int:
-    """Erase the work of everybody who has left; returns how many examples held words.
+    """Erase the work of everybody who has left; return how many examples held words.
 
-    Who came by the site or a panel and has no user any more has left, by their own page or
-    because an administrator deleted the user.
+    An annotator of the site or a panel without a user has left, by their own page or because an
+    administrator deleted the user.
     """
     pass_on(owner=None)
     withdraw_all(owner=None)

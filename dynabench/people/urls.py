@@ -1,4 +1,4 @@
-"""Pages about one's own work, `/me/…`."""
+"""Addresses of a person's own pages, `/me/…`."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The pages about one's own work."""
+"""The pages about a person's own work."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +47,7 @@ TEMPLATE = "me/work.html"
 
 @require_GET
 def work(request: HttpRequest) -> HttpResponse:
-    """What became of one's examples and judgements; for htmx only the table."""
+    """Show what became of the person's examples and judgements; to htmx only the table."""
     me = annotator_of(person(request))
     if htmx_partial(request):
         return render_page(request, TEMPLATE, _mine(request, me, tasks_of(me)), part="mine")
@@ -77,7 +77,7 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
 
 
 def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[str, Any]:
-    """One's examples as the address asks for them; what it cannot mean is left out."""
+    """Return the person's examples that the address asks for, ignoring filters without meaning."""
     form = FilterForm(request.GET, tasks)
     form.is_valid()
     asked = {name: form.cleaned_data.get(name, "") for name in ("task", "status")}
@@ -100,7 +100,7 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
 
 @require_GET
 def run_tasks(request: HttpRequest) -> HttpResponse:
-    """The tasks in which the person has a role that runs them, with what is open in each."""
+    """Show the tasks in which the person has a role that runs them, with what is open in each."""
     roles = TaskMember.objects.colleagues().standing().filter(user=person(request))
     rows = roles.filter(role__in=READERS).select_related("task").order_by("task__name")
     rounds = Prefetch("task__rounds", Round.objects.order_by("-number"))
@@ -113,13 +113,13 @@ def run_tasks(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def duties(request: HttpRequest) -> HttpResponse:
-    """What owners of all tasks ask of the person, the next day first."""
+    """Show the assignments of the person in all tasks, the nearest last day first."""
     return render(request, "me/duties.html", {"rows": duties_of(person(request))})
 
 
 @require_POST
 def mend(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """Go and mend an example of one's own that a reviewer sent back."""
+    """Open an example of the person's own that a reviewer sent back, to be corrected."""
     rows = Example.objects.select_related("round__task", "context", "parent")
     example = get_object_or_404(rows, uuid=uuid, annotator__user=person(request))
     task = example.round.task
@@ -131,7 +131,7 @@ def mend(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 @require_POST
 def goal(request: HttpRequest) -> HttpResponse:
-    """Set one's weekly goal."""
+    """Set the person's weekly goal."""
     me = annotator_of(person(request))
     if not may_play(me):
         raise Http404

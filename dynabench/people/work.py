@@ -1,4 +1,4 @@
-"""What the page about one's own work shows, as plain values for its template."""
+"""Values for the template of the page about a person's own work."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One own example as the table shows it. `points` is None while nothing is decided."""
+    """One of the person's examples in the table. `points` is None while nothing is decided."""
 
     example: Example
     text: str
@@ -97,7 +97,7 @@ def statuses_of(me: Annotator) -> Mapping[str, Q]:
 
 
 def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapping[str, int]]:
-    """By the code of a task how many of the person's examples have which status. One query.
+    """Return how many of the person's examples have which status, by the code of a task. One query.
 
     With `tries` and `confirmed`, which leave out what their programs wrote.
     """
@@ -108,14 +108,14 @@ def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapp
 
 
 def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
-    """The person's examples by status, in all tasks or in one, and `all` of them."""
+    """Return the person's examples by status, in all tasks or in one, and `all` of them."""
     of_tasks = [found for code, found in counts.items() if task in ("", code)]
     by_status = {name: sum(found[name] for found in of_tasks) for name in STATUS_WORDS}
     return {"all": sum(by_status.values()), **by_status}
 
 
 def tiles_of(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """The person's tries, and those confirmed and waiting, in all tasks."""
+    """Return the person's tries, and those confirmed and waiting, in all tasks."""
     names = ("tries", "confirmed", "waiting")
     return {name: sum(found[name] for found in counts.values()) for name in names}
 
@@ -131,7 +131,7 @@ class Chip:
 
 
 def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) -> list[Chip]:
-    """The statuses of one's examples of a task, or of all; the one that is shown is marked."""
+    """Return the statuses of the person's examples, of a task or of all; one is marked as shown."""
     words = {"all": _("All"), **STATUS_WORDS}
     found = summed(counts, task)
     shown = status or "all"
@@ -145,9 +145,9 @@ def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) ->
 def own_examples(
     me: Annotator, statuses: Mapping[str, Q], *, task: str = "", status: str = ""
 ) -> QuerySet[Example]:
-    """The person's examples, newest first, by the code of a task and by status.
+    """Return the person's examples, newest first, by the code of a task and by status.
 
-    Each says whether it `waits` for judges.
+    Each is annotated with `waits`, whether it waits for judges.
     """
     waits = ExpressionWrapper(statuses["waiting"], BooleanField())
     examples = Example.objects.filter(annotator=me).annotate(waits=waits).order_by("-pk")
@@ -156,7 +156,7 @@ def own_examples(
 
 
 def rows_of(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
-    """The examples of `own_examples` as rows; seven queries, whatever their number."""
+    """Return the examples of `own_examples` as rows. Seven queries, whatever their number."""
     outputs = TargetOutput.objects.select_related("target")
     standing = OwnerDecision.objects.filter(withdrawn_at__isnull=True)
     found = list(
@@ -173,7 +173,7 @@ def rows_of(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
 
 
 def _is_over(example: Example) -> bool:
-    """Whether no further vote is asked for; what judges said is shown from then on."""
+    """Return whether no further vote is asked for; what judges said is shown from then on."""
     consensus = getattr(example, "consensus", None)
     return bool(consensus and not consensus.still_needed)
 
@@ -200,7 +200,7 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
 
 
 def status_words(example: Any) -> str:
-    """Where an example of `own_examples` stands: waiting, 1 of 3; kept; confirmed; not agreed."""
+    """Return the state of an example of `own_examples`, such as waiting, 1 of 3 or confirmed."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
         return _("removed")
@@ -219,14 +219,14 @@ def status_words(example: Any) -> str:
 
 
 def _kept_words(example: Example) -> str:
-    """Why nobody is asked to judge an example: not drawn, or its round is over."""
+    """Return why nobody is asked to judge an example: not drawn, or its round is over."""
     if example.round.state == Round.State.RELEASED:
         return _("not judged")
     return result_panel.kept_words(example.round.task.config)[0] or _("kept")
 
 
 def look(example: Example) -> str:
-    """The class of the status' chip."""
+    """Return the class of the status' chip."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
         return "danger"
@@ -236,14 +236,14 @@ def look(example: Example) -> str:
 
 
 def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
-    """A vote or a decision in the words that people chose from."""
+    """Return a vote or a decision in the words that people chose from."""
     if choice.label:
         return config.display(config.answer_field, choice.label)
     return verdict_words(config, choice.verdict, example) or str(VERDICTS[choice.verdict])
 
 
 def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Example) -> list[str]:
-    """How many chose what, most chosen first: “2 of 3 people chose true”."""
+    """Return how many chose what, most chosen first: “2 of 3 people chose true”."""
     counts = Counter(choice_words(config, vote, example) for vote in votes)
     said = ngettext(
         "%(number)d of %(total)d person chose %(words)s",
@@ -257,13 +257,13 @@ def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Exampl
 
 
 def corrections(votes: Sequence[Validation]) -> list[str]:
-    """What judges typed as the right answer, the most frequent first."""
+    """Return what judges typed as the right answer, the most frequent first."""
     typed = (vote.metadata.get(CORRECTION) for vote in votes)
     return right_answers({"answer": text} for text in typed if text)[:COMMENTS]
 
 
 def comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
-    """What judges wrote, in alphabetical order, so that the order tells nothing of who did."""
+    """Return what judges wrote, in alphabetical order, which does not tell who wrote it."""
     free = [c.name for c in config.metadata.validate if c.kind.is_text]
     texts = {
         str(text).strip()
@@ -276,7 +276,7 @@ def comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
 
 @dataclass(frozen=True)
 class Today:
-    """Since 00:00 UTC: `minutes` is the time between what was sent, without longer pauses."""
+    """Work since 00:00 UTC. `minutes` is the time between submissions, without longer pauses."""
 
     tries: int
     judged: int
@@ -285,7 +285,7 @@ class Today:
 
 
 def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
-    """What the person did today, without their programs.
+    """Return what the person did today, without their programs.
 
     points_a_vote: for a judgement, by task.
     """
@@ -310,7 +310,7 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
 
 
 def trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
-    """Twelve weeks of tries and of the confirmed ones among them; empty without a try."""
+    """Draw twelve weeks of tries and of the confirmed ones among them; empty without a try."""
     this_week = monday(datetime.now(UTC).date())
     mondays = [this_week - n * WEEK for n in range(TREND_WEEKS)][::-1]
     found = {begins: [w for (day, _), w in weeks.items() if day == begins] for begins in mondays}
