@@ -27,7 +27,7 @@ from validation.models import Validation
 
 
 class OfManyTasks(RoleAdmin):
-    """Rows that are of no one task; who sees which is said by the query."""
+    """The admin of rows that belong to no single task. The query decides who sees which."""
 
     may = READ_ONLY
 
@@ -132,11 +132,11 @@ class PeopleAdmin(OfManyTasks):
 
 
 def _count(rows: QuerySet[Any], who: str) -> Coalesce:
-    """How many of the rows each person made."""
+    """Count how many of the rows each person made."""
     of_person = rows.filter(**{who: OuterRef("pk")}).order_by().values(who)
     return Coalesce(Subquery(of_person.annotate(n=Count("pk")).values("n")), 0)
 
 
 def _link(place: str, who: str, row: Annotator, number: int) -> str:
-    """The number, which leads to a list of what a person made."""
+    """Link a number to the list of what a person made."""
     return format_html('<a href="{}?{}={}">{}</a>', reverse(f"admin:{place}"), who, row.pk, number)

@@ -52,7 +52,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """The schema with the one shape of errors at every operation, and when to come back.
+    """Add the one shape of errors to every operation of the schema, and when to come back.
 
     Bodies are closed: what nobody reads is refused (`core.web.api.read`).
     """
@@ -75,7 +75,10 @@ def with_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """An error of ours, or a part that is down: for the API in its own shape, else as the page."""
+    """Answer an error of ours, or a part that is down.
+
+    The API gets it in its own shape, everybody else as the page.
+    """
     if (down := unavailable(request, sys.exc_info()[1])) is not None:
         return down
     if not request.path.startswith("/api/"):  # no context processors: one of them may be at fault

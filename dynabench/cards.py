@@ -1,4 +1,4 @@
-"""What lists say of tasks: round, numbers, one example, how many wait for judges."""
+"""Cards of tasks for lists: round, numbers, one example, how many wait for judges."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from validation.statistics.report import Number
 
 @dataclass(frozen=True)
 class Teaser:
-    """What somebody wrote and what it means; `said`: what a model took it for, if it was asked."""
+    """An example and its label. `said`: the answer of a fooled model, if there is one."""
 
     text: str
     answer: str
@@ -45,22 +45,22 @@ class Card:
 
     @property
     def is_open(self) -> bool:
-        """Whether people write now."""
+        """Return whether people write now."""
         return bool(self.round and self.round.state == Round.State.OPEN)
 
     @property
     def is_judged(self) -> bool:
-        """Whether people judge now."""
+        """Return whether people judge now."""
         return bool(self.round and self.round.state in JUDGED_STATES)
 
     @property
     def can_try(self) -> bool:
-        """Whether strangers may try it out."""
+        """Return whether strangers may try it out."""
         return bool(self.is_open and self.task.allow_try_out and self.task.config.practice_contexts)
 
 
 def cards_of(tasks: Sequence[Task]) -> list[Card]:
-    """A card for each task: first where people write now, and sensitive ones after others."""
+    """Return a card for each task, open ones first, and sensitive ones after others."""
     latest = {round.task_id: round for round in seen_rounds(tasks)}
     rounds = list(latest.values())
     counted = headline_numbers(rounds)
@@ -87,21 +87,21 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
 
 
 def cards_for(user: User, cards: Sequence[Card]) -> list[Card]:
-    """The cards, without numbers of examples of which this person may judge none. One query."""
+    """Return the cards, without numbers of examples that this person may not judge. One query."""
     waiting = [card.task.pk for card in cards if card.waiting]
     mine = tasks_with_places(annotator_of(user), waiting) if waiting else set()
     return [card if card.task.pk in mine else replace(card, waiting=0) for card in cards]
 
 
 def _wanted(round: Round, counted: Kept) -> list[Line]:
-    """How far the round is with what it may collect; what it may cost is the owner's business."""
+    """Return the round's progress towards its budget, without money, which only owners see."""
     counts = [counted.numbers[name] for name in ("collected", "verified_fooled")]
     used = Used(*(count if isinstance(count, int) else 0 for count in counts))
     return [line for line in lines(round.budget, used) if line.name != "money"]
 
 
 def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
-    """By task: a failure that was released, else the first good example of its configuration."""
+    """Return a teaser by task: a released failure, else the configuration's first good example."""
     config_of = {task.pk: task.config for task in tasks}
     found = {pk: teaser for pk, config in config_of.items() if (teaser := _shipped(config))}
     for example in released_failures([task for task in tasks if task.is_visible]):

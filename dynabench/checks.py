@@ -15,7 +15,7 @@ REQUIRED = ("ALLOWED_HOSTS", "DATABASE_URL")
 
 @register(Tags.security, deploy=True)
 def required_settings(**kwargs: Any) -> list[CheckMessage]:
-    """Production names its hosts and its database."""
+    """Require that production names its hosts and its database."""
     return [
         Error(
             f"{name} is not set.",
@@ -29,7 +29,7 @@ def required_settings(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def kept_key(**kwargs: Any) -> list[CheckMessage]:
-    """The key that the home folder keeps is that of one machine."""
+    """Warn where the key is the one that the home folder keeps, which is of one machine."""
     if os.environ.get("SECRET_KEY") or os.environ.get("SECRET_KEY_FILE"):
         return []
     return [
@@ -44,7 +44,7 @@ def kept_key(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.caches, deploy=True)
 def shared_cache(**kwargs: Any) -> list[CheckMessage]:
-    """Sign-in limits and circuit breakers are per process without a shared cache."""
+    """Warn of limits and circuit breakers that are per process without a shared cache."""
     if settings.CACHE_URL or settings.WEB_CONCURRENCY == 1:
         return []
     return [
@@ -58,7 +58,10 @@ def shared_cache(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def confirmed_addresses(**kwargs: Any) -> list[CheckMessage]:
-    """Addresses are confirmed; otherwise sign-up tells which have an account, and roles wait."""
+    """Warn where addresses need no confirmation.
+
+    Sign-up then tells which addresses have an account, and roles wait.
+    """
     if not sends_mail(settings.EMAIL_BACKEND):
         hint = "Set EMAIL_BACKEND and EMAIL_HOST. Otherwise only your log has the links of mails."
         return [Warning("No mails are sent.", hint=hint, id="dynabench.W002")]
@@ -70,7 +73,7 @@ def confirmed_addresses(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def private_home(**kwargs: Any) -> list[CheckMessage]:
-    """Other users of the machine cannot read the database's file, mails in logs and drafts."""
+    """Warn where other users of the machine can read the database's file, mails and drafts."""
     if not settings.HOME.stat().st_mode & stat.S_IRWXO:
         return []
     return [
@@ -84,7 +87,7 @@ def private_home(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def no_torch_in_the_web(**kwargs: Any) -> list[CheckMessage]:
-    """Importing torch costs a second and 250 MB in each web process."""
+    """Refuse torch in the web: its import costs a second and 250 MB in each web process."""
     if "torch" not in sys.modules:
         return []
     return [Error("torch is imported by a web module.", id="dynabench.E003")]
@@ -92,7 +95,7 @@ def no_torch_in_the_web(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def finished_restoration(**kwargs: Any) -> list[CheckMessage]:
-    """No process works on a site of which a part is missing, or where erased people are back."""
+    """Stop every process while a part of the site is missing, or erased people are back."""
     if not (settings.HOME / "restoring").exists():
         return []
     hint = "Run the same manage.py restore again; it goes on where it was."
@@ -101,7 +104,7 @@ def finished_restoration(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def privacy_text(**kwargs: Any) -> list[CheckMessage]:
-    """The operator's data protection text can be read."""
+    """Require that the operator's data protection text can be read."""
     if not settings.PRIVACY_TEXT or os.access(settings.PRIVACY_TEXT, os.R_OK):
         return []
     hint = "Name a readable file, or unset PRIVACY_TEXT."

@@ -17,13 +17,13 @@ CLIENT = Path("dynabench", "client")
 @login_not_required
 @require_safe
 def client_zip(request: HttpRequest) -> HttpResponse:
-    """The folder of the client and what it takes of the server, where they are in the checkout."""
+    """Download the folder of the client and what it takes of the server."""
     return HttpResponse(archive(), content_type="application/zip")
 
 
 @lru_cache(maxsize=1)
 def archive() -> bytes:
-    """The bytes of the archive; some hundred files, and always the same."""
+    """Return the bytes of the archive; some hundred files, and always the same."""
     base = Path(settings.BASE_DIR)
     project = tomllib.loads((base / CLIENT / "pyproject.toml").read_text())
     server = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]

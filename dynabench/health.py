@@ -1,4 +1,4 @@
-"""Whether this process lives and may serve, and whether the parts answer. For supervisors."""
+"""Liveness and readiness of this process and the site's parts, for supervisors."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ _last: tuple[float, dict[str, str]] | None = None
 
 @login_not_required
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The web process answers, and of which version; a restart would mend nothing else."""
+    """Tell that the web process answers, and its version; a restart would mend nothing else."""
     return JsonResponse({"status": "ok", "version": version()})
 
 
@@ -72,7 +72,10 @@ def _read_static_names() -> None:
 
 
 def _what_lacks() -> str | None:
-    """A sentence; empty: nothing; None: the database does not answer, which is told elsewhere."""
+    """Return a sentence about what the version lacks.
+
+    Empty: nothing. None: the database does not answer, which is told elsewhere.
+    """
     try:
         found = [check_schema(), check_static_files()]
     except (DatabaseError, InterfaceError):
@@ -92,7 +95,7 @@ def _closed(request: HttpRequest, reason: str) -> HttpResponse:
 
 @login_not_required
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Each part of the site by its name, ok or not; 503 when one is not."""
+    """Show the state of each part of the site by its name; 503 when one is not well."""
     body = _parts()
     down = [name for name, state in body.items() if state != "ok"]
     if not down:

@@ -1,4 +1,4 @@
-"""The pages of help that are written in `docs/`."""
+"""The help pages, whose texts are in `docs/`."""
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
@@ -21,7 +21,7 @@ GROUPS = (
 @login_not_required
 @require_safe
 def docs_list(request: HttpRequest) -> HttpResponse:
-    """The pages, by whom they are for."""
+    """Show the list of pages, by their readers."""
     there = {name: docs_page(name) for name in docs_names()}
     groups = [
         (words, [(name, there[name]) for name in names if there.get(name)])
@@ -33,7 +33,7 @@ def docs_list(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def docs_one(request: HttpRequest, name: str) -> HttpResponse:
-    """One page; 404 where this installation lacks it."""
+    """Show one page. Raises Http404 where this installation lacks it."""
     page = docs_page(name)
     if page is None:
         raise Http404

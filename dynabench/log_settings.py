@@ -1,4 +1,4 @@
-"""What Django is told of logs: one line an event, or one JSON object."""
+"""Django's settings of logs: one line an event, or one JSON object."""
 
 import logging
 from typing import Any

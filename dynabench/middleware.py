@@ -42,7 +42,7 @@ def request_id(get_response: Handler) -> Handler:
 
 
 def trace(get_response: Handler) -> Handler:
-    """A span for each request, named after its route; only where traces are sent."""
+    """Make a span for each request, named after its route; only where traces are sent."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         with span(request.method or "", request_id=request.id) as current_span:  # type: ignore[attr-defined]
@@ -68,7 +68,10 @@ class Language(LocaleMiddleware):
 
 
 def policy(**changes: Sequence[str]) -> str:
-    """settings.SECURE_CSP as a header; `frame_ancestors=["'self'"]` changes that directive."""
+    """Return settings.SECURE_CSP as a header.
+
+    `frame_ancestors=["'self'"]` changes that directive.
+    """
     other = {name.replace("_", "-"): sources for name, sources in changes.items()}
     directives = {**settings.SECURE_CSP, **other}
     return "; ".join(f"{name} {' '.join(sources)}" for name, sources in directives.items())
@@ -107,7 +110,7 @@ class LoginRequired(LoginRequiredMiddleware):
     """Django's, which looks up nobody for pages that everybody sees: they may need no database."""
 
     def process_view(self, request: HttpRequest, view_func: Any, *args: Any) -> Any:
-        """None, or the way to the sign-in page."""
+        """Return the redirect to the sign-in page, or None."""
         if not getattr(view_func, "login_required", True):
             return None
         return super().process_view(request, view_func, *args)
@@ -120,7 +123,7 @@ class Outages(MiddlewareMixin):
     """
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """The page, with Retry-After; None for every other exception."""
+        """Return the page with Retry-After, or None for every other exception."""
         return unavailable(request, exception)
 
 

@@ -36,7 +36,7 @@ from validation.statistics.definitions import DEFINITIONS
 
 @login_not_required
 def home(request: HttpRequest) -> HttpResponse:
-    """All tasks that this person may see, by search and filters, and how to begin."""
+    """Show all tasks that this person may see, by search and filters, and how to begin."""
     tasks = with_roles(listed_tasks(request.user), request.user)
     cards = cards_of(tasks)
     if request.user.is_authenticated:
@@ -64,7 +64,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @requires_csrf_token
 @login_not_required
 def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Why a page does not open, and the page on which its reader can change that, if any."""
+    """Show why a page does not open, and the page on which its reader can change that, if any."""
     cure = exception if isinstance(exception, Curable) else None
     values = {"exception": str(exception), "cure": cure}
     return render(request, "403.html", values, status=403)
@@ -72,7 +72,7 @@ def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 @login_not_required
 def privacy(request: HttpRequest) -> HttpResponse:
-    """The operator's data protection text, and where people read and delete their data."""
+    """Show the operator's data protection text, and where people read and delete their data."""
     file = settings.PRIVACY_TEXT
     text = render_markdown(Path(file).read_text(encoding="utf-8")) if file else ""
     return render(request, "privacy.html", {"text": text})
@@ -80,12 +80,12 @@ def privacy(request: HttpRequest) -> HttpResponse:
 
 @login_not_required
 def favicon(request: HttpRequest) -> HttpResponse:
-    """The icon of pages that name none, such as the admin's and files shown by the browser."""
+    """Redirect to the icon, for pages that name none, such as the admin's."""
     return redirect(static("favicon.svg"))
 
 
 def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
-    """The first thing to do: for strangers a try-out, for others what they left.
+    """Return the first thing to do: for strangers a try-out, for others what they left.
 
     Tasks that have the person as a member come first.
     """
@@ -112,7 +112,7 @@ def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
 
 
 def _is_short(card: Card) -> bool:
-    """Whether it may be tried out at once: without a warning to read or a conversation to have.
+    """Return whether it may be tried out at once: without a warning to read or a conversation.
 
     What people write in a simulated task goes away with the demo.
     """
@@ -123,5 +123,5 @@ def _is_short(card: Card) -> bool:
 
 @login_not_required
 def numbers(request: HttpRequest) -> HttpResponse:
-    """What each share means."""
+    """Show what each share means."""
     return render(request, "numbers.html", {"definitions": DEFINITIONS, "terms": TERMS})

@@ -1,7 +1,7 @@
-"""Who signs in by what: passwords and passkeys, or an organisation's OpenID Connect provider.
+"""Ways to sign in: passwords and passkeys, or an organisation's OpenID Connect provider.
 
-Accounts come to be when people first come by the provider. In what OIDC_ROLES names, the groups
-that it tells at each sign-in alone decide the roles of who comes by it.
+A person's first sign-in by the provider makes their account. Roles that OIDC_ROLES names depend
+only on the groups that the provider reports at each sign-in.
 """
 
 import logging
@@ -41,7 +41,10 @@ class Adapter(AccountAdapter):
         return bool(settings.PASSWORD_SIGN_IN != "administrators")  # noqa: S105
 
     def pre_login(self, request: HttpRequest, user: User, **named: Any) -> HttpResponse | None:
-        """Whether by password, passkey or link: back to the page that offers the provider."""
+        """Send people who must use the provider back to the page that offers it.
+
+        By whatever means they signed in: password, passkey or link.
+        """
         by_provider = "sociallogin" in (named.get("signal_kwargs") or {})
         if not (by_provider or user.is_superuser or self.is_open_for_signup(request)):
             message = _("Sign in with %(name)s. Only administrators have a password here.")
@@ -66,7 +69,10 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return True
 
     def authenticate_by_email(self, sociallogin: Any) -> tuple[User, str] | None:
-        """Whoever made an account with the address and never confirmed it loses it to its owner."""
+        """Return the account with the provider's address.
+
+        Whoever made an account with the address and never confirmed it loses it to its owner.
+        """
         found: tuple[User, str] | None = super().authenticate_by_email(sociallogin)
         if found and not has_confirmed(*found):
             take_over(user=found[0])
@@ -79,7 +85,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
             self.on_authentication_error(request)
 
     def get_requests_session(self) -> Any:
-        """allauth's, which says a provider that is down as it says every other trouble."""
+        """Return allauth's session, which reports a provider that is down as any other trouble."""
         session = super().get_requests_session()
         ask = session.request
 
@@ -98,7 +104,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         return session
 
     def on_authentication_error(self, request: HttpRequest, *args: Any, **named: Any) -> NoReturn:
-        """Back to the page from which the person came, which has other ways to sign in, too."""
+        """Redirect to the page from which the person came, which has other ways to sign in, too."""
         message = _("Signing in with %(name)s did not work. Try again, or ask who runs it.")
         messages.error(request, message % {"name": settings.OIDC_NAME})
         raise ImmediateHttpResponse(redirect("account_login"))

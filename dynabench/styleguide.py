@@ -14,7 +14,7 @@ WEEKS = [Point(f"week {n}", n) for n in range(1, 13)]
 
 
 def _line(*values: float) -> list[Point]:
-    """One point a round, with an interval of ten points of per cent."""
+    """Return one point a round, with an interval of ten points of per cent."""
     return [
         Point(label, value, max(value - 0.05, 0), min(value + 0.05, 1))
         for label, value in zip(ROUNDS, values, strict=True)
@@ -23,7 +23,7 @@ def _line(*values: float) -> list[Point]:
 
 @login_not_required
 def styleguide(request: HttpRequest) -> HttpResponse:
-    """The page; its numbers are made up. 404 without DEBUG."""
+    """Show every component with made-up numbers. Raises Http404 without DEBUG."""
     if not settings.DEBUG:
         raise Http404
     people, model = _line(0.93, 0.92, 0.94), _line(0.58, 0.66, 0.75)

@@ -36,7 +36,7 @@ FIRST = 3
 
 @login_not_required
 def overview(request: HttpRequest, code: str) -> HttpResponse:
-    """What is asked, how people and models do, the first models."""
+    """Show what is asked, how people and models do, and the first models."""
     task = find_task(request, code, kinds=ANY)
     rounds = seen_rounds([task])
     live = next((r for r in rounds if r.state in ("open", "paused")), None)
@@ -64,7 +64,7 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _frame(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
-    """What every page of the task shows; `here` is its tab."""
+    """Return what every page of the task shows; `here` is its tab."""
     return {
         "here": here,
         "task": task,
@@ -74,7 +74,7 @@ def _frame(request: HttpRequest, task: Task, here: str) -> dict[str, Any]:
 
 
 def _first_models(task: Task) -> dict[str, Any]:
-    """The best models by the owner's weights, and the scale that holds their intervals."""
+    """Return the best models by the owner's weights, and the scale that holds their intervals."""
     from leaderboard.board.page import top  # it loads numpy
 
     found = top(task)
@@ -85,7 +85,7 @@ def _first_models(task: Task) -> dict[str, Any]:
 
 @login_not_required
 def rounds(request: HttpRequest, code: str) -> HttpResponse:
-    """The rounds of a task: their models, numbers and charts."""
+    """Show the rounds of a task: their models, numbers and charts."""
     task = find_task(request, code)
     seen = seen_rounds([task])
     numbered = _numbered(seen)
@@ -107,7 +107,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
 
 @login_not_required
 def data(request: HttpRequest, code: str) -> HttpResponse:
-    """What can be downloaded, who made it, and on what terms."""
+    """Show what can be downloaded, who made it, and on what terms."""
     task = find_task(request, code, kinds=ANY)
     about, takes = task.config.about, can_take(request.user, task)
     values = {
@@ -122,7 +122,7 @@ def data(request: HttpRequest, code: str) -> HttpResponse:
 
 @login_not_required
 def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
-    """Every number of each round as JSON, or as CSV with a line for each round.
+    """Download every number of each round as JSON, or as CSV with a line for each round.
 
     503 while a large round is counted for the first time.
     """
@@ -141,7 +141,7 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
 
 
 def _rows(task: Task) -> list[dict[str, Any]] | None:
-    """The rounds' numbers; None while one is counted for the first time."""
+    """Return the rounds' numbers, or None while one is counted for the first time."""
     rounds = seen_rounds([task])
     kept = all_numbers(rounds)
     if len(kept) < len(rounds):
@@ -153,7 +153,7 @@ def _rows(task: Task) -> list[dict[str, Any]] | None:
 
 
 def _numbered(rounds: Sequence[Round]) -> list[Numbered]:
-    """The rounds whose numbers are counted, with these."""
+    """Return the rounds whose numbers are counted, with these."""
     kept = all_numbers(rounds)
     return [(round, kept[round.pk]) for round in rounds if round.pk in kept]
 
@@ -164,7 +164,10 @@ def _gap(numbered: Sequence[Numbered]) -> SafeString | None:
 
 
 def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -> SafeString | None:
-    """Rates over the rounds; None where a table says it better: fewer than two rounds have one."""
+    """Draw rates over the rounds.
+
+    None where a table says it better: fewer than two rounds have a rate.
+    """
     rates = {
         name: [(round.number, kept.numbers[key]) for round, kept in numbered]
         for name, key in lines.items()
@@ -185,7 +188,7 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
 
 
 def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
-    """A shipped example with the words that people read; what was changed of its prompt is marked.
+    """Return a shipped example with the words that people read, changes of its prompt marked.
 
     fields: (title, pieces) of context and input; a piece is (words, whether they are new).
     """
@@ -200,7 +203,7 @@ def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
 
 
 def _changed(before: str, after: str) -> list[tuple[str, bool]]:
-    """The later text in pieces, and of each whether its words are new."""
+    """Return the later text in pieces, and of each whether its words are new."""
     old, new = before.split(), after.split()
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     pieces = [(" ".join(new[low:high]), tag != "equal") for tag, _a, _b, low, high in steps]

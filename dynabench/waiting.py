@@ -6,7 +6,7 @@ from tasks.models import TaskProposal
 
 
 def waiting_decisions() -> int:
-    """How much waits for a decision. One query."""
+    """Return how much waits for a decision. One query."""
     tasks = TaskProposal.objects.filter(state=TaskProposal.State.WAITING)
     communities = CommunityProposal.objects.filter(state=CommunityProposal.State.WAITING)
     first, *others = (

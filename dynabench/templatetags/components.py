@@ -35,14 +35,17 @@ DOORS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
 
 @register.simple_tag
 def sign_in() -> dict[str, str]:
-    """The name of the organisation's provider, if there is one, and who has passwords."""
+    """Return the name of the organisation's provider, if there is one, and who has passwords."""
     provider = settings.OIDC_NAME if settings.OIDC_ISSUER else ""
     return {"provider": provider, "by_password": settings.PASSWORD_SIGN_IN}
 
 
 @register.simple_block_tag
 def table(content: str, label: str, look: str = "") -> SafeString:
-    """A table that scrolls by itself on narrow screens. `label` is its name, `look` its classes."""
+    """Wrap a table so that it scrolls by itself on narrow screens.
+
+    `label` is its name, `look` its classes.
+    """
     return render_to_string(
         "components/table.html", {"content": content, "label": label, "look": look}
     )
@@ -50,7 +53,7 @@ def table(content: str, label: str, look: str = "") -> SafeString:
 
 @register.simple_block_tag(takes_context=True)
 def shield(context: Context, content: str, is_sensitive: bool, label: str = "") -> str:
-    """Text of a sensitive task, closed until the reader opens it, or asks for all of the page."""
+    """Hide text of a sensitive task until the reader opens it, or asks for all of the page."""
     if not is_sensitive:
         return content
     request = context.get("request")
@@ -61,7 +64,7 @@ def shield(context: Context, content: str, is_sensitive: bool, label: str = "") 
 
 @register.simple_block_tag(takes_context=True)
 def announce(context: Context, content: str) -> str:
-    """What the page's status line says after htmx swapped a part of the page."""
+    """Say in the page's status line what htmx swapped."""
     said = SafeString(content.strip())
     if not said or not context.get("is_part"):
         return ""
@@ -70,19 +73,19 @@ def announce(context: Context, content: str) -> str:
 
 @register.filter
 def stop(text: str) -> str:
-    """The full stop of a sentence that this text ends; none where it ends one itself."""
+    """Return the full stop of a sentence that this text ends; empty where it ends one itself."""
     return "" if text.endswith((".", "!", "?", "…")) else "."
 
 
 @register.simple_block_tag
 def problem(content: str) -> SafeString:
-    """The box above a form that says why it was refused. It takes the focus."""
+    """Draw the box above a form that says why it was refused. It takes the focus."""
     return render_to_string("components/problem.html", {"content": content})
 
 
 @register.simple_tag
 def error_summary(form: BaseForm | None, labels: bool = True) -> str:
-    """The errors of `form`, each a link to its field, after the field's label if `labels`."""
+    """List the errors of `form`, each a link to its field, after the field's label if `labels`."""
     if not form or not form.errors:
         return ""
     return render_to_string("components/error_summary.html", {"form": form, "labels": labels})
@@ -90,14 +93,14 @@ def error_summary(form: BaseForm | None, labels: bool = True) -> str:
 
 @register.simple_tag
 def error_word(*found: Any) -> str:
-    """What a title begins with if one of `found`, forms or messages, is about an error."""
+    """Return what a title begins with if one of the forms or messages is about an error."""
     is_wrong = any(one.errors if isinstance(one, BaseForm) else one for one in found)
     return gettext("Error:") + " " if is_wrong else ""
 
 
 @register.simple_tag(takes_context=True)
 def door(context: Context, name: str, *args: Any) -> str:
-    """The address of a page that needs an account; strangers make one on the way."""
+    """Return the address of a page that needs an account; strangers make one on the way."""
     url = reverse(name, args=args)
     if context["user"].is_authenticated:
         return url
@@ -106,7 +109,7 @@ def door(context: Context, name: str, *args: Any) -> str:
 
 @register.simple_tag(takes_context=True)
 def offers(context: Context, task: Task, what: str) -> bool:
-    """Whether to lead the person to one of DOORS; strangers sign up on the way.
+    """Return whether to lead the person to one of DOORS; strangers sign up on the way.
 
     In a task that everybody sees no role is looked up for it.
     """
@@ -118,7 +121,7 @@ def offers(context: Context, task: Task, what: str) -> bool:
 
 @register.simple_tag(takes_context=True)
 def has_owner_pages(context: Context, task: Task) -> bool:
-    """Whether the owners' pages open for the person, blind owners among them.
+    """Return whether the owners' pages open for the person, blind owners among them.
 
     No query: on pages that have not looked up the person's role they are not offered.
     """
@@ -129,7 +132,7 @@ def has_owner_pages(context: Context, task: Task) -> bool:
 
 @register.simple_tag(takes_context=True)
 def account(context: Context, who: User | None, otherwise: str = "") -> str:
-    """An account that did something in the task of the page; no query, its role is known.
+    """Name an account that did something in the task of the page. No query, its role is known.
 
     otherwise: what to say where there is none. `who` comes with its annotator.
     """
@@ -140,7 +143,7 @@ def account(context: Context, who: User | None, otherwise: str = "") -> str:
 
 @register.filter
 def code_marked(text: str) -> SafeString:
-    """A text with what stands between backticks as code, and all of it escaped.
+    """Mark what is between backticks as code, and escape all of the text.
 
     >>> code_marked("`<b>` & so")
     '<code>&lt;b&gt;</code> &amp; so'
@@ -150,20 +153,23 @@ def code_marked(text: str) -> SafeString:
 
 @register.filter
 def submit_words(task: Task) -> str:
-    """What the button says that leads to submitting."""
+    """Return the text of the button that leads to submitting."""
     is_of_rows = task.config.training_rows
     return gettext("Submit training data") if is_of_rows else gettext("Submit a model")
 
 
 @register.filter
 def task_class(task: Task) -> str:
-    """The class that gives a task its colour, one of six."""
+    """Return the class that gives a task its colour, one of six."""
     return f"task-{task.pk % 6 + 1}"
 
 
 @register.simple_tag
 def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "") -> SafeString:
-    """Attributes of a form that htmx sends, one request at a time; it works without htmx too."""
+    """Return the attributes of a form that htmx sends, one request at a time.
+
+    The form works without htmx too.
+    """
     sent = format_html('method="post" action="{0}" hx-post="{0}" hx-sync="this:drop"', url)
     swapped = format_html('hx-target="{}" hx-swap="{}"', target, swap)
     replaced = format_html('hx-replace-url="{}"', replace_url) if replace_url else ""
@@ -172,14 +178,17 @@ def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "")
 
 @register.simple_tag
 def vote_dots(given: int, wanted: int) -> SafeString:
-    """A dot for each vote, full or still wanted; the words next to it say the same."""
+    """Draw a dot for each vote, full or still wanted; the words next to it say the same."""
     dots = "●" * given + "○" * wanted
     return format_html('<span class="dots" aria-hidden="true">{}</span>', dots)
 
 
 @register.simple_tag
 def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
-    """A time for people and programs. A style with hours ends in UTC; site.js makes it local."""
+    """Show a time for people and programs.
+
+    A style with hours ends in UTC; site.js makes it local.
+    """
     if "H" not in style:
         return format_html('<time datetime="{}">{}</time>', date(when, "c"), date(when, style))
     kind = "time" if style.startswith("H") else "both"
@@ -189,7 +198,7 @@ def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
 
 @register.simple_tag
 def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
-    """An item of a row of tabs; `here` is the last part of the name of the page's own view."""
+    """Draw a tab; `here` is the last part of the name of the page's own view."""
     is_here = view.rpartition(":")[2] == here
     current = SafeString(' aria-current="page"') if is_here else ""
     return format_html('<li><a href="{}"{}>{}</a></li>', reverse(view, args=args), current, label)
@@ -197,7 +206,7 @@ def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def admin_row(context: Context, row: Model) -> SafeString:
-    """To a row in the admin; empty for those who do not read labels, who may not enter it."""
+    """Link a row in the admin; empty for those who do not read labels, who may not enter it."""
     if not can_read(context["user"], context["task"]):
         return SafeString("")
     about = row._meta
@@ -208,6 +217,6 @@ def admin_row(context: Context, row: Model) -> SafeString:
 
 @register.simple_tag
 def nothing(title: str, words: str = "", url: str = "", action: str = "") -> SafeString:
-    """Where nothing is yet: what will be here, and a button to `url`, if any."""
+    """Show what will be in an empty place, and a button to `url`, if any."""
     values = {"title": title, "words": words, "url": url, "action": action}
     return render_to_string("components/empty.html", values)

@@ -52,13 +52,16 @@ OPENS: Mapping[str, May] = {
 
 @register.simple_tag(takes_context=True)
 def opens(context: Context, view: str) -> bool:
-    """Whether this page of the task opens for its reader. No query once their role is known."""
+    """Return whether this page of the task opens for its reader.
+
+    No query once their role is known.
+    """
     return OPENS[view](context["user"], context["task"])
 
 
 @register.simple_tag(takes_context=True)
 def owner_tab(context: Context, view: str, label: str, here: str) -> SafeString:
-    """An item of the owners' tabs; empty where the page does not open for its reader."""
+    """Draw an owners' tab; empty where the page does not open for its reader."""
     task: Task = context["task"]
     if not OPENS[view](context["user"], task):
         return SafeString("")
@@ -67,5 +70,5 @@ def owner_tab(context: Context, view: str, label: str, here: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def is_blind(context: Context) -> bool:
-    """Whether the reader owns the task of the page and judges it blind, so that much is hidden."""
+    """Return whether the reader owns the task of the page and judges it blind, which hides much."""
     return is_blind_owner(context["user"], context["task"])
