@@ -26,9 +26,9 @@ urlpatterns = [
     path("t/<slug:code>/battle/<uuid:uuid>/", battle_views.battle_over, name="battle-over"),
     path("t/<slug:code>/battle/<uuid:uuid>/leave/", battle_views.leave, name="battle-leave"),
     path("t/<slug:code>/leaderboard/embed/", snapshot_views.embed, name="embed"),
-    path("t/<slug:code>/leaderboard/board/forks/", fork_views.forks, name="forks"),
+    path("t/<slug:code>/leaderboard/forks/", fork_views.forks, name="forks"),
     path(
-        "t/<slug:code>/leaderboard/board/forks/<slug:name>/delete/",
+        "t/<slug:code>/leaderboard/forks/<slug:name>/delete/",
         fork_views.fork_delete,
         name="fork-delete",
     ),

@@ -31,9 +31,7 @@ def teams(request: HttpRequest) -> HttpResponse:
             made = services.make_team(actor=user, name=form.cleaned_data["name"])
             return redirect("evaluation:team", made.pk)
     values = {"teams": teams_of(user), "invitations": invitations_of(user), "form": form}
-    return render(
-        request, "evaluation/submissions/teams.html", values, status=422 if form.errors else 200
-    )
+    return render(request, "evaluation/teams.html", values, status=422 if form.errors else 200)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

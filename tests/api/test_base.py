@@ -181,7 +181,7 @@ def test_what_is_free_and_what_is_no_object_are_as_before(rf):
         "tasks/nli/reports/", "tasks/nli/review/", "tasks/nli/authors/", "tasks/nli/gold/",
         "tasks/nli/rounds/1/examples/", "tasks/nli/rounds/1/validations/",
         "tasks/nli/rounds/1/contexts/", "tasks/nli/leaderboard/", "tasks/nli/leaderboard/rounds/",
-        "tasks/nli/leaderboard/compare/", "tasks/nli/leaderboard/board/forks/",
+        "tasks/nli/leaderboard/compare/", "tasks/nli/leaderboard/forks/",
         "tasks/nli/leaderboard/snapshots/", "tasks/nli/evaluation-sets/",
     ],
 )  # fmt: skip

@@ -163,7 +163,7 @@ def test_the_leaderboards_address_leads_there(client, duel):
     [
         *("write/", "try/", "judge/", "submit/", "models/", "rounds/"),
         *("people/", "numbers.json", "numbers.csv", "rounds/1/data/", "leaderboard/embed/"),
-        *("leaderboard/board/forks/", "leaderboard/compare/", "leaderboard/rounds/"),
+        *("leaderboard/forks/", "leaderboard/compare/", "leaderboard/rounds/"),
     ],
 )
 def test_an_arena_has_no_such_pages(client, duel, path):

@@ -284,7 +284,7 @@ BOARD_PAGES = {
     "leaderboard, weights": "/t/nli/leaderboard/?w_accuracy=1&d_round-1=2",
     "leaderboard, file": "/t/nli/leaderboard/?format=csv",
     "leaderboard, embedded": "/t/nli/leaderboard/embed/",
-    "forks": "/t/nli/leaderboard/board/forks/",
+    "forks": "/t/nli/leaderboard/forks/",
     "snapshots": "/t/nli/leaderboard/snapshots/",
     "snapshot": "/t/nli/leaderboard/snapshots/1/",
     "task with models": "/t/nli/",

@@ -38,7 +38,7 @@ def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
         "scores": scores_of(EvaluationRun.objects.filter(submission__task=task)),
     }
     status = 422 if form.errors else 200
-    return render(request, "evaluation/judges/llm_judges.html", values, status=status)
+    return render(request, "evaluation/llm_judges.html", values, status=status)
 
 
 @require_POST

@@ -57,7 +57,7 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
         "job": one.paraphrasings.select_related("target").first(),
     }
     status = 422 if form.errors else 200
-    return render(request, "evaluation/judges/paraphrases.html", values, status=status)
+    return render(request, "evaluation/paraphrases.html", values, status=status)
 
 
 @require_POST

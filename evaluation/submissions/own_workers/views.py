@@ -35,7 +35,7 @@ def own_workers(request: HttpRequest, code: str) -> HttpResponse:
         "answered": answered_in(task),
     }
     status = 422 if form.errors else 200
-    return render(request, "evaluation/submissions/own_workers.html", values, status=status)
+    return render(request, "evaluation/own_workers.html", values, status=status)
 
 
 @require_POST

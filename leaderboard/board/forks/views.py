@@ -51,7 +51,7 @@ def forks(request: HttpRequest, code: str) -> HttpResponse:
         "can_edit": can_edit(request.user, task),
     }
     status = 422 if form.errors else 200
-    return render(request, "leaderboard/board/forks.html", values, status=status)
+    return render(request, "leaderboard/forks.html", values, status=status)
 
 
 def _wanted(request: HttpRequest, task: Task) -> Asked:
