@@ -151,7 +151,7 @@ def write_page(packages: list[Package]) -> str:
         "# Licences",
         "",
         "Dynabench has the MIT licence ([LICENSE](../LICENSE)). It ships or installs all of this.",
-        "[licences.cdx.json](licences.cdx.json) has the same in CycloneDX 1.6. One command makes both:",
+        "[licences.cdx.json](licences.cdx.json) has the same in CycloneDX 1.6. This makes both:",
         "`python scripts/licences.py`.",
         "",
         "## Files and models of others",
