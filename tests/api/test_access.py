@@ -1,12 +1,11 @@
 """Who gets what at every address of the API: each role with a session, each scope with a token.
 
-A new address fails until its line is in the table. `UPDATE_ACCESS=1 ./test api/test_access.py`
+A new address fails until its line is in the table. `./test --update access`
 writes the lines as they are; read each of them.
 """
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
-import os
 import re
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from tests.support.api_routes import (
 )
 from tests.support.roles import HEAD as HEAD_OF_ROLES
 from tests.support.roles import READ, ROLES, answer, check, line, members_of, plant, tells
+from tests.support.snapshots import compare_with_file
 
 KNOWN = Path(__file__).with_name("access.txt")
 WHO = ["anonymous", "other", "owner", "admin", *SCOPES]  # a scope: the owner's token with only it
@@ -65,9 +65,7 @@ def table(world, clients):
 
 def test_every_address_answers_everybody_as_the_table_says(world, clients):
     found = table(world, clients)
-    if os.environ.get("UPDATE_ACCESS"):
-        KNOWN.write_text("\n".join(found) + "\n")
-    assert found == KNOWN.read_text().splitlines()
+    compare_with_file(KNOWN, "\n".join(found) + "\n")
 
 
 def test_the_schema_asks_for_a_token_where_one_is_needed(world):

@@ -1,10 +1,9 @@
 """The checked-in schema of the API is the true one.
 
-After a wanted change: UPDATE_SCHEMA=1 ./test api/test_schema.py
+After a wanted change: ./test --update schema
 """
 
 import difflib
-import os
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,10 @@ import yaml
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.renderers import OpenApiYamlRenderer
 
+from tests.support.snapshots import UPDATES
+
 KEPT = Path(__file__).parents[2] / "docs" / "openapi-v1.yaml"
-HOW = "docs/openapi-v1.yaml has drifted. Run UPDATE_SCHEMA=1 ./test api/test_schema.py, and read "
+HOW = "docs/openapi-v1.yaml has drifted. Run `./test --update schema`, and read "
 HOW += "the difference: what others call must not change without a new version."
 
 
@@ -24,7 +25,7 @@ def schema():
 
 def test_the_schema_in_the_docs_is_the_true_one(schema):
     true = OpenApiYamlRenderer().render(schema, renderer_context={}).decode()
-    if os.environ.get("UPDATE_SCHEMA"):
+    if UPDATES:
         KEPT.write_text(true)
     kept = KEPT.read_text()
     lines = difflib.unified_diff(kept.splitlines(), true.splitlines(), "docs", "true", lineterm="")

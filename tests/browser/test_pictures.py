@@ -2,7 +2,7 @@
 
 The rows come from a short round of simulated people (tests/support/demo.py) under a clock that
 stands still: the whole demo, with its trainings, takes minutes.
-After a wanted change: UPDATE_PICTURES=1 pytest tests/browser/test_pictures.py
+After a wanted change: ./test --update pictures
 """
 
 import io
@@ -18,11 +18,11 @@ from core.accounts.models import User
 from tests.browser.conftest import ARGUMENTS, PATIENCE, sign_in, visit, watch
 from tests.conftest import CHROMIUM
 from tests.support.demo_site import PAGES, demo_site
+from tests.support.snapshots import UPDATES
 
 KEPT = Path(__file__).parent / "pictures"
-UPDATE = bool(os.environ.get("UPDATE_PICTURES"))
 pytestmark = pytest.mark.skipif(
-    not UPDATE and not os.environ.get("COMPARE_PICTURES"),
+    not UPDATES and not os.environ.get("COMPARE_PICTURES"),
     reason="compares pictures where browser and fonts are pinned: .ci/run",
 )
 DEJAVU = "/usr/share/fonts/truetype/dejavu"  # Debian's fonts-dejavu-core
@@ -56,7 +56,7 @@ def browser(chromium, tmp_path):
         env={**os.environ, "FONTCONFIG_FILE": str(fonts)},
     )
     version, kept = browser.version.split(".")[0], KEPT / "chromium"
-    if UPDATE:
+    if UPDATES:
         kept.write_text(f"{version}\n")
     elif version != (known := kept.read_text().strip()):
         browser.close()
@@ -94,7 +94,7 @@ def test_pages_look_as_they_did(browser, live_server, settings, places, problems
             for name, path in pages.items():
                 visit(page, path.format(**places))
                 picture, kept = taken(page), KEPT / f"{name}-{look}.png"
-                if UPDATE:
+                if UPDATES:
                     picture.save(kept, optimize=True)
                 elif not is_like(picture, kept):
                     picture.save(settings.HOME / kept.name)

@@ -1,7 +1,6 @@
 """Counting queries, against the numbers in `query_counts.json`."""
 
 import json
-import os
 from pathlib import Path
 
 from django.db import connection
@@ -12,6 +11,7 @@ from core.accounts.services import annotator_of
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.judging import answered, write
 from tests.support.policies import rederive
+from tests.support.snapshots import UPDATES
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.models import Validation
 from validation.rules.consensus import Policy, Vote
@@ -60,7 +60,7 @@ def fill_review(rows, round, people, first=0):
 
 def check(page, found):
     known = json.loads(KNOWN.read_text())
-    if os.environ.get("UPDATE_QUERY_COUNTS"):
+    if UPDATES:
         known[page] = found
         KNOWN.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
     assert known.get(page) == found

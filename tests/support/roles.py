@@ -1,6 +1,5 @@
 """Each role of a hidden task at each of its doors."""
 
-import os
 import re
 
 from django.db import transaction
@@ -10,6 +9,7 @@ from core.accounts.services import annotator_of
 from tasks.models import Task, TaskMember
 from tasks.roles import May, roles_that
 from tests.support.factories import UserFactory
+from tests.support.snapshots import compare_with_file
 from validation.decisions.services import override_consensus
 from validation.discussion.services import say
 from validation.judging.blind_services import begin_blind
@@ -83,7 +83,5 @@ def line(method, codes, route):
 
 
 def check(known, found):
-    """Whether the file `known` holds these lines; UPDATE_ACCESS=1 writes them."""
-    if os.environ.get("UPDATE_ACCESS"):
-        known.write_text("\n".join(found) + "\n")
-    assert found == known.read_text().splitlines()
+    """Assert that the file `known` holds these lines."""
+    compare_with_file(known, "\n".join(found) + "\n")

@@ -1,6 +1,6 @@
 """How many queries each page needs: the same with one row as with many, and known.
 
-After a wanted change: UPDATE_QUERY_COUNTS=1 ./test web/test_queries.py
+After a wanted change: ./test --update queries
 """
 
 from datetime import timedelta

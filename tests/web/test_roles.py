@@ -2,7 +2,7 @@
 
 Whoever takes part is told nothing that readers alone may learn, but the text they are to judge.
 
-`UPDATE_ACCESS=1 ./test web/test_roles.py` writes the lines as they are.
+`./test --update access` writes the lines as they are.
 """
 
 # ruff: noqa: F811  (fixtures are named where they are used)
