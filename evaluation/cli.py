@@ -28,7 +28,7 @@ from evaluation.isolation.sandbox.limits import CHAT_CALLS
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.runs.chat.asking import chat_endpoint
 from evaluation.runs.chat.settings import settings_for
-from evaluation.runs.execute import machine_limits
+from evaluation.runs.runners import machine_limits
 from evaluation.runs.selectors import cost_cents
 from evaluation.scoring.exchanged import exchanged_warnings
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE

@@ -2,13 +2,13 @@
 
 import gzip
 import logging
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.core.files import File
@@ -17,16 +17,7 @@ from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from core.errors import Unavailable
-from core.files.storage.disk import scratch
-from evaluation.contract import (
-    Answer,
-    Beat,
-    Evaluated,
-    Number,
-    Outcome,
-    Runnable,
-)
-from evaluation.heartbeat import CHUNK, BeatingFile
+from evaluation.contract import Answer, Evaluated, Number, Outcome
 from evaluation.isolation.inference.evaluate import (
     Attempt,
     Question,
@@ -40,28 +31,13 @@ from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.attempt_keys import TEMPORARY
 from evaluation.isolation.sandbox import images
 from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
-from evaluation.isolation.sandbox.endpoint import EndpointRunner
-from evaluation.isolation.sandbox.limits import CHAT_CALLS, Limits
 from evaluation.isolation.sandbox.monitor import Runner
-from evaluation.isolation.sandbox.writing import WritingRunner
-from evaluation.models import (
-    EvaluationRun,
-    EvaluationSet,
-    Score,
-    Submission,
-)
+from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.models.runs import predictions_path
-from evaluation.runs.chat.asking import NOWHERE, meter_of
-from evaluation.runs.elsewhere import has_cluster, sandbox_for
-from evaluation.runs.endpoints import (
-    CannotFetch,
-    asked_with,
-    endpoint_for,
-    writing_of,
-)
-from evaluation.runs.folders import equipped, kept_folder
+from evaluation.runs.endpoints import CannotFetch
 from evaluation.runs.handed import handed_of, note_compared, score_handed
-from evaluation.runs.selectors import counting, is_remote, is_served_here
+from evaluation.runs.runners import machine_limits, open_model
+from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
 from evaluation.scoring.exchanged import exchanged_warnings
 from evaluation.scoring.metrics import METRICS
@@ -69,13 +45,8 @@ from evaluation.sets.seen_in_training import count_seen, seen_warning
 from evaluation.sets.selectors import checked_of, set_rows
 from evaluation.sets.services import note_exposed
 from evaluation.sets.shown_scores import may_show
-from evaluation.task_shape import runnable
-from serving.errors import MisconfiguredError
 from serving.hub import HubAwayError
-from serving.spec import find_weights
 from tasks.contexts.media.selectors import for_models
-from tasks.models import TargetModel
-from tasks.targets.connect import spec_of
 from tasks.targets.endpoints.base import EndpointError
 
 logger = logging.getLogger(__name__)
@@ -87,7 +58,7 @@ NO_RESULT = gettext_noop(
     "Not run: the model's evaluation on the set as it is gave no scores, and this one would be "
     "compared with them."
 )
-Kind, Suite = Submission.Kind, EvaluationRun.Suite
+Suite = EvaluationRun.Suite
 
 
 class NoConsent(Exception):
@@ -110,57 +81,84 @@ def execute(run: EvaluationRun) -> None:
     heartbeat = leases.Heartbeat(run)
     try:
         with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
-            found = evaluated(run, Path(folder), heartbeat)
-            heartbeat.patiently(lambda: store(run, found))
+            evaluated = evaluate_run(run, Path(folder), heartbeat.tell)
+            heartbeat.patiently(lambda: store(run, evaluated))
     except leases.LeaseLost:
         raise
     except Exception as error:
-        stopped = error
-        heartbeat.patiently(lambda: _store_failure(run, stopped))
+        heartbeat.patiently(partial(_store_failure, run, error))
 
 
-def evaluated(run: EvaluationRun, folder: Path, heartbeat: leases.Heartbeat) -> Evaluated:
-    """Fetch the model, ask it and score its answers; nothing is stored.
+def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
+    """Return the scored answers of the run's model; nothing is stored.
+
+    The answers are in the submitted file, or were handed in by somebody's own machine, or the model
+    is asked for them.
 
     Raises NoEngine, NoPlainRun, NoConsent, CannotFetch, EndpointError, ImageRefused, Overdue and
     LeaseLost.
     """
-    submission, rows = run.submission, partial(set_rows, run.version)
-    task, config = submission.task, submission.task.config
-    read = partial(for_models, config, task)
-    question = Question(
-        config, rows, run.seed, settings.SP_BLEU_MODEL, read=read, checked=checked_of(run.version)
-    )
-    if submission.kind == Kind.PREDICTIONS:
-        with submission.file.open("rb") as file, gzip.open(file) as lines:
-            return score_file(question, lines, heartbeat.tell, folder)
-    fetching = partial(heartbeat.tell, 0, gettext_noop("fetching the model"))
+    question = _question_of(run)
+    if run.submission.kind == Submission.Kind.PREDICTIONS:
+        return _score_predictions_file(run.submission, question, folder, tell)
     if handed := handed_of(run):
-        tell, site = heartbeat.tell, partial(model_of, submission, run, fetching)
-        return score_handed(handed, question, tell, folder, partial(_attempt, site, tell, folder))
-    plain = None if run.suite == Suite.PLAIN else _plain_run(run)
-    if is_remote(submission):
+        second = partial(_open_attempt, run, folder, tell)
+        return score_handed(handed, question, tell, folder, second)
+    return _ask_model(run, question, folder, tell)
+
+
+def _question_of(run: EvaluationRun) -> Question:
+    """Return what the model is asked, and how its answers are scored."""
+    task, version = run.submission.task, run.version
+    return Question(
+        task.config,
+        rows=partial(set_rows, version),
+        seed=run.seed,
+        sp_model=settings.SP_BLEU_MODEL,
+        read=partial(for_models, task.config, task),
+        checked=checked_of(version),
+    )
+
+
+def _score_predictions_file(
+    submission: Submission, question: Question, folder: Path, tell: Tell
+) -> Evaluated:
+    with submission.file.open("rb") as file, gzip.open(file) as lines:
+        return score_file(question, lines, tell, folder)
+
+
+def _ask_model(run: EvaluationRun, question: Question, folder: Path, tell: Tell) -> Evaluated:
+    """Ask the model about the set, or about its perturbed variants, and score the answers."""
+    # Looked up first: without a plain run there is nothing to compare with, and nobody is asked.
+    plain_run = None
+    if run.suite != Suite.PLAIN:
+        plain_run = _plain_run(run)
+    if is_remote(run.submission):
         _check_consent(run)
+        # Before the first example leaves: a worker may die between the two.
         note_exposed(run.version)
-    with model_of(submission, run, fetching) as (model, runner):
-        attempt = Attempt(model, runner, machine_limits(), heartbeat.tell, folder)
-        if plain is None:
-            found = evaluate(question, attempt)
+    with _open_attempt(run, folder, tell) as attempt:
+        if plain_run is None:
+            evaluated = evaluate(question, attempt)
         else:
-            found = evaluate_suite(question, run.suite, partial(_answers, plain), attempt)
-    has_died = found.ending.outcome == Outcome.INFRASTRUCTURE and runner.name.startswith("docker")
-    if has_died and not has_engine():
+            plain_answers = partial(_answers, plain_run)
+            evaluated = evaluate_suite(question, run.suite, plain_answers, attempt)
+    _check_engine(evaluated, attempt.runner)
+    return evaluated
+
+
+def _check_engine(evaluated: Evaluated, runner: Runner) -> None:
+    """Raise NoEngine if the container engine itself went away, so that the run waits for it."""
+    has_failed = evaluated.ending.outcome == Outcome.INFRASTRUCTURE
+    if has_failed and runner.name.startswith("docker") and not has_engine():
         raise NoEngine(NO_ENGINE)
-    return found
 
 
 @contextmanager
-def _attempt(
-    model_of: Callable[[], AbstractContextManager[tuple[Runnable, Runner]]],
-    tell: Tell,
-    folder: Path,
-) -> Iterator[Attempt]:
-    with model_of() as (model, runner):
+def _open_attempt(run: EvaluationRun, folder: Path, tell: Tell) -> Iterator[Attempt]:
+    """Provide the run's model with its runner and limits; it exists only inside the block."""
+    fetching = partial(tell, 0, gettext_noop("fetching the model"))
+    with open_model(run.submission, run, fetching) as (model, runner):
         yield Attempt(model, runner, machine_limits(), tell, folder)
 
 
@@ -180,13 +178,14 @@ def _plain_run(run: EvaluationRun) -> EvaluationRun:
     same = EvaluationRun.objects.filter(
         submission=run.submission, version=run.version, suite=Suite.PLAIN
     )
-    found = counting(same).first()
-    if found is not None:
-        return found
+    counting_run = counting(same).first()
+    if counting_run is not None:
+        return counting_run
     last = same.order_by("-number").first()
-    if last is None or last.may_repeat:
-        outcome = last.outcome if last else Outcome.INFRASTRUCTURE
-        raise NoPlainRun(NO_RESULT_YET, outcome)
+    if last is None:
+        raise NoPlainRun(NO_RESULT_YET, Outcome.INFRASTRUCTURE)
+    if last.may_repeat:
+        raise NoPlainRun(NO_RESULT_YET, last.outcome)
     raise NoPlainRun(NO_RESULT, last.outcome)
 
 
@@ -196,153 +195,69 @@ def _answers(run: EvaluationRun) -> Iterator[Answer | None]:
         yield from read_predictions(lines)
 
 
-def machine_limits() -> Limits:
-    """Return what a model may use on a whole set, by this installation's settings."""
-    return Limits.of_machine(
-        settings.EVALUATION_MEMORY_GIB, settings.EVALUATION_CPUS, settings.EVALUATION_SECONDS
-    )
-
-
-@contextmanager
-def model_of(
-    submission: Submission, job: EvaluationRun | Submission, beat: Beat
-) -> Iterator[tuple[Runnable, Runner]]:
-    """Provide the model of a submission and its runner; both exist only inside the block.
-
-    job: the claimed run or check that needs them. Predictions need no runner.
-    Raises CannotFetch, EndpointError, ImageRefused, NoEngine and what `beat` raises.
-    """
-    if is_remote(submission) or is_served_here(submission):
-        yield runnable(submission.task.config), remote_runner(submission)
-        return
-    with fetched(submission, beat, is_elsewhere=has_cluster()) as model:
-        yield model, local_runner(submission, model, job)
-
-
-def local_runner(
-    submission: Submission, model: Runnable, job: EvaluationRun | Submission
-) -> Runner:
-    """Return what runs a model on this machine or on the site's cluster.
-
-    Raises NoEngine and CannotFetch.
-    """
-    runner = sandbox_for(model, job)
-    if submission.kind == Kind.LLM:
-        return WritingRunner(runner, asked_with(submission, NOWHERE))
-    return runner
-
-
-@contextmanager
-def fetched(
-    submission: Submission, beat: Beat, *, is_elsewhere: bool = False
-) -> Iterator[Runnable]:
-    """Provide the model of a submission that is not remote; it exists only inside the block.
-
-    Raises CannotFetch, NoEngine, ImageRefused and what `beat` raises.
-    """
-    config = submission.task.config
-    if submission.kind == Kind.IMAGE:
-        image = runnable(config, image=_image(submission, beat), adapter=submission.adapter)
-        with equipped(submission, image, beat, is_elsewhere=is_elsewhere) as model:
-            yield model
-    elif submission.target:
-        model = runnable(config, folder=_target_folder(submission.target))
-        with equipped(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
-            yield whole
-    else:
-        with kept_folder(submission, beat) as folder:
-            model = runnable(config, folder=folder, writing=writing_of(submission))
-            with equipped(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
-                yield whole
-
-
-def remote_runner(submission: Submission) -> Runner:
-    """Return what asks a remote model, or one on our model server.
-
-    Raises EndpointError(misconfigured) and CannotFetch.
-    """
-    if submission.kind == Kind.CHAT:
-        return EndpointRunner(endpoint_for(submission), CHAT_CALLS, meter_of(submission))
-    if is_served_here(submission):
-        return EndpointRunner(endpoint_for(submission), CHAT_CALLS)
-    return EndpointRunner(endpoint_for(submission))
-
-
-def _target_folder(target: TargetModel) -> Path:
-    """Return the folder of a target's files, where the model server finds them too."""
-    try:
-        return find_weights(spec_of(target))[0]
-    except MisconfiguredError as error:
-        raise CannotFetch(str(error)) from None
-
-
-def _image(submission: Submission, beat: Beat) -> str:
-    """Return the image's id once the engine has exactly the image that was checked.
-
-    A name may point to another image by now; the id cannot.
-    """
-    if images.has_image(submission.digest):
-        return submission.digest
-    if submission.file:
-        with scratch() as folder:
-            archive = folder / "image.tar"
-            with submission.file.open("rb") as stored, archive.open("wb") as copy:
-                shutil.copyfileobj(BeatingFile(stored, beat), copy, CHUNK)
-            found = images.load_image(archive)
-    else:
-        found = images.pull_image(submission.source, settings.SUBMISSION_PRIVATE_HOSTS, beat)
-    if found != submission.digest:
-        raise CannotFetch(
-            f"The image is {found} now, but {submission.digest} was checked. Submit it again."
-        )
-    return found
-
-
-def store(run: EvaluationRun, found: Evaluated) -> None:
+def store(run: EvaluationRun, evaluated: Evaluated) -> None:
     """Store how a run ended, with its scores, in one transaction; the lease decides.
+
+    1. A failure of the platform or of another server queues the run again.
+    2. A failure of the model ends the run.
+    3. A success stores the predictions, then the scores and the end of the run.
 
     Lock: that of `may_show`. Raises LeaseLost; then nothing was stored.
     """
-    ending = found.ending
+    ending = evaluated.ending
     if ending.outcome == Outcome.INFRASTRUCTURE:
         leases.try_again(run, ending.sentence)
-        return
-    if ending.outcome == Outcome.AWAY:
+    elif ending.outcome == Outcome.AWAY:
         leases.wait_for_others(run, ending.sentence, has_answered=ending.usage.answers > 0)
-        return
-    notes = [f"{number.metric}: {number.note}" for number in found.numbers if number.note]
-    warnings = [*ending.warnings, *dict.fromkeys(notes)]
-    results = {
+    elif evaluated.predictions is None:
+        leases.fail(run, ending.sentence, **_columns_of(evaluated))
+        note_compared(run, evaluated)
+    else:
+        _store_scores(run, evaluated, evaluated.predictions)
+
+
+def _columns_of(evaluated: Evaluated) -> dict[str, Any]:
+    """Return the run's columns that are known however the model ended."""
+    ending = evaluated.ending
+    notes = [f"{number.metric}: {number.note}" for number in evaluated.numbers if number.note]
+    distinct_notes = list(dict.fromkeys(notes))
+    return {
         "outcome": ending.outcome,
-        "runner": found.runner,
+        "runner": evaluated.runner,
         "limit": ending.limit[:100],
         "measured": ending.measured[:100],
-        "warnings": warnings,
+        "warnings": list(ending.warnings) + distinct_notes,
         "log": ending.log,
         "usage": asdict(ending.usage),
     }
-    if found.predictions is None:
-        leases.fail(run, ending.sentence, **results)
-        note_compared(run, found)
-        return
+
+
+def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -> None:
+    """Store predictions and scores, and end the run. Raises LeaseLost."""
+    # Both take long on a large set, so they come before the transaction.
     seen = count_seen(run)
-    kept = predictions_path(run, "")
-    if not default_storage.exists(kept):  # the database may have been away at an earlier try
-        with found.predictions.open("rb") as file:
-            kept = default_storage.save(kept, File(file))
+    stored_name = predictions_path(run, "")
+    if not default_storage.exists(stored_name):  # `patiently` calls again after a broken database
+        with predictions.open("rb") as file:
+            stored_name = default_storage.save(stored_name, File(file))
+    columns = _columns_of(evaluated)
     try:
         with transaction.atomic():
+            # Under its lock, which the end of the transaction frees: of two runs that end at once
+            # the second counts the first.
             is_shown = may_show(run)
-            warnings += seen_warning(run, seen, is_shown=is_shown)
+            columns["warnings"] += seen_warning(run, seen, is_shown=is_shown)
             if _may_tell_exchanged(run):
-                warnings += exchanged_warnings(found.exchanged)
-            leases.finish(run, predictions=kept, is_shown=is_shown, seen=seen, **results)
-            scores = [_score(run, number) for number in found.numbers]
+                columns["warnings"] += exchanged_warnings(evaluated.exchanged)
+            leases.finish(run, predictions=stored_name, is_shown=is_shown, seen=seen, **columns)
+            scores = [_score(run, number) for number in evaluated.numbers]
             Score.objects.bulk_create(scores, batch_size=500)
-            note_compared(run, found)
+            note_compared(run, evaluated)
     except leases.LeaseLost:
-        if not EvaluationRun.objects.filter(pk=run.pk, predictions=kept).exists():
-            default_storage.delete(kept)  # else the earlier try had been stored after all
+        # The lease is also lost when an earlier call had stored everything before its connection
+        # broke: then a row names the file, and it has to stay.
+        if not EvaluationRun.objects.filter(pk=run.pk, predictions=stored_name).exists():
+            default_storage.delete(stored_name)
         raise
 
 
@@ -359,9 +274,13 @@ def _may_tell_exchanged(run: EvaluationRun) -> bool:
 
 
 def _score(run: EvaluationRun, number: Number) -> Score:
-    known, language = METRICS.get(number.metric), run.submission.task.config.language
-    columns = {name: value for name, value in asdict(number).items() if name != "note"}
-    return Score(run=run, metric_version=known.version_for(language) if known else 1, **columns)
+    """Return the row of a number; its note is one of the run's warnings."""
+    columns = asdict(number)
+    del columns["note"]
+    version = 1
+    if metric := METRICS.get(number.metric):
+        version = metric.version_for(run.submission.task.config.language)
+    return Score(run=run, metric_version=version, **columns)
 
 
 def _store_failure(run: EvaluationRun, error: Exception) -> None:
@@ -375,7 +294,7 @@ def _store_failure(run: EvaluationRun, error: Exception) -> None:
             leases.fail(run, str(error), outcome=error.outcome)
         case NoConsent():
             leases.fail(run, str(error), outcome=Outcome.INFRASTRUCTURE)
-        case leases.Overdue():
+        case leases.Overdue():  # the deadline came while it worked; `end_overdue` ends the others
             leases.fail(run, **overdue())
         case CannotFetch() | EndpointError() | images.ImageRefused():
             leases.try_again(run, str(error))

@@ -6,8 +6,8 @@ import zipfile
 import pytest
 from playwright.sync_api import Page, expect
 
-from evaluation import jobs
 from evaluation.models import NearCopy, Submission, Upload
+from evaluation.submissions import intake
 from evaluation.submissions import views as submission_views
 from evaluation.submissions.teams.services import invite, make_team
 from tests.browser.conftest import audit, make_round, visit
@@ -57,7 +57,7 @@ def hand_in(page: Page) -> None:
 def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
     """A real model in a process goes the same way in tests/integration/test_client.py."""
     scripted = ScriptedRunner()
-    monkeypatch.setattr(jobs, "_runner", lambda *_: scripted)
+    monkeypatch.setattr(intake, "_choose_runner", lambda *_: scripted)
     run_with(monkeypatch, scripted)
     monkeypatch.setattr(submission_views, "PIECE_BYTES", PIECE)
     without_deltas(task, "robustness")

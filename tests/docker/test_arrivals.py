@@ -15,7 +15,8 @@ from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.execute import CannotFetch, model_of
+from evaluation.runs.endpoints import CannotFetch
+from evaluation.runs.runners import open_model
 from evaluation.submissions.services import submit_model
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.made_sets import make_set
@@ -63,7 +64,7 @@ def test_an_image_is_checked_and_comes_back_by_its_id(hand_in):
     assert submission.digest.startswith("sha256:")
     with closing(connect()) as client:
         client.images.remove(submission.digest, force=True)
-    with model_of(submission, submission, nothing) as (model, _):
+    with open_model(submission, submission, nothing) as (model, _):
         assert model.image == submission.digest
         assert has_image(model.image)
 
@@ -73,7 +74,7 @@ def test_another_image_than_was_checked_is_not_run(hand_in):
     submission.file = other.file
     with closing(connect()) as client:
         client.images.remove(submission.digest, force=True)
-    with pytest.raises(CannotFetch), model_of(submission, submission, nothing):
+    with pytest.raises(CannotFetch), open_model(submission, submission, nothing):
         pass
 
 
@@ -104,5 +105,5 @@ def test_images_leave_the_engine_when_nothing_of_them_is_under_way(hand_in, benc
         client.images.remove(f"dynabench-kept:{bench.token}", noprune=True)
     tidy()
     assert not has_image(accepted.digest)
-    with model_of(accepted, accepted, nothing) as (model, _):
+    with open_model(accepted, accepted, nothing) as (model, _):
         assert has_image(model.image)

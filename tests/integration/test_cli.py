@@ -15,8 +15,8 @@ import pytest
 from django.db import connections
 
 from core.accounts.tokens import create_token
-from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Usage
+from evaluation.submissions import intake
 from tests.support.evaluations import ScriptedRunner, run_with, set_version, without_deltas
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.submissions import work_off
@@ -47,7 +47,7 @@ def server(live_server, tmp_path, settings, monkeypatch) -> Iterator[str]:
     settings.MEDIA_ROOT = tmp_path / "media"
     usage = Usage(2.0, examples_per_second=6.0, peak_bytes=2**28, mean_bytes=2**28, answers=12)
     runner, is_over = ScriptedRunner(ending=Ending(Outcome.OK, usage)), threading.Event()
-    monkeypatch.setattr(jobs, "_runner", lambda *_: runner)
+    monkeypatch.setattr(intake, "_choose_runner", lambda *_: runner)
     run_with(monkeypatch, runner)
 
     def work() -> None:

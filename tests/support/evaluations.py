@@ -68,12 +68,12 @@ class ScriptedRunner:
 def run_with(monkeypatch, runner) -> None:
     """Have every model be run with this runner; if it has a `trouble`, that is raised instead."""
 
-    def model_of(submission, job, beat):
+    def open_model(submission, job, beat):
         if trouble := getattr(runner, "trouble", None):
             raise trouble
         return nullcontext((None, runner))
 
-    monkeypatch.setattr(executing, "model_of", model_of)
+    monkeypatch.setattr(executing, "open_model", open_model)
 
 
 def without_deltas(task, *but: str) -> None:

@@ -24,9 +24,11 @@ from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
-from evaluation.runs.execute import CannotFetch, endpoint_for, model_of
+from evaluation.runs.endpoints import CannotFetch, endpoint_for
+from evaluation.runs.runners import open_model
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.services import make_version
+from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import cancel, submit_model, withdraw
@@ -48,7 +50,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 def _places(settings, tmp_path, monkeypatch):
     """Files below the test's folder; no engine, so that folders run in a process of ours."""
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
-    monkeypatch.setattr(jobs, "engine", lambda: None)
+    monkeypatch.setattr(intake, "engine", lambda: None)
     monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
 
 
@@ -84,7 +86,7 @@ def test_a_folder_is_checked_kept_and_queued(task, alice, folder, version, monke
     assert {run.suite for run in submission.runs.all()} == {"plain", *task.config.metrics.deltas}
     assert set(submission.runs.values_list("version", "requested_by")) == {(version.pk, alice.pk)}
     assert not Upload.objects.exists()
-    with model_of(submission, submission, nothing) as (model, _):
+    with open_model(submission, submission, nothing) as (model, _):
         assert (model.folder / "config.json").exists()
         assert {*model.fields} == {"premise", "hypothesis"}
         assert (model.output, {*model.labels}) == ("label", {*LABELS})
@@ -125,7 +127,7 @@ def test_stored_files_that_changed_are_not_run(task, alice, folder, monkeypatch)
     submission = checked(hand_in(task, alice, data=zipped(folder)))
     Submission.objects.filter(pk=submission.pk).update(digest="0" * 64)
     submission.refresh_from_db()
-    with pytest.raises(CannotFetch), model_of(submission, submission, nothing):
+    with pytest.raises(CannotFetch), open_model(submission, submission, nothing):
         pass
 
 
@@ -159,7 +161,7 @@ def test_what_a_check_cannot_bear_is_refused_and_counts(
     bounds, written, said, task, alice, folder, monkeypatch
 ):
     monkeypatch.setattr(bounded, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr(jobs, "READING", bounds)
+    monkeypatch.setattr(intake, "READING", bounds)
     data = zipped(folder, **{"dynabench.json": written})
     submission = checked(hand_in(task, alice, data=data))
     assert (submission.state, submission.outcome) == (State.FAILED, "rejected")
@@ -193,7 +195,7 @@ class Answering:
 
 
 def answering(monkeypatch, *told, **more):
-    monkeypatch.setattr(jobs, "_runner", lambda *_: Answering(*told, **more))
+    monkeypatch.setattr(intake, "_choose_runner", lambda *_: Answering(*told, **more))
 
 
 def right(id, number):
@@ -263,7 +265,7 @@ def test_what_fails_again_and_again_is_our_fault(task, alice, monkeypatch):
     def broken(*_):
         raise OSError("disk")
 
-    monkeypatch.setattr(jobs, "_runner", broken)
+    monkeypatch.setattr(intake, "_choose_runner", broken)
     submission = endpoint(task, alice)
     for _ in range(leases.MAX_ATTEMPTS):
         Submission.objects.update(not_before=None)

@@ -18,7 +18,8 @@ from evaluation.isolation.sandbox import choose as runners
 from evaluation.isolation.sandbox import containers, images
 from evaluation.models import EvaluationRun, Score, Submission, TrainingRun
 from evaluation.models.runs import REPEATABLE
-from evaluation.runs.execute import CannotFetch, execute
+from evaluation.runs.endpoints import CannotFetch
+from evaluation.runs.execute import execute
 from evaluation.runs.selectors import cost_cents, counting
 from evaluation.runs.services import claim_next, run_again
 from tests.support.evaluations import (
@@ -291,7 +292,7 @@ def test_the_perturbed_runs_are_rung_for_when_the_plain_one_is_over(task, versio
 
 def test_a_check_that_waits_goes_before_runs(task, monkeypatch):
     alice, order = UserFactory(), []
-    monkeypatch.setattr(jobs, "check", lambda one: order.append(one.name))
+    monkeypatch.setattr(jobs, "check_arrival", lambda one: order.append(one.name))
     monkeypatch.setattr(jobs, "execute", lambda run: order.append("a run"))
     queued_run(accepted_model(task, alice), set_version(task))
     for name in ("later", "first"):

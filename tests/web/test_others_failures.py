@@ -18,7 +18,6 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from core.errors import Unavailable
-from evaluation import jobs
 from evaluation.contract import Ending, Outcome, Usage
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.subprocess_job import tell
@@ -27,6 +26,7 @@ from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
+from evaluation.submissions import intake
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.services import cancel, remaining_quota, submit_model
@@ -221,7 +221,7 @@ class Runner:
 
 def test_an_endpoint_that_is_away_at_the_check_is_waited_for(task, alice, monkeypatch):
     make_set(task, "asked", may_leave=True)
-    monkeypatch.setattr(jobs, "_runner", lambda *_: Runner(Outcome.AWAY))
+    monkeypatch.setattr(intake, "_choose_runner", lambda *_: Runner(Outcome.AWAY))
     submission = submit_model(
         task=task, owner=alice, kind="endpoint", name="Mine", source="https://example.org"
     )
@@ -243,7 +243,7 @@ def worked(run, monkeypatch, error=None, answers=0):
         ending = Ending(Outcome.AWAY, Usage(1.0, answers=answers), "It answers 503.")
         return type("Found", (), {"ending": ending})
 
-    monkeypatch.setattr("evaluation.runs.execute.evaluated", evaluated)
+    monkeypatch.setattr("evaluation.runs.execute.evaluate_run", evaluated)
     execute(claim_next())
     run.refresh_from_db()
     return run
@@ -317,8 +317,8 @@ def test_an_image_waits_for_its_registry(task, alice, monkeypatch):
     def away(*_):
         raise RegistryAway("The registry does not answer.")
 
-    monkeypatch.setattr(jobs, "engine", lambda: "an engine")
-    monkeypatch.setattr(jobs.sandbox_images, "pull_image", away)
+    monkeypatch.setattr(intake, "engine", lambda: "an engine")
+    monkeypatch.setattr(intake.sandbox_images, "pull_image", away)
     image = submit_model(task=task, owner=alice, kind="image", name="Mine", source=IMAGE)
     assert checked(image).state == State.QUEUED
     assert image.away_since
@@ -330,8 +330,8 @@ def test_an_image_waits_for_an_engine_that_went_meanwhile(task, alice, monkeypat
     def gone(*_):
         raise ConnectionError("the engine went")
 
-    monkeypatch.setattr(jobs, "engine", lambda: engines.pop(0))
-    monkeypatch.setattr(jobs.sandbox_images, "pull_image", gone)
+    monkeypatch.setattr(intake, "engine", lambda: engines.pop(0))
+    monkeypatch.setattr(intake.sandbox_images, "pull_image", gone)
     image = submit_model(task=task, owner=alice, kind="image", name="Mine", source=IMAGE)
     image = checked(image)
     assert (image.state, image.attempts) == (State.QUEUED, 0)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)  # what calls cost is noted
 def task(monkeypatch):
     """Nobody waits between two tries of a call."""
     patient = replace(CHAT_CALLS, longest_wait_seconds=0.0)
-    monkeypatch.setattr("evaluation.runs.execute.CHAT_CALLS", patient)
+    monkeypatch.setattr("evaluation.runs.runners.CHAT_CALLS", patient)
     return RoundFactory(task=TaskFactory(code="nli")).task
 
 

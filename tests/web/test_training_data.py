@@ -17,6 +17,7 @@ from evaluation.jobs import check_submission
 from evaluation.models import Submission, Upload
 from evaluation.sets.overlap import DIGEST_BYTES
 from evaluation.sets.source_services import sweep_rounds
+from evaluation.submissions import intake
 from evaluation.submissions.services import submit_model
 from tasks.config.dynabench1 import convert
 from tasks.contexts.media.decoding import picture
@@ -69,7 +70,7 @@ def submitted(task, owner, rows, name="Mine"):
 def test_a_model_learns_from_the_rows_and_is_evaluated(task, alice, monkeypatch):
     monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
     with monkeypatch.context() as patch:  # one that answers five is enough
-        patch.setattr("evaluation.jobs._answer_five", lambda *_: [])
+        patch.setattr(intake, "_answer_five", lambda *_: [])
         before = submitted(task, alice, GOOD[:2], name="Before there was a set")
     make_set(task, "open", may_leave=True)
     made = submitted(task, alice, GOOD[:2])
@@ -118,7 +119,9 @@ def test_models_are_refused_by_the_option_that_takes_rows(task, alice):
 def test_rows_of_a_released_train_split_are_named_by_uid(task, closed, alice, monkeypatch):
     dataset = released(closed)
     learned = []
-    monkeypatch.setattr("evaluation.jobs.learn", lambda config, rows, *_: learned.extend(rows))
+    monkeypatch.setattr(
+        "evaluation.submissions.intake.learn", lambda config, rows, *_: learned.extend(rows)
+    )
     train = lines(dataset, "train")[:5]
     submitted(task, alice, [*({"uid": row["uid"]} for row in train), *GOOD[:2]])
     assert [row["label"] for row in learned[:5]] == [row["label"] for row in train]
@@ -157,7 +160,7 @@ def pictures(people):
 def test_pictures_of_a_release_are_chosen_by_uid_and_labelled_anew(pictures, alice, monkeypatch):
     answered = []
     monkeypatch.setattr(
-        "evaluation.jobs._answer_five", lambda *given: answered.append(given[1]) or []
+        "evaluation.submissions.intake._answer_five", lambda *given: answered.append(given[1]) or []
     )
     dataset = released(pictures)
     sweep_rounds()

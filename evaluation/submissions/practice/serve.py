@@ -28,7 +28,7 @@ from evaluation.isolation.sandbox.writing import Reads, answer_in
 from evaluation.models import PracticeRun, Submission
 from evaluation.runs.chat.asking import NOWHERE, asked_as
 from evaluation.runs.endpoints import CannotFetch, asked_with
-from evaluation.runs.execute import fetched, machine_limits
+from evaluation.runs.runners import fetch_model, machine_limits
 from evaluation.submissions.practice import services
 from tasks.targets.endpoints.answers import members, strict_json
 from tasks.targets.endpoints.base import EndpointError
@@ -158,7 +158,7 @@ def _served(run: PracticeRun, talk: Talk) -> str:
     heartbeat.begin(0.0, gettext_noop("fetching the model"))
     with (
         tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder,
-        fetched(run.submission, beat) as model,
+        fetch_model(run.submission, beat) as model,
     ):
         heartbeat.begin(0.5, gettext_noop("starting it"))
         inputs, key = Path(folder, "inputs.jsonl"), key_of(run)

@@ -1,0 +1,132 @@
+"""The model of a submission, and what runs or asks it: for evaluations, checks and practice."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from django.conf import settings
+
+from core.files.storage.disk import scratch
+from evaluation.contract import Beat, Runnable
+from evaluation.heartbeat import CHUNK, BeatingFile
+from evaluation.isolation.sandbox import images
+from evaluation.isolation.sandbox.endpoint import EndpointRunner
+from evaluation.isolation.sandbox.limits import CHAT_CALLS, Limits
+from evaluation.isolation.sandbox.monitor import Runner
+from evaluation.isolation.sandbox.writing import WritingRunner
+from evaluation.models import EvaluationRun, Submission
+from evaluation.runs.chat.asking import NOWHERE, meter_of
+from evaluation.runs.elsewhere import has_cluster, sandbox_for
+from evaluation.runs.endpoints import CannotFetch, asked_with, endpoint_for, writing_of
+from evaluation.runs.folders import equipped, kept_folder
+from evaluation.runs.selectors import is_remote, is_served_here
+from evaluation.task_shape import runnable
+from serving.errors import MisconfiguredError
+from serving.spec import find_weights
+from tasks.models import TargetModel
+from tasks.targets.connect import spec_of
+
+Kind = Submission.Kind
+
+
+def machine_limits() -> Limits:
+    """Return what a model may use on a whole set, by this installation's settings."""
+    return Limits.of_machine(
+        settings.EVALUATION_MEMORY_GIB, settings.EVALUATION_CPUS, settings.EVALUATION_SECONDS
+    )
+
+
+@contextmanager
+def open_model(
+    submission: Submission, job: EvaluationRun | Submission, beat: Beat
+) -> Iterator[tuple[Runnable, Runner]]:
+    """Provide the model of a submission and its runner; both exist only inside the block.
+
+    job: the claimed run or check that needs them. Predictions need no runner.
+    Raises CannotFetch, EndpointError, ImageRefused, NoEngine and what `beat` raises.
+    """
+    if is_remote(submission) or is_served_here(submission):
+        yield runnable(submission.task.config), choose_remote_runner(submission)
+        return
+    with fetch_model(submission, beat, is_elsewhere=has_cluster()) as model:
+        yield model, choose_local_runner(submission, model, job)
+
+
+def choose_local_runner(
+    submission: Submission, model: Runnable, job: EvaluationRun | Submission
+) -> Runner:
+    """Return what runs a model on this machine or on the site's cluster.
+
+    Raises NoEngine and CannotFetch.
+    """
+    runner = sandbox_for(model, job)
+    if submission.kind == Kind.LLM:
+        return WritingRunner(runner, asked_with(submission, NOWHERE))
+    return runner
+
+
+def choose_remote_runner(submission: Submission) -> Runner:
+    """Return what asks a remote model, or one on our model server.
+
+    Raises EndpointError(misconfigured) and CannotFetch.
+    """
+    if submission.kind == Kind.CHAT:
+        return EndpointRunner(endpoint_for(submission), CHAT_CALLS, meter_of(submission))
+    if is_served_here(submission):
+        return EndpointRunner(endpoint_for(submission), CHAT_CALLS)
+    return EndpointRunner(endpoint_for(submission))
+
+
+@contextmanager
+def fetch_model(
+    submission: Submission, beat: Beat, *, is_elsewhere: bool = False
+) -> Iterator[Runnable]:
+    """Provide the model of a submission that is not remote; it exists only inside the block.
+
+    Raises CannotFetch, NoEngine, ImageRefused and what `beat` raises.
+    """
+    config = submission.task.config
+    if submission.kind == Kind.IMAGE:
+        image = runnable(config, image=_load_image(submission, beat), adapter=submission.adapter)
+        with equipped(submission, image, beat, is_elsewhere=is_elsewhere) as model:
+            yield model
+    elif submission.target:
+        model = runnable(config, folder=_target_folder(submission.target))
+        with equipped(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
+            yield whole
+    else:
+        with kept_folder(submission, beat) as folder:
+            model = runnable(config, folder=folder, writing=writing_of(submission))
+            with equipped(submission, model, beat, is_elsewhere=is_elsewhere) as whole:
+                yield whole
+
+
+def _target_folder(target: TargetModel) -> Path:
+    """Return the folder of a target's files, where the model server finds them too."""
+    try:
+        return find_weights(spec_of(target))[0]
+    except MisconfiguredError as error:
+        raise CannotFetch(str(error)) from None
+
+
+def _load_image(submission: Submission, beat: Beat) -> str:
+    """Return the image's id once the engine has exactly the image that was checked.
+
+    A name may point to another image by now; the id cannot.
+    """
+    if images.has_image(submission.digest):
+        return submission.digest
+    if submission.file:
+        with scratch() as folder:
+            archive = folder / "image.tar"
+            with submission.file.open("rb") as stored, archive.open("wb") as copy:
+                shutil.copyfileobj(BeatingFile(stored, beat), copy, CHUNK)
+            image = images.load_image(archive)
+    else:
+        image = images.pull_image(submission.source, settings.SUBMISSION_PRIVATE_HOSTS, beat)
+    if image != submission.digest:
+        raise CannotFetch(
+            f"The image is {image} now, but {submission.digest} was checked. Submit it again."
+        )
+    return image
