@@ -11,18 +11,19 @@ SECTIONS = ("context", "input", "output")
 
 
 def forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
-    """What may not change once people have written examples; located in the new configuration.
+    """Return the changes that are not allowed once people have written examples.
 
     Names, types, choices and references of fields, required new fields, what a model reads, and
-    the verdict. Words, limits, order and optional new fields may change.
+    the verdict may not change. Words, limits, order and optional new fields may.
+    The findings are located in the new configuration.
     """
-    found = [item for section in SECTIONS for item in _section(old, new, section)]
-    found += _questions(old, new)
-    found += _readers(old, new)
+    findings = [item for section in SECTIONS for item in _section(old, new, section)]
+    findings += _questions(old, new)
+    findings += _readers(old, new)
     if _rule(old) != _rule(new):
         message = "the verdict has decided stored examples"
-        found.append(Finding(("verdict",), message, "put back what it was, or make a new task"))
-    return found
+        findings.append(Finding(("verdict",), message, "put back what it was, or make a new task"))
+    return findings
 
 
 def _rule(config: TaskConfig) -> dict[str, Any]:
@@ -31,7 +32,10 @@ def _rule(config: TaskConfig) -> dict[str, Any]:
 
 
 def context_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
-    """What may not change once the task has contexts; located in the new configuration."""
+    """Return the changes that are not allowed once the task has contexts.
+
+    The findings are located in the new configuration.
+    """
     return list(_section(old, new, "context"))
 
 
@@ -63,7 +67,7 @@ def _component(old: Component, new: Component, loc: Loc) -> Iterator[Finding]:
 
 
 def _questions(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
-    """Questions may come and go, but one that stays must mean the same."""
+    """Yield what changed in the meaning of a question; questions may be added and removed."""
     before = {component.name: component for component in old.metadata.create}
     for place, component in enumerate(new.metadata.create):
         if component.name in before:
@@ -71,7 +75,7 @@ def _questions(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
 
 
 def _readers(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
-    """A field that is in both configurations must be read by models in both or in neither."""
+    """Yield the fields of both configurations that models read in only one of them."""
     for section in ("context", "input"):
         names = {component.name for component in getattr(old, section)}
         for place, component in enumerate(getattr(new, section)):

@@ -26,8 +26,8 @@ Group = tuple[Loc, tuple[Component, ...]]
 
 
 def findings(config: TaskConfig) -> tuple[Finding, ...]:
-    """Everything that contradicts something else; empty for a configuration that can be used."""
-    found = (
+    """Return every contradiction in the configuration; empty when it can be used."""
+    contradictions = (
         *_names(config),
         *_components(config),
         *_outputs(config),
@@ -42,7 +42,7 @@ def findings(config: TaskConfig) -> tuple[Finding, ...]:
         *_support(config),
     )
     # These make sense only of sound fields.
-    return found or (*_training_rows(config), *_examples(config))
+    return contradictions or (*_training_rows(config), *_examples(config))
 
 
 def _groups(config: TaskConfig) -> tuple[Group, ...]:
@@ -64,7 +64,7 @@ def _each(config: TaskConfig) -> Iterator[tuple[Loc, Component]]:
 def _names(config: TaskConfig) -> Iterator[Finding]:
     homes: dict[str, list[str]] = {}
     for loc, component in _each(config):
-        name, home = component.name, ".".join(str(part) for part in loc[:-1])
+        name, home = component.name, ".".join(str(suffix) for suffix in loc[:-1])
         at = (*loc, "name")
         if name in RESERVED:
             yield Finding(at, f'the platform uses the name "{name}" itself', "choose another name")
@@ -79,7 +79,7 @@ def _names(config: TaskConfig) -> Iterator[Finding]:
         if component.name in starts:
             message = "a span's start is stored under this name"
             yield Finding(("input", index, "name"), message, "choose a name without _start")
-    media = {f"{name}_{part}": name for name in config.media_fields for part in MEDIA_PARTS}
+    media = {f"{name}_{suffix}": name for name in config.media_fields for suffix in MEDIA_PARTS}
     for loc, component in _each(config):
         if component.name in media:
             message = f"a part of {media[component.name]} is sent under this name"
@@ -94,7 +94,7 @@ def _components(config: TaskConfig) -> Iterator[Finding]:
 
 
 def field_findings(loc: Loc, component: Component) -> Iterator[Finding]:
-    """What contradicts itself within one field."""
+    """Yield the contradictions within one field."""
     yield from _keys(loc, component)
     yield from labels(loc, component)
     yield from _ranges(loc, component)
@@ -127,19 +127,19 @@ def _outputs(config: TaskConfig) -> Iterator[Finding]:
     inputs = {component.name: component for component in config.input}
     for index, output in enumerate(config.output):
         loc: Loc = ("output", index)
-        given = inputs.get(output.name)
-        if given is None:
+        target = inputs.get(output.name)
+        if target is None:
             if "labels" in output.kind.keys and len(output.labels) < 2:
                 yield Finding(loc, f"a {output.type} needs labels", "give at least two labels")
             continue
-        if given.type != output.type:
-            fix = f"write `type: {given.type}`, or give the output another name"
-            yield Finding((*loc, "type"), f"the input {output.name} is a {given.type}", fix)
-        elif output.labels and output.values != given.values:
+        if target.type != output.type:
+            fix = f"write `type: {target.type}`, or give the output another name"
+            yield Finding((*loc, "type"), f"the input {output.name} is a {target.type}", fix)
+        elif output.labels and output.values != target.values:
             fix = "remove labels here; those of the input count"
             yield Finding((*loc, "labels"), "these are not the labels of the input", fix)
-        if given.when is not None or not given.required:
-            at = ("input", config.input.index(given))
+        if target.when is not None or not target.required:
+            at = ("input", config.input.index(target))
             fix = "remove when and required: the verdict compares this field every time"
             yield Finding(at, "a target field must always be filled", fix)
     if all(output.type == "prob" for output in config.output):
@@ -147,17 +147,17 @@ def _outputs(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _conditions(config: TaskConfig) -> Iterator[Finding]:
-    asked: list[Component] = []
+    questions_above: list[Component] = []
     for loc, component in _each(config):
         place = loc[1] if loc[0] == "metadata" else loc[0]
         if component.when is not None:
-            yield from _condition((*loc, "when"), str(place), component, asked)
+            yield from _condition((*loc, "when"), str(place), component, questions_above)
         if place in ("input", "create", "validate"):
-            asked.append(component)
+            questions_above.append(component)
 
 
 def _condition(
-    at: Loc, place: str, component: Component, asked: list[Component]
+    at: Loc, place: str, component: Component, questions_above: list[Component]
 ) -> Iterator[Finding]:
     allowed = {
         "input": ("field",),
@@ -166,16 +166,16 @@ def _condition(
     }.get(place, ())
     when = component.when
     assert when is not None
-    given = [key for key in _EXAMPLES if getattr(when, key) is not None]
+    set_keys = [key for key in _EXAMPLES if getattr(when, key) is not None]
     fix = f"write {' or '.join(_EXAMPLES[key] for key in allowed)}"
     if not allowed:
         yield Finding(at, f"a field of the {place} has no condition", "remove when")
-    elif len(given) != 1 or (when.equals is None) != (when.field is None):
+    elif len(set_keys) != 1 or (when.equals is None) != (when.field is None):
         yield Finding(at, "a condition is one question", fix)
-    elif given[0] not in allowed:
-        yield Finding((*at, given[0]), f"the {given[0]} is not known by then", fix)
+    elif set_keys[0] not in allowed:
+        yield Finding((*at, set_keys[0]), f"the {set_keys[0]} is not known by then", fix)
     elif when.field is not None:
-        choices = {c.name: c.values for c in asked if c.type == "multiclass"}
+        choices = {c.name: c.values for c in questions_above if c.type == "multiclass"}
         if when.field not in choices:
             fix = f"name a multiclass field above it: {', '.join(choices) or 'there is none'}"
             yield Finding((*at, "field"), f'"{when.field}" is not a multiclass field above', fix)
@@ -235,7 +235,7 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _compared(field: Component, rule: str) -> Iterator[Finding]:
-    """Whether a rule can compare values of that field's type."""
+    """Yield a finding when the rule cannot compare values of this field's type."""
     if rule in ("rank", "spans_f1"):
         if field.kind.rule(field) != rule:
             message = f"{field.name}, a field of type {field.type}, cannot be compared by {rule}"
@@ -255,7 +255,7 @@ def _asks_between(rule: StringF1) -> Iterator[Finding]:
 
 
 def _secret(config: TaskConfig, rule: Secret) -> Iterator[Finding]:
-    texts = [one.name for one in config.output if one.kind.is_text]
+    texts = [output.name for output in config.output if output.kind.is_text]
     if rule.field not in texts:
         fix = f"name one: {', '.join(texts)}" if texts else "add an output of type text"
         yield Finding(("verdict", "field"), f'"{rule.field}" is no text of the output', fix)
@@ -265,7 +265,7 @@ def _secret(config: TaskConfig, rule: Secret) -> Iterator[Finding]:
 
 
 def _pattern(config: TaskConfig, rule: Pattern) -> Iterator[Finding]:
-    texts = [one.name for one in config.output if one.kind.is_text]
+    texts = [output.name for output in config.output if output.kind.is_text]
     if rule.field not in texts:
         fix = f"name one: {', '.join(texts)}" if texts else "add an output of type text"
         yield Finding(("verdict", "field"), f'"{rule.field}" is no text of the output', fix)
@@ -296,7 +296,7 @@ def _validation(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _judges(config: TaskConfig) -> Iterator[Finding]:
-    """What judges would read too much, or too little."""
+    """Yield the settings that would show judges too much, or too little."""
     is_label = config.validation.mode == "label"
     for key in ("answers", "asks") if is_label else ():
         if getattr(config.validation, key):
@@ -328,13 +328,13 @@ def _corrections(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _training_rows(config: TaskConfig) -> Iterator[Finding]:
-    """What the one model that learns from submitted rows can read and answer."""
+    """Yield a finding when the model that learns from submitted rows cannot do the task."""
     if config.training_rows is None:
         return
     read = [config.component(name) for name in config.model_fields]
     answer = config.component(config.answer_field).type
-    are_texts = len(read) <= 2 and all(one.kind.is_text for one in read)
-    is_picture = [one.type for one in read] == ["image"]
+    are_texts = len(read) <= 2 and all(component.kind.is_text for component in read)
+    is_picture = [component.type for component in read] == ["image"]
     if answer != "multiclass" or not (are_texts or is_picture):
         message = "what learns from rows reads one or two texts, or a picture, and chooses a label"
         yield Finding(("training_rows",), message, "remove training_rows")
@@ -350,7 +350,10 @@ def _support(config: TaskConfig) -> Iterator[Finding]:
         yield Finding(("support",), "there is no text to write in", "add a long_text to the input")
     if config.support and config.support.challenges:
         at = ("support", "challenges")
-        names, fix = [one.name for one in config.support.challenges], "give each its own name"
+        names, fix = (
+            [challenge.name for challenge in config.support.challenges],
+            "give each its own name",
+        )
         yield from once(at, names, '"{}" is there twice', fix)
         if any(c.name == "challenge" for c in (*config.context, *config.input)):
             yield Finding(at, "a field is called challenge, as their slice is", "rename the field")
@@ -365,20 +368,20 @@ def _examples(config: TaskConfig) -> Iterator[Finding]:
 def _example(
     loc: Loc, example: ShownExample, config: TaskConfig, is_good: bool
 ) -> Iterator[Finding]:
-    for part, components in (("context", config.context), ("input", config.input)):
-        values: Mapping[str, Any] = getattr(example, part)
-        known = [component.name for component in components]
+    for section, components in (("context", config.context), ("input", config.input)):
+        values: Mapping[str, Any] = getattr(example, section)
+        names = [component.name for component in components]
         for name in values:
-            if name not in known:
-                yield Finding((*loc, part, name), f'"{name}" is no field', nearest(name, known))
+            if name not in names:
+                yield Finding((*loc, section, name), f'"{name}" is no field', nearest(name, names))
         for component in components:
             value = component.kind.stored(component, values.get(component.name), example.context)
-            at = (*loc, part, component.name)
+            at = (*loc, section, component.name)
             if value is not None and (is_good or "labels" in component.kind.keys):
                 for message in check_value(component, value, example.context):
                     yield Finding(at, message, "change the example")
             elif value is None and is_good and _is_asked(component, example.input):
-                yield Finding((*loc, part), missing_message(component), "complete the example")
+                yield Finding((*loc, section), missing_message(component), "complete the example")
 
 
 def _is_asked(component: Component, inputs: Mapping[str, Any]) -> bool:
@@ -386,9 +389,9 @@ def _is_asked(component: Component, inputs: Mapping[str, Any]) -> bool:
 
 
 def unfinished(config: TaskConfig) -> Iterator[Finding]:
-    """The fields that pages, judges or models cannot deal with yet.
+    """Yield the fields that pages, judges or models do not support yet.
 
-    Tasks that were stored with one can be read, so `load_config` takes them; nobody may store one.
+    `load_config` accepts them, so that stored tasks can be read; nobody may store new ones.
     """
     groups = {"context": config.context, "input": config.input, "output": config.output}
     for loc, component in _each(config):
@@ -406,8 +409,10 @@ def unfinished(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _unfit_outputs(config: TaskConfig) -> Iterator[Finding]:
-    """A second answer, which no target is asked for, and a probability that is compared as one."""
-    answer, *others = [one.name for one in config.output if one.type != "prob"] or [""]
+    """Yield second answers, which no target is asked for, and probabilities compared as answers."""
+    answer, *others = [
+        component.name for component in config.output if component.type != "prob"
+    ] or [""]
     for index, output in enumerate(config.output):
         if output.name in others:
             message, fix = f"a model gives one answer, {answer}", f"remove {output.name}"
@@ -418,7 +423,7 @@ def _unfit_outputs(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _unfit_rule(config: TaskConfig) -> Iterator[Finding]:
-    """Values that are compared as if they were one label."""
+    """Yield the fields that `exact_match` would compare although their values are seldom equal."""
     if config.verdict.type != "exact_match":
         return
     for index, name in enumerate(config.verdict.fields):
@@ -430,29 +435,32 @@ def _unfit_rule(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _unfit_talk(config: TaskConfig) -> Iterator[Finding]:
-    """What a task cannot have whose input is a conversation with the model."""
+    """Yield what does not work in a task whose input is a conversation with the model."""
     if config.talk is None or config.target_fields == (config.talk.name,):
         return  # the latter is refused as an output
     rule, support = config.verdict.type, config.support
     if rule not in ("ask_user", "pattern", "secret"):
         message = f"in a conversation nobody writes the answer that {rule} compares"
         yield Finding(("verdict", "type"), message, "use ask_user, pattern or secret")
-    for index, given in enumerate(config.context):
-        if given.is_media:
-            message = f"a conversation is about texts, not about a field of type {given.type}"
-            yield Finding(("context", index, "type"), message, f"remove {given.name}")
+    for index, component in enumerate(config.context):
+        if component.is_media:
+            message = f"a conversation is about texts, not about a field of type {component.type}"
+            yield Finding(("context", index, "type"), message, f"remove {component.name}")
     for key in ("prompt_field", "minimal_edit", "suggestions"):
         if support and getattr(support, key):
             yield Finding(("support", key), f"a conversation has no {key}", f"remove {key}")
 
 
 def types_of(place: str) -> list[str]:
-    """The types of fields that work in a place."""
+    """Return the names of the field types that work in a place."""
     return [name for name, kind in FIELD_TYPES.items() if place in kind.places]
 
 
 def _untaught(config: TaskConfig) -> Iterator[Finding]:
-    """Labels and numbers that models read, though models that are trained here read texts."""
+    """Yield the labels and numbers that models read.
+
+    Models that are trained here read texts only.
+    """
     if config.component(config.answer_field).type not in ("multiclass", "span"):
         return
     for place in ("context", "input"):
@@ -465,7 +473,7 @@ def _untaught(config: TaskConfig) -> Iterator[Finding]:
 
 
 def advice(config: TaskConfig) -> Iterator[Finding]:
-    """What is possible but rarely meant."""
+    """Yield settings that are possible but rarely intended."""
     if config.kind == "arena":
         return
     if not config.instructions.strip():

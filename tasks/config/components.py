@@ -56,7 +56,7 @@ class Label(Part):
 
     @property
     def words(self) -> str:
-        """What people read."""
+        """Return what people read."""
         return self.display or self.value
 
 
@@ -95,7 +95,7 @@ class When(Part):
         outcome: str | None = None,
         verdict: str | None = None,
     ) -> bool:
-        """Whether the question is asked, given what is known by then."""
+        """Return whether the condition holds, given what is known by then."""
         if self.outcome is not None:
             return self.outcome == outcome
         if self.verdict is not None:
@@ -105,7 +105,7 @@ class When(Part):
 
 def _known_type(name: str) -> str:
     if name not in FIELD_TYPES:
-        expected = " or ".join(f"'{known}'" for known in sorted(FIELD_TYPES))
+        expected = " or ".join(f"'{field_type}'" for field_type in sorted(FIELD_TYPES))
         raise PydanticKnownError("literal_error", {"expected": expected})
     return name
 
@@ -165,32 +165,32 @@ class Component(Part):
 
     @property
     def title(self) -> str:
-        """What people read above the field."""
+        """Return what people read above the field."""
         return self.label or self.name
 
     @property
     def others_title(self) -> str:
-        """What people read above what somebody else wrote: “Your post” becomes “Post”."""
+        """Return the heading above another person's text: “Your post” becomes “Post”."""
         words = self.judges_label or self.title.removeprefix("Your ")
         return words[:1].upper() + words[1:]
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The values of the labels."""
+        """Return the values of the labels."""
         return tuple(label.value for label in self.labels)
 
     @property
     def is_media(self) -> bool:
-        """Whether it holds a picture or a recording."""
+        """Return whether the field holds a picture or a recording."""
         return self.kind.element != "text"
 
     @property
     def kind(self) -> "FieldType":
-        """What the platform knows of its type."""
+        """Return the registered `FieldType` of this field."""
         return FIELD_TYPES[self.type]
 
     def works_in(self, place: str) -> bool:
-        """Whether pages, judges and models can deal with it there."""
+        """Return whether pages, judges and models support the field in this place."""
         return place in self.kind.places
 
 
@@ -257,80 +257,83 @@ class FieldType(ABC):
 
     @abstractmethod
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        """What is wrong with a filled value, in words for who typed it; empty when nothing is."""
+        """Return what is wrong with a value, in words for its author; empty when it is valid."""
 
     @abstractmethod
     def form_input(self, component: Component) -> FormInput | None:
-        """How a form asks for it; None: no form can."""
+        """Return how a form asks for a value; None when no form can."""
 
     @abstractmethod
     def display(self, component: Component, value: Any) -> str:
-        """A value as writers and judges read it; also of a model, which may answer anything."""
+        """Return a value as writers and judges read it.
+
+        The value may come from a model, which may answer anything.
+        """
 
     @abstractmethod
     def described(self, component: Component) -> str:
-        """What a released value is, for the dataset's card."""
+        """Return a description of a released value, for the dataset's card."""
 
     def findings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
-        """What does not fit in a configuration; groups: those of context, input, output."""
+        """Yield what does not fit in a configuration; `groups` holds context, input and output."""
         yield from ()
 
     def unfinished(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
-        """As `findings`, but only of what nobody may store any more; stored tasks are read."""
+        """Yield, as `findings`, what may no longer be stored although stored tasks can be read."""
         yield from ()
 
     def is_list(self, component: Component) -> bool:
-        """Whether a single value is a list."""
+        """Return whether a single value is a list."""
         return False
 
     def offered(self, component: Component, context: Mapping[str, Any]) -> Sequence[str]:
-        """The texts of the context among which people choose."""
+        """Return the texts of the context from which people choose."""
         return ()
 
     def check_shape(self, component: Component, value: Any) -> list[str]:
-        """As `check`, where the context is not known."""
+        """Return what `check` can find without the context."""
         return self.check(component, value, {})
 
     def rule(self, component: Component) -> str:
-        """The one verdict rule that can compare such values; empty: equality can."""
+        """Return the only verdict rule that can compare such values; "" when equality can."""
         return ""
 
     def metrics(self, component: Component) -> tuple[str, ...]:
-        """Those of `own_metrics` that score such an answer."""
+        """Return those of `own_metrics` that score such an answer."""
         return self.own_metrics
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """The value of what a form's field was filled with."""
+        """Convert what was entered in a form's field to the value."""
         return typed
 
     def kept(self, component: Component, value: Any) -> Any:
-        """The value in the form in which it is stored, whoever sent it."""
+        """Convert a value, from whatever source, to the form in which it is stored."""
         return composed_value(value)
 
     def typed(self, value: Any) -> Any:
-        """What a form's field starts with for a value."""
+        """Return the initial content of a form's field for a value."""
         return value
 
     def own_words(self, value: Any) -> str:
-        """What an author wrote freely in it; near-duplicates are found by that."""
+        """Return the text that the author wrote freely; near-duplicates are found by it."""
         return str(value) if self.is_text and value else ""
 
     def stand_in(self, component: Component) -> Any:
-        """Something to show in a preview where there is no example; None: nothing."""
+        """Return a value for a preview where there is no example; None to show nothing."""
         return None
 
 
 def plainly(kind: FieldType, component: Component, value: Any) -> str:
-    """`display` of a type whose values need no words of the configuration."""
+    """Return `display` for a type whose values need no words of the configuration."""
     return plain(value)
 
 
 def plain(value: Any) -> str:
-    """Any value as people read it.
+    """Return any value as people read it.
 
     >>> plain([{"text": "red", "start": 0, "end": 3}, 2, 0.0])
     'red, 2, 0'
@@ -345,7 +348,7 @@ def plain(value: Any) -> str:
 
 
 def listed(labels: Sequence[str]) -> str:
-    """Labels in a row, in quotes where one of them has a comma itself.
+    """Return labels separated by commas, in quotes where one of them contains a comma.
 
     >>> listed(["yes", "no"]), listed(["yes", "yes, but"])
     ('yes, no', '“yes”, “yes, but”')
@@ -354,13 +357,13 @@ def listed(labels: Sequence[str]) -> str:
 
 
 def told_apart(labels: Sequence[str]) -> list[str]:
-    """Labels as they can stand in a row, as `listed`."""
+    """Return labels as `listed` shows them, one by one."""
     needs_quotes = any("," in label for label in labels)
     return [f"“{label}”" if needs_quotes else label for label in labels]
 
 
 def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> Iterator[Finding]:
-    """What is wrong with a reference that must be one of the names."""
+    """Yield a finding when the field's reference is missing or is none of the names."""
     fix = f"name {what}: {', '.join(names)}" if names else f"add {what} first"
     if component.reference is None:
         yield Finding(loc, f"a {component.type} needs a reference", fix)
@@ -371,8 +374,8 @@ def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> I
 def refers_to_given(
     loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
 ) -> Iterator[Finding]:
-    """What is wrong with a reference to a field of the context that may be empty."""
-    for given in groups["context"]:
-        if given.name == component.reference and not given.required:
-            message = f"{given.name} may be empty, so there may be nothing to choose from"
-            yield Finding((*loc, "reference"), message, f"make {given.name} required")
+    """Yield a finding when the reference names a field of the context that may be empty."""
+    for context_field in groups["context"]:
+        if context_field.name == component.reference and not context_field.required:
+            message = f"{context_field.name} may be empty, so there may be nothing to choose from"
+            yield Finding((*loc, "reference"), message, f"make {context_field.name} required")

@@ -48,35 +48,35 @@ class Converted:
 
 
 def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
-    """Our configuration for one of Dynabench 1.0 or 2.0; `load_config` accepts the result.
+    """Convert a configuration of Dynabench 1.0 or 2.0; `load_config` accepts the result.
 
     Raises ConfigError when the text is no YAML mapping, or has an interface of 2.0 that has no
     counterpart here.
     """
     document = read_yaml(yaml_text)
-    given = in_words_of_1(document) if is_of_dynabench2(document.data) else document.data
-    conversion = _Conversion(given)
+    mapping = in_words_of_1(document) if is_of_dynabench2(document.data) else document.data
+    conversion = _Conversion(mapping)
     text = dump_yaml({"version": 1, "name": name, **conversion.config()})
     load_config(text)
     return Converted(text, conversion.notes)
 
 
-def unfinished(given: Mapping[str, Any]) -> Iterator[Finding]:
-    """What of a configuration of Dynabench 1.0 does not work here: some training files."""
-    if "train_file_metric" in given and not _learns_from_rows(given):
+def unfinished(mapping: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what of a configuration of Dynabench 1.0 does not work here: some training files."""
+    if "train_file_metric" in mapping and not _learns_from_rows(mapping):
         message = "training files (DataPerf) are for a picture, or one or two texts, and a label"
         fix = "leave it out; people then write examples, and models are scored on these"
         yield Finding(("train_file_metric",), message, fix)
 
 
-def _learns_from_rows(given: Mapping[str, Any]) -> bool:
-    """Whether people submit training files, of a picture or one or two texts, and a label."""
-    lists = [value for key in ("context", "input") if isinstance(value := given.get(key), list)]
-    fields = [one for some in lists for one in some]
-    kinds = [one.get("type") for one in fields if isinstance(one, Mapping)]
+def _learns_from_rows(mapping: Mapping[str, Any]) -> bool:
+    """Return whether people submit training files of a label and one or two texts or a picture."""
+    lists = [value for key in ("context", "input") if isinstance(value := mapping.get(key), list)]
+    fields = [item for some in lists for item in some]
+    kinds = [item.get("type") for item in fields if isinstance(item, Mapping)]
     read = sorted(str(kind) for kind in kinds if kind != "multiclass")
     return (
-        "train_file_metric" in given
+        "train_file_metric" in mapping
         and len(kinds) == len(fields) == len(read) + 1
         and read in (["image"], ["string"], ["string", "string"])
     )
@@ -92,7 +92,7 @@ class _Conversion:
     taken: set[str] = field(default_factory=set)
 
     def config(self) -> dict[str, Any]:
-        """Everything but version and name."""
+        """Return everything but version and name."""
         self.notes.append(
             "The file holds no name, summary, language, instructions or examples; add them."
         )
@@ -128,12 +128,12 @@ class _Conversion:
                 self.notes.append(f"`{key}` is not carried over: it has no counterpart.")
 
     def _list(self, values: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
-        """The mappings in a list; a text in it stands for a name."""
-        found = values.get(key) or []
-        if not isinstance(found, list):
+        """Return the mappings in a list; a plain text in it becomes a mapping with that name."""
+        listed = values.get(key) or []
+        if not isinstance(listed, list):
             self.notes.append(f"`{path}` is not carried over: it is not a list.")
             return []
-        items = [{"name": item} if isinstance(item, str) else item for item in found]
+        items = [{"name": item} if isinstance(item, str) else item for item in listed]
         if any(not isinstance(item, Mapping) or not item.get("name") for item in items):
             self.notes.append(f"`{path}`: items without a name are left out.")
         return [item for item in items if isinstance(item, Mapping) and item.get("name")]
@@ -162,7 +162,7 @@ class _Conversion:
         text_type: str,
         references: Iterable[str],
     ) -> dict[str, Any]:
-        """One component, its name made unique."""
+        """Convert one component and make its name unique."""
         kind = TYPES.get(str(item.get("type", "string")))
         if kind is None:
             self.notes.append(f"`{path}`: the type {item['type']} is unknown; now a text.")
@@ -204,8 +204,8 @@ class _Conversion:
     def _renamed(self, old: Any) -> str:
         return self.renamed.get(str(old), str(old))
 
-    def _labels(self, path: str, given: Any) -> list[str]:
-        values = given if isinstance(given, list) else []
+    def _labels(self, path: str, listed: Any) -> list[str]:
+        values = listed if isinstance(listed, list) else []
         texts = [_plain_text(value) for value in values]
         labels = list(dict.fromkeys(text for text in texts if text))
         if len(labels) < len(values):
@@ -213,7 +213,7 @@ class _Conversion:
         return labels
 
     def _goal(self, inputs: Fields) -> dict[str, Any]:
-        """What to write, with the label that 1.0 let people choose."""
+        """Return the goal, with the label that 1.0 let people choose."""
         text = str(self.given.get("goal_message") or "").strip() or PLAIN_GOAL
         text = text.replace("{", "(").replace("}", ")")
         drawn = [
@@ -229,7 +229,7 @@ class _Conversion:
         return {"field": choices[0], "text": f"{text}: {{{choices[0]}}}"}
 
     def _outputs(self, inputs: Fields) -> Fields:
-        """The outputs; those that are inputs too take the input's type and labels."""
+        """Return the outputs; those that are inputs too take the input's type and labels."""
         targets = {component["name"]: component for component in inputs}
         items = self._list(self.given, "output", "output")
         results: Fields = []
@@ -274,17 +274,17 @@ class _Conversion:
             outputs.insert(0, {"name": self._name("output.answer", "answer"), "type": "text"})
 
     def _metadata(self, texts: list[str]) -> dict[str, Fields]:
-        given = self.given.get("metadata") or {}
-        if not isinstance(given, Mapping):
+        metadata = self.given.get("metadata") or {}
+        if not isinstance(metadata, Mapping):
             self.notes.append("`metadata` is not carried over: it is not a mapping.")
             return {}
-        for key in given.keys() - {"create", "validate"}:
+        for key in metadata.keys() - {"create", "validate"}:
             self.notes.append(f"`metadata.{key}` is not carried over: it has no counterpart.")
-        return {key: self._questions(given, key, texts) for key in ("create", "validate")}
+        return {key: self._questions(metadata, key, texts) for key in ("create", "validate")}
 
-    def _questions(self, given: Mapping[str, Any], key: str, texts: list[str]) -> Fields:
+    def _questions(self, metadata: Mapping[str, Any], key: str, texts: list[str]) -> Fields:
         result = []
-        for item in self._list(given, key, f"metadata.{key}"):
+        for item in self._list(metadata, key, f"metadata.{key}"):
             path = f"metadata.{key}.{item['name']}"
             component = self._component(path, item, "long_text", texts)
             if component["type"] == "prob":
@@ -303,11 +303,11 @@ class _Conversion:
         return {}
 
     def _verdict(self, targets: list[str], types: Mapping[str, str]) -> dict[str, Any]:
-        given = self.given.get("model_wrong_metric") or {"type": "ask_user"}
-        given = given if isinstance(given, Mapping) else {"type": given}
-        kind = given.get("type")
+        rule = self.given.get("model_wrong_metric") or {"type": "ask_user"}
+        rule = rule if isinstance(rule, Mapping) else {"type": rule}
+        kind = rule.get("type")
         if kind == "exact_match":
-            names = given.get("reference_names")
+            names = rule.get("reference_names")
             names = names if isinstance(names, list) else [names]
             fields = [name for name in map(self._renamed, names) if name in targets]
             if len(fields) < len(names):
@@ -315,39 +315,39 @@ class _Conversion:
             if fields:
                 return {"type": "exact_match", "fields": list(dict.fromkeys(fields))}
         if kind == "string_f1":
-            name = self._renamed(given.get("reference_name"))
+            name = self._renamed(rule.get("reference_name"))
             if name in targets and types[name] in ("text", "long_text", "span"):
-                threshold = self._threshold(given.get("threshold"))
+                threshold = self._threshold(rule.get("threshold"))
                 return {"type": "string_f1", "field": name, "threshold": threshold}
         if kind != "ask_user":
             self.notes.append(f"`model_wrong_metric`: {kind} does not fit; the author is asked.")
         return {"type": "ask_user"}
 
-    def _threshold(self, given: Any) -> float:
-        number = isinstance(given, int | float) and not isinstance(given, bool)
-        if number and 0 < given <= 1:
-            return float(given)
+    def _threshold(self, value: Any) -> float:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and 0 < value <= 1:
+            return float(value)
         self.notes.append("`model_wrong_metric.threshold` is now 0.4: it was no number up to 1.")
         return 0.4
 
     def _metrics(self, answer: str) -> dict[str, Any]:
-        given = self.given.get("perf_metric") or {}
-        named = [m if isinstance(m, Mapping) else {"type": m} for m in _items(given)]
-        known = [m["type"] for m in named if m.get("type") in METRICS]
+        value = self.given.get("perf_metric") or {}
+        named = [m if isinstance(m, Mapping) else {"type": m} for m in _items(value)]
+        metric_names = [m["type"] for m in named if m.get("type") in METRICS]
         for metric in named:
             if metric.get("type") not in METRICS:
                 self.notes.append(f"`perf_metric`: {metric.get('type')} is not carried over.")
             reference = self._renamed(metric.get("reference_name"))
             if metric.get("reference_name") and reference != answer:
                 self.notes.append(f"`perf_metric`: {answer} is scored, not {reference}.")
-        if not known:
+        if not metric_names:
             self.notes.append(
                 "`perf_metric` is now accuracy: no metric that exists here was named."
             )
-        if known[:1] == ["sp_bleu"]:  # which nobody can compute without the operator's file
+        if metric_names[:1] == ["sp_bleu"]:  # which nobody can compute without the operator's file
             self.notes.append("`perf_metric`: chrf_pp is the main metric; sp_bleu needs a file.")
-            known = ["chrf_pp", "bleu", *known]
-        main, *also = dict.fromkeys(known or ["accuracy"])
+            metric_names = ["chrf_pp", "bleu", *metric_names]
+        main, *also = dict.fromkeys(metric_names or ["accuracy"])
         return {"main": main, "also": also, "deltas": self._deltas()}
 
     def _deltas(self) -> list[str]:
@@ -359,19 +359,23 @@ class _Conversion:
         return [name for name in get_args(DeltaName) if name in named]
 
     def _leaderboard(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        given = self.given.get("aggregation_metric") or {}
-        weights = given.get("default_weights") if isinstance(given, Mapping) else None
-        kind = given.get("type", "dynascore") if isinstance(given, Mapping) else given
+        aggregation = self.given.get("aggregation_metric") or {}
+        weights = aggregation.get("default_weights") if isinstance(aggregation, Mapping) else None
+        kind = (
+            aggregation.get("type", "dynascore")
+            if isinstance(aggregation, Mapping)
+            else aggregation
+        )
         if kind != "dynascore":
             self.notes.append(f"`aggregation_metric`: {kind} is not carried over; it is dynascore.")
         if not isinstance(weights, Mapping):
             return {}
-        known = (metrics["main"], *metrics["also"], *metrics["deltas"], *COLUMNS.values())
+        columns = (metrics["main"], *metrics["also"], *metrics["deltas"], *COLUMNS.values())
         result = {}
         for old, weight in weights.items():
             name = COLUMNS.get(old, old)
             number = isinstance(weight, int | float) and not isinstance(weight, bool)
-            if name in known and number and weight >= 0:
+            if name in columns and number and weight >= 0:
                 result[name] = float(weight)
             else:
                 self.notes.append(f"`aggregation_metric`: the weight of {old} is not carried over.")
@@ -379,16 +383,18 @@ class _Conversion:
 
 
 def _as_text(component: Mapping[str, Any], text_type: str) -> dict[str, Any]:
-    kept = {key: component[key] for key in ("name", "label", "placeholder") if key in component}
-    return {**kept, "type": text_type}
+    kept_keys = {
+        key: component[key] for key in ("name", "label", "placeholder") if key in component
+    }
+    return {**kept_keys, "type": text_type}
 
 
 def _plain_text(value: Any) -> str:
-    """A label as text; 1.0's YAML may hold true, 1 or nothing."""
+    """Return a label as text; YAML of 1.0 may hold true, 1 or nothing."""
     if value is None or isinstance(value, list | dict):
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
-def _items(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else [given] if given else []
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []

@@ -67,26 +67,26 @@ class _Task(BaseModel):
     model_output: _ModelOutput | None = None
 
 
-def is_of_dynabench2(given: Mapping[str, Any]) -> bool:
-    """Whether a configuration is one of 2.0, where `user_input` stands for `input`."""
-    return "user_input" in given and "input" not in given
+def is_of_dynabench2(mapping: Mapping[str, Any]) -> bool:
+    """Return whether a configuration is one of 2.0, where `user_input` replaces `input`."""
+    return "user_input" in mapping and "input" not in mapping
 
 
 def in_words_of_1(document: Document) -> dict[str, Any]:
-    """The same task for `dynabench1.convert`.
+    """Convert a configuration of 2.0 to one of 1.0, for `dynabench1.convert`.
 
-    The answer of people and that of the model get one name, the model's. Raises ConfigError where
-    an interface has no counterpart here.
+    The answers of people and of the model get one name, the model's.
+    Raises ConfigError where an interface has no counterpart here.
     """
     try:
         task = _Task.model_validate(document.data)
     except ValidationError as error:
         raise ConfigError(problems_of(error, document, _Task.model_json_schema())) from None
-    kept = {key: value for key, value in document.data.items() if key not in OWN}
+    converted = {key: value for key, value in document.data.items() if key not in OWN}
     answer = task.model_output.model_prediction_label if task.model_output else ""
-    inputs, texts = [_input(one) for one in task.user_input], []
+    inputs, texts = [_input(interface) for interface in task.user_input], []
     if isinstance(task.goal, _GoalText):
-        kept["goal_message"] = task.goal.text or kept.get("goal_message")
+        converted["goal_message"] = task.goal.text or converted.get("goal_message")
     elif task.goal:
         inputs.append({**_input(task.goal), "as_goal_message": True})
     if task.context:
@@ -100,10 +100,10 @@ def in_words_of_1(document: Document) -> dict[str, Any]:
         })  # fmt: skip
     if answer and len(inputs) > len(task.user_input):
         inputs[-1]["name"] = answer
-    return {**kept, "context": texts, "input": inputs}
+    return {**converted, "context": texts, "input": inputs}
 
 
-def _input(one: _TextInput | _Options) -> dict[str, Any]:
-    if isinstance(one, _Options):
-        return {"name": one.name, "type": "multiclass", "labels": one.options}
-    return {"name": one.name, "type": "string", "placeholder": one.placeholder}
+def _input(interface: _TextInput | _Options) -> dict[str, Any]:
+    if isinstance(interface, _Options):
+        return {"name": interface.name, "type": "multiclass", "labels": interface.options}
+    return {"name": interface.name, "type": "string", "placeholder": interface.placeholder}

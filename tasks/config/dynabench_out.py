@@ -65,18 +65,18 @@ class Exported:
 
 
 def to_dynabench(config: TaskConfig, version: Version) -> Exported:
-    """The configuration for Dynabench 1.0 or 2.0; `dynabench1.convert` reads it back.
+    """Convert a configuration for Dynabench 1.0 or 2.0; `dynabench1.convert` reads it back.
 
     Raises NoCounterpart where the task would be another one there.
     """
     export = _Export(config, version)
-    said = export.in_words_of_1()
-    said = export.in_words_of_2(said) if version == "2.0" else said
+    document = export.in_words_of_1()
+    document = export.in_words_of_2(document) if version == "2.0" else document
     if export.refused:
         what = "; ".join(export.refused)
         raise NoCounterpart(f"Dynabench {version} cannot say this task: {what}.")
     notes = "".join(f"# {note}\n" for note in export.notes)
-    return Exported(f"# For Dynabench {version}.\n{notes}{dump_yaml(said)}", export.notes)
+    return Exported(f"# For Dynabench {version}.\n{notes}{dump_yaml(document)}", export.notes)
 
 
 @dataclass
@@ -122,23 +122,23 @@ class _Export:
         }
 
     def _note_lost(self) -> None:
-        """What is set and has no counterpart."""
-        given = read_yaml(dump_config(self.config)).data
-        metadata = given.get("metadata", {})
-        for key, value in given.items():
+        """Note the settings that have no counterpart."""
+        config_data = read_yaml(dump_config(self.config)).data
+        metadata = config_data.get("metadata", {})
+        for key, value in config_data.items():
             if key not in SAID_PARTS and (key, value) != ("validation", VOTES):
                 self.notes.append(f"`{key}` is not carried over.")
-        for part in ("context", "input", "output"):
-            self._note_fields(part, given.get(part, []), SAID)
-        for part in ("create", "validate"):
-            self._note_fields(f"metadata.{part}", metadata.get(part, []), {*SAID, "required"})
+        for section in ("context", "input", "output"):
+            self._note_fields(section, config_data.get(section, []), SAID)
+        for section in ("create", "validate"):
+            self._note_fields(f"metadata.{section}", metadata.get(section, []), {*SAID, "required"})
 
-    def _note_fields(self, part: str, items: Fields, said: Collection[str]) -> None:
-        for one in items:
-            path = f"{part}.{one['name']}"
-            unsaid = [key for key in one if key not in said]
-            self.notes += [f"`{path}.{key}` is not carried over." for key in unsaid]
-            if any(len(label) > 1 for label in one.get("labels", [])):
+    def _note_fields(self, section: str, items: Fields, known_keys: Collection[str]) -> None:
+        for item in items:
+            path = f"{section}.{item['name']}"
+            lost_keys = [key for key in item if key not in known_keys]
+            self.notes += [f"`{path}.{key}` is not carried over." for key in lost_keys]
+            if any(len(label) > 1 for label in item.get("labels", [])):
                 self.notes.append(f"`{path}.labels`: of each there is its value alone.")
 
     def _goal(self) -> str:
@@ -154,54 +154,57 @@ class _Export:
             )
         return text.replace(place, self.config.component(goal.field).title)
 
-    def _fields(self, part: str, fields: Sequence[Component]) -> Iterator[dict[str, Any]]:
-        for one in fields:
-            if OLD_TYPES.get(one.type) not in PLACES[part]:
-                self.refused.append(f"`{part}.{one.name}` is of the type {one.type}")
+    def _fields(self, section: str, fields: Sequence[Component]) -> Iterator[dict[str, Any]]:
+        for component in fields:
+            if OLD_TYPES.get(component.type) not in PLACES[section]:
+                self.refused.append(f"`{section}.{component.name}` is of the type {component.type}")
                 continue
-            found = self._component(one)
-            if one.when:
+            item = self._component(component)
+            if component.when:
                 self.notes.append(
-                    f"`{part}.{one.name}.when` is not carried over: it is always asked."
+                    f"`{section}.{component.name}.when` is not carried over: it is always asked."
                 )
-            is_goal = one.name == self.config.goal.field
-            yield found | ({"as_goal_message": True} if is_goal else {})
+            is_goal = component.name == self.config.goal.field
+            yield item | ({"as_goal_message": True} if is_goal else {})
 
-    def _component(self, one: Component) -> dict[str, Any]:
+    def _component(self, component: Component) -> dict[str, Any]:
         return {
-            "name": one.name,
-            "type": OLD_TYPES[one.type],
-            **({"display_name": one.label} if one.label else {}),
-            **({"placeholder": one.placeholder} if one.placeholder else {}),
-            **({"labels": [*one.values]} if one.labels else {}),
-            **({"reference_name": one.reference} if one.reference else {}),
-            **({"single_prob": True} if one.single else {}),
+            "name": component.name,
+            "type": OLD_TYPES[component.type],
+            **({"display_name": component.label} if component.label else {}),
+            **({"placeholder": component.placeholder} if component.placeholder else {}),
+            **({"labels": [*component.values]} if component.labels else {}),
+            **({"reference_name": component.reference} if component.reference else {}),
+            **({"single_prob": True} if component.single else {}),
         }
 
     def _outputs(self) -> Iterator[dict[str, Any]]:
-        """What people answer too has the name alone, as its field says the rest."""
-        for one in self.config.output:
-            if one.name in self.config.target_fields:
-                yield {"name": one.name}
-            elif one.type in OLD_TYPES:
-                yield self._component(one)
-            else:
-                self.refused.append(f"`output.{one.name}` is of the type {one.type}")
+        """Yield the outputs.
 
-    def _questions(self, part: str, asked: Sequence[Component]) -> Iterator[dict[str, Any]]:
-        for one in asked:
-            path, when = f"metadata.{part}.{one.name}", one.when
-            if one.type not in OLD_TYPES:
-                self.notes.append(f"`{path}` is not carried over: its type is {one.type}.")
+        One that people answer too has only its name, because its input says the rest.
+        """
+        for output in self.config.output:
+            if output.name in self.config.target_fields:
+                yield {"name": output.name}
+            elif output.type in OLD_TYPES:
+                yield self._component(output)
+            else:
+                self.refused.append(f"`output.{output.name}` is of the type {output.type}")
+
+    def _questions(self, section: str, questions: Sequence[Component]) -> Iterator[dict[str, Any]]:
+        for question in questions:
+            path, when = f"metadata.{section}.{question.name}", question.when
+            if question.type not in OLD_TYPES:
+                self.notes.append(f"`{path}` is not carried over: its type is {question.type}.")
                 continue
-            found = self._component(one)
+            item = self._component(question)
             if when and when.outcome in ("fooled", "not_fooled"):
-                found["model_wrong_condition"] = when.outcome == "fooled"
+                item["model_wrong_condition"] = when.outcome == "fooled"
             elif when and when.verdict:
-                found["validated_label_condition"] = when.verdict
+                item["validated_label_condition"] = when.verdict
             elif when:
                 self.notes.append(f"`{path}.when` is not carried over: it is always asked.")
-            yield found
+            yield item
 
     def _verdict(self) -> dict[str, Any]:
         rule = self.config.verdict
@@ -211,8 +214,8 @@ class _Export:
             case StringF1():
                 if rule.ask_between:
                     self.notes.append("`verdict.ask_between` is not carried over.")
-                known = {"type": rule.type, "reference_name": rule.field}
-                return {**known, "threshold": rule.threshold}
+                mapping = {"type": rule.type, "reference_name": rule.field}
+                return {**mapping, "threshold": rule.threshold}
             case AskUser():
                 return {"type": rule.type}
         self.refused.append(f"`verdict` is {rule.type}")
@@ -231,30 +234,33 @@ class _Export:
         self.notes.append("`train_file_metric`: its seeds and test labels are yours to add.")
         return {"train_file_metric": {"type": "dataperf", "reference_name": answer}}
 
-    def in_words_of_2(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """The interfaces of 2.0 instead of fields; the rest is said as in 1.0."""
+    def in_words_of_2(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace the fields of a configuration of 1.0 by interfaces of 2.0; keep the rest."""
         if self.refused:
             return {}
         config, answer = self.config, self.config.answer_field
-        quoted = [one for one in said["input"] if one["type"] == "context_string_selection"]
-        drawn = [one for one in said["input"] if one.get("as_goal_message")]
+        quoted = [item for item in document["input"] if item["type"] == "context_string_selection"]
+        drawn = [item for item in document["input"] if item.get("as_goal_message")]
         special = [*quoted, *drawn]
-        if len(special) > 1 or any(one["name"] != answer for one in special):
+        if len(special) > 1 or any(item["name"] != answer for item in special):
             self.refused.append("more is drawn or marked than the answer")
-        for path, one in [*_named("context", said["context"]), *_named("input", said["input"])]:
-            if "display_name" in one:
+        for path, item in [
+            *_named("context", document["context"]),
+            *_named("input", document["input"]),
+        ]:
+            if "display_name" in item:
                 self.notes.append(f"`{path}.label` is not carried over.")
-        rest = [one for one in said["input"] if one not in special]
-        goal = {"type": "plain-text", "text": said["goal_message"]}
-        for one in drawn:
-            goal = {"type": "multioptions", "options": one["labels"], MODEL_NAME: one["name"]}
-        kept = {key: one for key, one in said.items() if key not in ("context", "input")}
+        rest = [item for item in document["input"] if item not in special]
+        goal = {"type": "plain-text", "text": document["goal_message"]}
+        for item in drawn:
+            goal = {"type": "multioptions", "options": item["labels"], MODEL_NAME: item["name"]}
+        converted = {key: item for key, item in document.items() if key not in ("context", "input")}
         if not drawn:
-            del kept["goal_message"]
+            del converted["goal_message"]
         return {
-            **kept,
+            **converted,
             "goal": goal,
-            **self._context_of_2(said["context"], quoted),
+            **self._context_of_2(document["context"], quoted),
             "user_input": [*filter(None, map(self._input_of_2, rest))],
             "model_input": {name: name for name in config.model_fields},
             "response_fields": {"input_by_user": config.text_field},
@@ -262,7 +268,7 @@ class _Export:
         }
 
     def _context_of_2(self, context: Fields, quoted: Fields) -> dict[str, Any]:
-        if len(context) > 1 or any(one["type"] != "string" for one in context):
+        if len(context) > 1 or any(item["type"] != "string" for item in context):
             self.refused.append("`context` is more than one text")
         if not context:
             return {}
@@ -272,16 +278,16 @@ class _Export:
         names["answer"] = quoted[0]["name"]
         return {"context": {"type": "selectable-text", MODEL_NAMES: names}}
 
-    def _input_of_2(self, one: Mapping[str, Any]) -> dict[str, Any] | None:
-        name, kind = one["name"], one["type"]
+    def _input_of_2(self, item: Mapping[str, Any]) -> dict[str, Any] | None:
+        name, kind = item["name"], item["type"]
         if kind == "string":
-            hint = {"placeholder": one["placeholder"]} if "placeholder" in one else {}
+            hint = {"placeholder": item["placeholder"]} if "placeholder" in item else {}
             return {"type": "text", MODEL_NAME: name, **hint}
         if kind == "multiclass":
-            return {"type": "multioptions", MODEL_NAME: name, "options": one["labels"]}
+            return {"type": "multioptions", MODEL_NAME: name, "options": item["labels"]}
         self.refused.append(f"`input.{name}` is of the type {kind}")
         return None
 
 
-def _named(part: str, fields: Fields) -> list[tuple[str, dict[str, Any]]]:
-    return [(f"{part}.{one['name']}", one) for one in fields]
+def _named(section: str, fields: Fields) -> list[tuple[str, dict[str, Any]]]:
+    return [(f"{section}.{item['name']}", item) for item in fields]

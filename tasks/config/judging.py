@@ -19,7 +19,10 @@ class Votes(Part):
     @model_validator(mode="before")
     @classmethod
     def _majority(cls, data: Any) -> Any:
-        """More than half of the votes decide; ties and pluralities are the consensus's business."""
+        """Fill `needed` with more than half of the votes.
+
+        The consensus handles ties and pluralities.
+        """
         if isinstance(data, dict) and data.get("rule") in ("strict", "plurality"):
             of = data.get("of")
             if isinstance(of, int) and "needed" not in data:

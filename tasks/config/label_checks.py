@@ -9,7 +9,7 @@ from tasks.config.score_checks import once, twice
 
 
 def labels(loc: Loc, component: Component) -> Iterator[Finding]:
-    """Of labels, tags and their colours within one field."""
+    """Yield what is wrong with the labels, tags and colours of one field."""
     at = (*loc, "labels")
     if "labels" in component.kind.keys and loc[0] != "output" and len(component.labels) < 2:
         key = at if "labels" in component.model_fields_set else loc
@@ -20,19 +20,22 @@ def labels(loc: Loc, component: Component) -> Iterator[Finding]:
     elif twice(str(words.label_text(value)) for value in component.values) is not None:
         yield from alike_labels(loc, component)
     else:
-        shown, fix = [label.words for label in component.labels], "give each its own display"
-        yield from once(at, shown, 'two labels are shown in the same words ("{}")', fix)
+        display_words, fix = (
+            [label.words for label in component.labels],
+            "give each its own display",
+        )
+        yield from once(at, display_words, 'two labels are shown in the same words ("{}")', fix)
     fix = "give each tag its own name"
     yield from once((*loc, "tags"), component.tags, 'two tags are equal ("{}")', fix)
-    known = (*component.values, *component.tags)
+    names = (*component.values, *component.tags)
     for name in component.colours:
-        if name not in known:
+        if name not in names:
             message = f'"{name}" is neither a label nor a tag'
-            yield Finding((*loc, "colours", name), message, nearest(name, known))
+            yield Finding((*loc, "colours", name), message, nearest(name, names))
 
 
 def alike_labels(loc: Loc, component: Component) -> Iterator[Finding]:
-    """Labels that no reader could tell apart, by their lines."""
+    """Yield the labels that no reader could distinguish, each at its line."""
     for place, earlier in words.alike_labels(component.values):
         message = f'the labels "{earlier}" and "{component.values[place]}" count as equal'
         fix = "let them differ in more than case, spaces or the form of letters"

@@ -32,7 +32,10 @@ ARENA_KEYS = (
 
 
 def load_config(text: str) -> TaskConfig:
-    """The configuration in YAML or JSON. Raises ConfigError with all problems found."""
+    """Parse and check a configuration in YAML or JSON.
+
+    Raises ConfigError with all problems found.
+    """
     return _config_in(read_yaml(text))
 
 
@@ -41,7 +44,7 @@ def _config_in(document: Document) -> TaskConfig:
     if isinstance(data, dict) and data.get("kind") == "arena":
         fix = f"use these: {', '.join(ARENA_KEYS)}"
         needless = [Finding((key,), f"an arena has no {key}", fix) for key in data]
-        if refused := [one for one in needless if one.loc[0] not in ARENA_KEYS]:
+        if refused := [finding for finding in needless if finding.loc[0] not in ARENA_KEYS]:
             raise ConfigError(in_order(map(document.problem, refused)))
         data = {**ARENA, **data}
     elif isinstance(data, dict) and "battles" in data:
@@ -53,56 +56,57 @@ def _config_in(document: Document) -> TaskConfig:
         config = _config.validate_json(json.dumps(data))
     except ValidationError as error:
         raise ConfigError(problems_of(error, document, json_schema())) from None
-    if found := findings(config):
-        raise ConfigError(in_order(map(document.problem, found)))
+    if contradictions := findings(config):
+        raise ConfigError(in_order(map(document.problem, contradictions)))
     return config
 
 
 def dump_config(config: TaskConfig) -> str:
-    """The configuration as YAML; `load_config` gives the same one back."""
+    """Serialise the configuration as YAML; `load_config` reads it back equal."""
     data = _config.dump_python(config, mode="json", exclude_defaults=True)
     left_out = ARENA if config.kind == "arena" else ()
     return dump_yaml({key: value for key, value in data.items() if key not in left_out})
 
 
 def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
-    """The configuration, if it can be used, and everything an owner should mend or consider."""
+    """Return the configuration, None if it cannot be stored, and all errors and warnings."""
     try:
         document = read_yaml(text)
         config = _config_in(document)
     except ConfigError as error:
         return None, error.problems
-    errors = [document.problem(found) for found in unfinished(config)]
-    warnings = [document.problem(found, "warning") for found in advice(config)]
+    errors = [document.problem(finding) for finding in unfinished(config)]
+    warnings = [document.problem(finding, "warning") for finding in advice(config)]
     return (None if errors else config), [*errors, *warnings]
 
 
 def validate_inputs(
     config: TaskConfig, context: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, list[str]]:
-    """What is wrong with an annotator's inputs: field name to messages; empty when nothing is.
+    """Return what is wrong with an annotator's inputs: field name to messages.
 
-    Strict: every shown required field, no other field, types, lengths, labels, spans in `context`.
+    Empty when they are valid. Every visible required field must be filled and no other field is
+    allowed; types, lengths, labels and spans in `context` are checked.
     """
     errors: dict[str, list[str]] = {}
     for component in config.input:
         value = inputs.get(component.name)
-        shown = component.when is None or component.when.holds(inputs)
+        is_asked = component.when is None or component.when.holds(inputs)
         if is_empty(value):
-            found = [missing_message(component)] if shown and component.required else []
+            messages = [missing_message(component)] if is_asked and component.required else []
         else:
-            found = check_value(component, value, context) if shown else [NEEDLESS]
-        if found:
-            errors[component.name] = found
-    known = {component.name for component in config.input}
-    for name in inputs.keys() - known:
+            messages = check_value(component, value, context) if is_asked else [NEEDLESS]
+        if messages:
+            errors[component.name] = messages
+    names = {component.name for component in config.input}
+    for name in inputs.keys() - names:
         errors[name] = [f"This task has no field “{name}”; leave it out"]
     return errors
 
 
 @cache
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a configuration, for editors."""
+    """Return the JSON Schema of a configuration, for editors."""
     schema = _config.json_schema()
     component = schema["$defs"]["Component"]
     component["properties"]["type"]["enum"] = list(FIELD_TYPES)

@@ -40,13 +40,13 @@ _PATTERNS = {
 def problems_of(
     error: ValidationError, document: Document, schema: Mapping[str, Any]
 ) -> list[Problem]:
-    """All problems in the order of the document; the JSON Schema knows the possible keys."""
+    """Return all problems in the order of the document; the JSON Schema lists the possible keys."""
     details = error.errors(include_url=False)
     return in_order(document.problem(_finding(detail, document, schema)) for detail in details)
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """In the order of the document."""
+    """Sort problems in the order of the document."""
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
@@ -65,12 +65,12 @@ def _value_finding(
     kind: str, context: Mapping[str, Any], loc: Loc, detail: ErrorDetails
 ) -> Finding:
     value = detail["input"]
-    shown = f'"{value}"' if isinstance(value, str) else _brief(value)
+    quoted_value = f'"{value}"' if isinstance(value, str) else _brief(value)
     if kind == "literal_error":
         choices = [
             word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")
         ]
-        return Finding(loc, f"{shown} is not possible here", nearest(str(value), choices))
+        return Finding(loc, f"{quoted_value} is not possible here", nearest(str(value), choices))
     if kind == "union_tag_invalid":
         choices = [word.strip("'") for word in context["expected_tags"].split(", ")]
         tag = str(context["tag"])
@@ -79,17 +79,17 @@ def _value_finding(
         return Finding(loc, 'the key "type" is missing', "add `type: exact_match`")
     if kind in _BOUNDS:
         key, fix = _BOUNDS[kind]
-        return Finding(loc, f"{shown} is out of range", fix.format(context[key]))
+        return Finding(loc, f"{quoted_value} is out of range", fix.format(context[key]))
     if kind == "string_pattern_mismatch":
         last = str(loc[-1]) if loc else ""
         fix = _PATTERNS["language" if last == "language" else "name"]
-        return Finding(loc, f"{shown} is not allowed", fix)
-    said, fix = _TYPES.get(kind, (f"is not possible here ({detail['msg']})", "change it"))
-    return Finding(loc, f"{shown} {said}", fix)
+        return Finding(loc, f"{quoted_value} is not allowed", fix)
+    trouble, fix = _TYPES.get(kind, (f"is not possible here ({detail['msg']})", "change it"))
+    return Finding(loc, f"{quoted_value} {trouble}", fix)
 
 
 def _brief(value: object) -> str:
-    """A value as YAML writes it, where it is short."""
+    """Return a value as YAML writes it, where it is short."""
     if value is None:
         return "an empty value"
     if isinstance(value, bool):
@@ -98,25 +98,25 @@ def _brief(value: object) -> str:
 
 
 def _known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
-    """The keys that the part of the JSON Schema at `loc` has."""
+    """Return the keys that the JSON Schema has at `loc`."""
     node = _followed(schema, schema)
-    for part in loc:
-        if isinstance(part, int):
+    for key in loc:
+        if isinstance(key, int):
             node = _followed(schema, node.get("items", {}))
-        elif part in node.get("properties", {}):
-            node = _followed(schema, node["properties"][part])
+        elif key in node.get("properties", {}):
+            node = _followed(schema, node["properties"][key])
         else:  # the name of a union's member
-            reference = node.get("discriminator", {}).get("mapping", {}).get(part)
+            reference = node.get("discriminator", {}).get("mapping", {}).get(key)
             node = _followed(schema, {"$ref": reference} if reference else {})
     return list(node.get("properties", {}))
 
 
 def _followed(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The node behind references and behind `null or ...`."""
+    """Return the node behind references and behind `null or ...`."""
     for option in node.get("anyOf", ()):
         if "$ref" in option:
             node = option
     if "$ref" in node:
-        found: Mapping[str, Any] = schema["$defs"][node["$ref"].rpartition("/")[2]]
-        return found
+        target: Mapping[str, Any] = schema["$defs"][node["$ref"].rpartition("/")[2]]
+        return target
     return node

@@ -50,24 +50,24 @@ class Finding:
 
 
 def path_of(loc: Iterable[str | int]) -> str:
-    """A location in words.
+    """Return a location in words.
 
     >>> path_of(("input", 1, "labels"))
     'input[1].labels'
     """
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
     return path.removeprefix(".")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """What to do about an unknown word: the most similar known one, or all of them."""
-    choices = list(known)
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """Suggest a fix for an unknown word: the most similar choice, or all of them."""
+    choices = list(choices)
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
     return f'did you mean "{close[0]}"?' if close else f"use one of: {', '.join(choices)}"
 
 
 def _stopped(mark: yaml.Mark | None, message: str, fix: str) -> ConfigError:
-    """The error for the one place where reading stopped."""
+    """Return the error for the place where reading stopped."""
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     return ConfigError([Problem("error", "", line, column, message, fix)])
 
@@ -131,7 +131,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def dump_yaml(data: Mapping[str, Any]) -> str:
-    """The data as YAML that `read_yaml` reads back equal."""
+    """Serialise the data as YAML that `read_yaml` reads back equal."""
     return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -143,19 +143,19 @@ class Document:
     root: yaml.Node
 
     def real(self, loc: Loc) -> tuple[Loc, yaml.Mark]:
-        """What of `loc` is in the document, and where its key or item stands.
+        """Return the part of `loc` that the document has, and where its key or item stands.
 
         A missing key is not there, nor is the name of a union's member.
         """
         node, mark, parts = self.root, self.root.start_mark, []
-        for part in loc:
-            if found := _child(node, part):
-                parts.append(part)
-                mark, node = found
+        for step in loc:
+            if child := _child(node, step):
+                parts.append(step)
+                mark, node = child
         return tuple(parts), mark
 
     def problem(self, finding: Finding, severity: Literal["error", "warning"] = "error") -> Problem:
-        """The finding with the position of what it is about, or of the nearest thing around."""
+        """Return the finding with its position, or that of the nearest enclosing node."""
         mark = self.real(finding.loc)[1]
         return Problem(
             severity,
@@ -167,13 +167,13 @@ class Document:
         )
 
 
-def _child(node: yaml.Node, part: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
+def _child(node: yaml.Node, key2: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.value == part:
+            if key.value == key2:
                 return key.start_mark, value
-    elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-        item = node.value[part]
+    elif isinstance(node, yaml.SequenceNode) and isinstance(key2, int) and key2 < len(node.value):
+        item = node.value[key2]
         return item.start_mark, item
     return None
 
@@ -203,7 +203,7 @@ def read_yaml(text: str, begin: str = "version: 1") -> Document:
 
 
 def _explain(problem: str) -> tuple[str, str]:
-    """The parser's words in ours, and how to mend it."""
+    """Explain the parser's message in our words, with how to correct it."""
     if "mapping values are not allowed" in problem:
         return "a colon inside a value, or wrong indentation", "put the value in quotes"
     if "'\\t'" in problem:
@@ -216,7 +216,7 @@ def _explain(problem: str) -> tuple[str, str]:
 
 
 def _plain(node: yaml.Node) -> Any:
-    """The node as dict, list, text, number, truth or None."""
+    """Convert the node to dict, list, text, number, truth or None."""
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item) for item in node.value]
     if not isinstance(node, yaml.MappingNode):

@@ -41,15 +41,18 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
 
 
 def may_lack(name: str) -> bool:
-    """Whether nobody may have scored it yet: it has no weight until then, and is never the main."""
+    """Return whether a model may have no score of this metric yet.
+
+    Such a metric has no weight until it is scored, and is never the main one.
+    """
     return name == LLM_JUDGE or CUSTOM.fullmatch(name) is not None
 
 
 def _metric(name: str) -> str:
-    known = (*METRICS, LLM_JUDGE)
+    names = (*METRICS, LLM_JUDGE)
     # The check of a model scores nothing and loads none.
-    if METRICS and name not in known and not CUSTOM.fullmatch(name):
-        expected = ", ".join((*known, "custom:NAME"))
+    if METRICS and name not in names and not CUSTOM.fullmatch(name):
+        expected = ", ".join((*names, "custom:NAME"))
         raise PydanticKnownError("literal_error", {"expected": expected})
     return name
 
@@ -145,23 +148,23 @@ class Metrics(Part):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the leaderboard that may have a weight."""
+        """Return the columns of the leaderboard that may have a weight."""
         return (self.main, *self.also, "throughput", "memory", *self.deltas)
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The other columns: they say more of some of these, and never count."""
+        """Return the columns that detail some of `names` and never count."""
         of_deltas = (name for delta in self.deltas for name in FURTHER[delta])
         return (*FURTHER["throughput"], *FURTHER["memory"], *of_deltas)
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """Those that an evaluation computes from answers and right answers."""
+        """Return the metrics that an evaluation computes from answers and right answers."""
         return tuple(name for name in (self.main, *self.also) if not may_lack(name))
 
     @property
     def custom(self) -> tuple[str, ...]:
-        """Those that are files of the task's owners."""
+        """Return the metrics that are files of the task's owners."""
         return tuple(name for name in self.also if CUSTOM.fullmatch(name))
 
 
@@ -252,21 +255,21 @@ class About(Part):
 
 
 def _outputs_resolved(data: Any) -> Any:
-    """The data with outputs written out: one without a type is like the input or context."""
+    """Return the data with complete outputs: one without a type takes the input's or context's."""
     if not isinstance(data, dict) or not isinstance(data.get("output"), list):
         return data
-    known = {
+    types_by_name = {
         item.get("name"): {key: item[key] for key in ("type", "reference", "tags") if key in item}
-        for part in ("context", "input")
-        for item in (data[part] if isinstance(data.get(part), list) else [])
+        for section in ("context", "input")
+        for item in (data[section] if isinstance(data.get(section), list) else [])
         if isinstance(item, dict) and "type" in item
     }
 
     def resolved(item: Any) -> Any:
         item = {"name": item} if isinstance(item, str) else item
-        if not isinstance(item, dict) or "type" in item or item.get("name") not in known:
+        if not isinstance(item, dict) or "type" in item or item.get("name") not in types_by_name:
             return item
-        return {**known[item["name"]], **item}
+        return {**types_by_name[item["name"]], **item}
 
     return {**data, "output": [resolved(item) for item in data["output"]]}
 
@@ -314,31 +317,37 @@ class TaskConfig:
 
     @property
     def target_fields(self) -> tuple[str, ...]:
-        """Fields in both input and output: hidden from the model, compared by the verdict."""
+        """Return the fields in both input and output.
+
+        They are hidden from the model and compared by the verdict.
+        """
         outputs = {component.name for component in self.output}
         return tuple(component.name for component in self.input if component.name in outputs)
 
     @property
     def answer_field(self) -> str:
-        """The output that is the model's answer: the first target field, else the first output."""
+        """Return the output that is the model's answer.
+
+        It is the first target field, else the first output.
+        """
         answers = [component.name for component in self.output if component.type != "prob"]
         return next(iter((*self.target_fields, *answers)))
 
     @property
     def asks_of_attempts(self) -> bool:
-        """Whether judges are not asked what a rule has decided, only whether the attempt is fair.
+        """Return whether judges are asked only if the attempt is fair, as a rule decided the rest.
 
         That a secret was told is proved, a pattern is not. Unclear words are about the answer.
         """
-        asked = self.validation
-        if asked.asks is None:
-            has_words = asked.question is not None or asked.answers is not None
+        policy = self.validation
+        if policy.asks is None:
+            has_words = policy.question is not None or policy.answers is not None
             return self.verdict.type == "secret" and not has_words
-        return asked.asks == "attempt"
+        return policy.asks == "attempt"
 
     @property
     def may_ask_author(self) -> bool:
-        """Whether the rule may leave it to the author whether the model was fooled."""
+        """Return whether the rule may ask the author whether the model was fooled."""
         rule = self.verdict
         if rule.type == "string_f1":
             return rule.ask_between is not None
@@ -346,18 +355,21 @@ class TaskConfig:
 
     @property
     def is_decided_by_author(self) -> bool:
-        """Whether authors say by what they submit that the model was wrong."""
+        """Return whether submitting an example states that the model was wrong."""
         return self.verdict.type == "ask_user" and self.verdict.marked_is_wrong
 
     @property
     def answers_freely(self) -> bool:
-        """Whether models answer with a text of their own."""
+        """Return whether models answer with a text of their own."""
         is_task = self.kind == "examples"
         return is_task and self.component(self.answer_field).kind.is_text
 
     @property
     def model_fields(self) -> tuple[str, ...]:
-        """What a model reads: the context and the input, but for targets, prompt and conditions."""
+        """Return what a model reads: context and input.
+
+        Targets, the prompt and conditional fields are left out.
+        """
         hidden = {*self.target_fields, self.support.prompt_field if self.support else None}
         from_input = (
             component
@@ -368,45 +380,53 @@ class TaskConfig:
 
     @property
     def judges_rows(self) -> bool:
-        """Whether authors write nothing that judges read: what is judged are rows of a file."""
+        """Return whether judges read rows of a file, since authors write nothing to judge."""
         return self.kind == "examples" and not self.judged_fields
 
     @property
     def judged_fields(self) -> tuple[str, ...]:
-        """What judges see of the input before they vote.
+        """Return the fields of the input that judges see before they vote.
 
         Where a field does not say so: what the model reads, and the author's answer where that is
-        judged. The rest, such as why an answer is wrong, tells what the author claims.
+        judged. The rest, such as why an answer is wrong, would reveal what the author claims.
         """
         own = self.target_fields if self.validation.mode == "verdict" else ()
-        shown = {*self.model_fields, *own}
+        visible = {*self.model_fields, *own}
         return tuple(
-            one.name
-            for one in self.input
-            if (one.name in shown if one.judges_see is None else one.judges_see)
+            component.name
+            for component in self.input
+            if (component.name in visible if component.judges_see is None else component.judges_see)
         )
 
     @property
     def media_fields(self) -> Mapping[str, str]:
-        """The fields that hold pictures and recordings, and which of them: image or audio."""
+        """Map each field that holds a picture or a recording to `image` or `audio`."""
         fields = (*self.context, *self.input)
-        return {one.name: one.kind.element for one in fields if one.is_media}
+        return {
+            component.name: component.kind.element for component in fields if component.is_media
+        }
 
     @property
     def talk(self) -> Component | None:
-        """The input that is a conversation with the target; other inputs are asked after it."""
+        """Return the input that is a conversation with the target.
+
+        Other inputs are asked after it.
+        """
         return next((c for c in self.input if c.type == "chat"), None)
 
     @property
     def ordered_fields(self) -> tuple[str, ...]:
-        """`model_fields` in the order in which models take them: the passage of a span is last."""
+        """Return `model_fields` in the order in which models take them.
+
+        The passage of a span comes last.
+        """
         answer = self.component(self.answer_field)
         passage = answer.reference if answer.type == "span" else None
         return tuple(sorted(self.model_fields, key=lambda name: name == passage))
 
     @property
     def text_field(self) -> str:
-        """The field in which people write."""
+        """Return the field in which people write."""
         if self.talk:
             return self.talk.name
         texts = (c.name for c in self.input if c.kind.is_text)
@@ -414,7 +434,7 @@ class TaskConfig:
 
     @property
     def unfinished_input(self) -> Component | None:
-        """An input that no page can ask for yet; only tasks of an earlier release have one."""
+        """Return an input that no page can ask for; only tasks of an earlier release have one."""
         talk = self.talk  # that was once an output too
         is_closed = talk is not None and talk.name in self.target_fields
         odd = (c for c in self.input if not c.works_in("input") or (is_closed and c is talk))
@@ -422,10 +442,10 @@ class TaskConfig:
 
     @property
     def judge_questions(self) -> tuple[Component, ...]:
-        """What validators are asked besides their vote; a free answer's correction comes first."""
-        asked = self.metadata.validate
+        """Return what validators are asked besides their vote, a free answer's correction first."""
+        questions = self.metadata.validate
         if not self.validation.corrections:
-            return asked
+            return questions
         correction = Component(
             name=CORRECTION,
             type="long_text",
@@ -434,10 +454,10 @@ class TaskConfig:
             required=False,
             when=When(verdict="incorrect"),
         )
-        return correction, *asked
+        return correction, *questions
 
     def component(self, name: str) -> Component:
-        """The component of that name; the input's, where the output has one of the same name.
+        """Return the component of that name, the input's before the output's.
 
         Raises KeyError.
         """
@@ -448,42 +468,51 @@ class TaskConfig:
         raise KeyError(name)
 
     def labels(self, name: str) -> tuple[Label, ...]:
-        """The choices of a field; empty for a field without choices. Raises KeyError."""
+        """Return the choices of a field; empty for a field without choices. Raises KeyError."""
         return self.component(name).labels
 
     @property
     def goal_choices(self) -> tuple[str, ...]:
-        """The label values among which the server draws; empty when the goal is plain text."""
+        """Return the labels from which the server draws; empty when the goal is plain text."""
         return self.component(self.goal.field).values if self.goal.field else ()
 
     @property
     def gives(self) -> Literal["passage", "prompt", "nothing"]:
-        """What people are given: something to read, only a text to start from, or nothing."""
+        """Return what people receive: something to read, only a text to start from, or nothing."""
         prompt = self.support.prompt_field if self.support else None
         names = {component.name for component in self.context}
         return "passage" if names - {prompt} else "prompt" if names else "nothing"
 
     @property
     def given(self) -> str:
-        """The label of what people read first, as a word in a sentence; empty if they do not."""
+        """Return the label of what people read first, as a word in a sentence; "" if nothing."""
         prompt = self.support.prompt_field if self.support else None
-        return next((one.title.lower() for one in self.context if one.name != prompt), "")
+        return next(
+            (component.title.lower() for component in self.context if component.name != prompt), ""
+        )
 
     @property
     def practice_contexts(self) -> tuple[Mapping[str, Any], ...]:
-        """The contexts of the good examples, for practice; an empty one where none is needed."""
-        shown = tuple(example.context for example in self.examples.good if example.context)
+        """Return the contexts of the good examples, for practice.
+
+        Where none is needed, an empty one.
+        """
+        contexts = tuple(example.context for example in self.examples.good if example.context)
         needs_none = not any(component.required for component in self.context)
-        return shown or (({},) if needs_none else ())
+        return contexts or (({},) if needs_none else ())
 
     @property
     def challenges(self) -> Mapping[str, str]:
-        """The sentences of the challenges by name."""
-        return {one.name: one.text for one in self.support.challenges} if self.support else {}
+        """Return the sentences of the challenges by name."""
+        return (
+            {challenge.name: challenge.text for challenge in self.support.challenges}
+            if self.support
+            else {}
+        )
 
     @property
     def weights(self) -> dict[str, float]:
-        """The owner's weights; else 4 for the main metric and 1 for costs and deltas.
+        """Return the owner's weights; else 4 for the main metric and 1 for costs and deltas.
 
         Where people submit training rows every model costs the same.
         """
@@ -495,6 +524,6 @@ class TaskConfig:
         }
 
     def display(self, field: str, value: Any) -> str:
-        """A value in the words that people read. Raises KeyError for an unknown field."""
+        """Return a value in the words that people read. Raises KeyError for an unknown field."""
         component = self.component(field)
         return component.kind.display(component, value)

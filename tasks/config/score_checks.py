@@ -9,20 +9,20 @@ from tasks.config.schema import HARMLESS, LLM_JUDGE, OF_SECRETS, TaskConfig, may
 
 
 def twice(values: Iterable[str]) -> str | None:
-    """The first value that is there twice."""
+    """Return the first value that occurs more than once; None when there is none."""
     counts = Counter(values)
     return next((value for value, count in counts.items() if count > 1), None)
 
 
 def once(at: Loc, values: Iterable[str], message: str, fix: str) -> Iterator[Finding]:
-    """A finding where a value is there twice; `{}` in the message becomes that value."""
+    """Yield a finding when a value occurs twice; it replaces `{}` in the message."""
     value = twice(values)
     if value is not None:
         yield Finding(at, message.replace("{}", value), fix)
 
 
 def scores(config: TaskConfig) -> Iterator[Finding]:
-    """Of metrics, weights and slices."""
+    """Yield what is wrong with metrics, weights and slices."""
     metrics, weights = config.metrics, config.leaderboard.weights
     named = (metrics.main, *metrics.also)
     yield from once(("metrics", "also"), named, '"{}" is there twice', "name each metric once")
@@ -51,7 +51,7 @@ def scores(config: TaskConfig) -> Iterator[Finding]:
 
 
 def groups(config: TaskConfig) -> Iterator[Finding]:
-    """Of slices that are groups of people."""
+    """Yield what is wrong with slices that are groups of people."""
     named, at = config.metrics.groups, ("metrics", "groups")
     if named and "fairness" not in config.metrics.deltas:
         fix = "add fairness to deltas, or remove groups"
@@ -65,7 +65,7 @@ def groups(config: TaskConfig) -> Iterator[Finding]:
 
 
 def group_terms(config: TaskConfig) -> Iterator[Finding]:
-    """Of terms for groups of people."""
+    """Yield what is wrong with terms for groups of people."""
     lists, at = config.metrics.group_terms, ("metrics", "group_terms")
     for index, terms in enumerate(lists):
         if len(terms) < 2:
@@ -76,7 +76,7 @@ def group_terms(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _judged(config: TaskConfig) -> Iterator[Finding]:
-    """What is wrong with metrics that may lack: of a language model as judge, or of one's own."""
+    """Yield what is wrong with metrics of a language model as judge, or of the task's owners."""
     metrics = config.metrics
     if may_lack(metrics.main):
         fix = "name another metric as main, and this one in also"
@@ -99,7 +99,7 @@ def _judged(config: TaskConfig) -> Iterator[Finding]:
 
 
 def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
-    """Metrics that cannot score such an answer."""
+    """Yield the metrics that cannot score such an answer."""
     answer = config.component(config.answer_field)
     own = answer.kind.metrics(answer)
     special = {name for kind in FIELD_TYPES.values() for name in kind.own_metrics}
@@ -121,7 +121,7 @@ def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _unfit_secret(at: Loc, name: str) -> Finding:
-    """Of the metric of attacks in another task, or of another metric of attacks."""
+    """Return the finding for a metric of attacks elsewhere, or another metric for attacks."""
     if name in OF_SECRETS:
         fix = "use another metric, or the verdict secret"
         return Finding(at, f"{name} is of a secret, and the verdict compares none", fix)

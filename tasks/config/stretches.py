@@ -30,8 +30,8 @@ def stretches_of(words: str, passage: str) -> list[tuple[int, int]]:
     ([(8, 17)], [(0, 1), (2, 3)])
     """
     for pattern in _patterns(words):
-        if found := [one.span(1) for one in re.finditer(f"(?=({pattern}))", passage)]:
-            return found
+        if spans := [match.span(1) for match in re.finditer(f"(?=({pattern}))", passage)]:
+            return spans
     return []
 
 
@@ -44,13 +44,13 @@ def stretch_at(words: str, passage: str, start: int) -> tuple[int, int] | None:
         return None
     for place in dict.fromkeys((start, start + _shown_apart(passage, start))):
         for pattern in _patterns(words):
-            if found := re.compile(pattern).match(passage, place):
-                return found.span()
+            if match := re.compile(pattern).match(passage, place):
+                return match.span()
     return None
 
 
 def _shown_apart(passage: str, start: int) -> int:
-    """How many characters CRLF has before a place of the page that the page does not count."""
+    """Count the characters before a place that the page, unlike the passage, leaves out of CRLF."""
     count, at = 0, passage.find("\r\n")
     while 0 <= at < start + count:
         count += 1
@@ -59,7 +59,7 @@ def _shown_apart(passage: str, start: int) -> int:
 
 
 def _patterns(words: str) -> Iterator[str]:
-    """The ways in which the words may be written in the passage, the strictest first."""
+    """Yield the ways in which the words may be written in the passage, the strictest first."""
     forms = [form for form in dict.fromkeys((words, composed(words))) if form]
     yield from map(re.escape, forms)
     for form in forms:

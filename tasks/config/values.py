@@ -11,7 +11,7 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 
 
 def missing_message(component: Component) -> str:
-    """What to say when a required field is empty.
+    """Return the message for a required field that is empty.
 
     >>> missing_message(Component(name="text", type="text", label="Your statement"))
     'Enter your statement'
@@ -24,23 +24,25 @@ def missing_message(component: Component) -> str:
 
 
 def check_value(component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a filled value; empty when nothing is."""
+    """Return what is wrong with a filled value; empty when it is valid."""
     return component.kind.check(component, value, context)
 
 
 def kept_values(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as they are stored: texts in NFC, labels as the configuration writes them."""
-    kept = dict(values)
+    """Return the values as they are stored: texts in NFC, labels as the configuration has them."""
+    stored_values = dict(values)
     for component in components:
-        if component.name in kept:
-            kept[component.name] = component.kind.kept(component, kept[component.name])
-    return kept
+        if component.name in stored_values:
+            stored_values[component.name] = component.kind.kept(
+                component, stored_values[component.name]
+            )
+    return stored_values
 
 
 def check_answer(
     component: Component, value: Any, context: Mapping[str, Any] | None = None
 ) -> list[str]:
-    """What is wrong with a model's answer; without a context as far as its shape tells.
+    """Return what is wrong with a model's answer; without a context, only its shape is checked.
 
     Labels, texts and spans, which models answer otherwise than people, have checks of their own.
     """
@@ -52,7 +54,7 @@ def check_answer(
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a field was left empty.
+    """Return whether a field was left empty.
 
     >>> [is_empty(value) for value in (None, " ", [], 0, False)]
     [True, True, True, False, False]
@@ -61,11 +63,11 @@ def is_empty(value: Any) -> bool:
 
 
 def subject(component: Component) -> str:
-    """The field, as a sentence about it begins."""
+    """Return the field's title as a sentence about it begins."""
     title = component.title
     return f"“{title}”" if title.endswith("?") else title
 
 
 def characters(number: int) -> str:
-    """A number of characters, in words."""
+    """Return a number of characters, in words."""
     return f"{number} character" if number == 1 else f"{number} characters"

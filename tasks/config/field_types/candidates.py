@@ -28,7 +28,7 @@ class Candidates(FieldType, name="candidates"):
             return [] if isinstance(value, str) else [f"{named} must be one of the candidates"]
         if component.rank and isinstance(value, Mapping):
             return [f"{named}: give each text a place of its own, from 1 to {len(value)}"]
-        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
             return [f"{named} must be a list of texts"]
         if len(set(value)) < len(value):
             return [f"{named} has the same text twice"]
@@ -51,7 +51,10 @@ class Candidates(FieldType, name="candidates"):
         return FormInput("TextChoiceField", "RadioSelect")
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Of the places of texts, their order; places that make no order stay, to be refused."""
+        """Convert the ranks of texts to their order.
+
+        Ranks that make no order stay as they are, to be refused.
+        """
         if not isinstance(typed, Mapping):
             return typed
         offered = self.offered(component, context)
@@ -79,7 +82,7 @@ class Candidates(FieldType, name="candidates"):
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if component.reference is not None:
-            offered = [one.name for one in groups["context"] if one.type == "candidates"]
+            offered = [field.name for field in groups["context"] if field.type == "candidates"]
             yield from refers(loc, component, offered, "candidates of the context")
 
     def unfinished(
@@ -103,7 +106,7 @@ class Candidates(FieldType, name="candidates"):
 
 
 def _unfit(named: str, texts: Sequence[str]) -> list[str]:
-    """What would keep people from choosing one of the texts."""
+    """Return what would keep people from choosing one of the texts."""
     if len(texts) < 2:
         return [f"{named} must hold at least two texts"]
     if any(not text.strip() or text != text.strip() for text in texts):

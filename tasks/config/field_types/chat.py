@@ -68,7 +68,7 @@ class Chat(FieldType, name="chat"):
         if component.when is not None or not component.required:
             message = "the conversation is what the model answers in"
             yield Finding(loc, message, "remove when and required")
-        talks = [one for one in groups["input"] if one.type == "chat"]
+        talks = [field for field in groups["input"] if field.type == "chat"]
         if component is not talks[0]:
             message = "people have one conversation at a time"
             yield Finding(loc, message, f"remove {component.name}, or put it into the context")
@@ -76,10 +76,10 @@ class Chat(FieldType, name="chat"):
 
 
 def _answered(groups: Mapping[str, Sequence[Component]]) -> Iterator[Finding]:
-    """Whether what the target says is the one output."""
-    given = {one.name for one in (*groups["context"], *groups["input"])}
+    """Yield a finding unless the target's answer is the only output."""
+    names_above = {component.name for component in (*groups["context"], *groups["input"])}
     output = groups["output"]
-    if len(output) != 1 or not output[0].kind.is_text or output[0].name in given:
+    if len(output) != 1 or not output[0].kind.is_text or output[0].name in names_above:
         message = "in a conversation the model answers with a text of its own"
         fix = "let the output be one field of type text that is not in the input"
         yield Finding(("output",), message, fix)
@@ -105,14 +105,14 @@ _KEYS = ("role", "text", "secret")
 
 
 def as_told(value: Any) -> Any:
-    """A field's value as models get it: of turns no more than role and text.
+    """Return a field's value as models get it: each turn with only role and text.
 
-    The text of the system's turn tells the secret; its copy beside the text is for the rule alone.
+    The system's turn tells the secret in its text; the copy beside the text is for the rule only.
     """
     if not isinstance(value, list | tuple):
         return value
     return [
-        {name: part for name, part in turn.items() if name != "secret"}
+        {name: content for name, content in turn.items() if name != "secret"}
         if isinstance(turn, Mapping)
         else turn
         for turn in value
@@ -120,12 +120,12 @@ def as_told(value: Any) -> Any:
 
 
 def most_turns(component: Component) -> int:
-    """How many turns a person may write in one conversation."""
+    """Return how many turns a person may write in one conversation."""
     return component.max_turns or TURNS
 
 
 def wrong_words(component: Component, text: str) -> str:
-    """Why a person cannot say this; empty when they can."""
+    """Return why a person cannot send this text; "" when they can."""
     most = component.max_length or LENGTH
     if not text.strip():
         return "Write something first"

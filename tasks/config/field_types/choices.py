@@ -72,8 +72,8 @@ class Multilabel(_Choice, name="multilabel"):
     def kept(self, component: Component, value: Any) -> Any:
         if not isinstance(value, list | tuple):
             return value
-        found = [label_of(item, component.values) for item in value]
-        return [item if label is None else label for item, label in zip(value, found, strict=True)]
+        labels = [label_of(item, component.values) for item in value]
+        return [item if label is None else label for item, label in zip(value, labels, strict=True)]
 
     def form_input(self, component: Component) -> FormInput:
         choices = _pairs(component)

@@ -41,7 +41,7 @@ class Number(FieldType, name="number"):
         return []
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Whole numbers as such: a form gives 3.0 for 3, and so would every export."""
+        """Convert whole numbers to int: a form gives 3.0 for 3, and so would every export."""
         is_whole = isinstance(typed, float) and typed.is_integer() and abs(typed) <= MOST_EXACT
         return int(typed) if is_whole else typed
 

@@ -41,7 +41,7 @@ class Prob(FieldType, name="prob"):
     ) -> Iterator[Finding]:
         if not component.single:
             group = "output" if loc[0] == "output" else "input"
-            choices = [one.name for one in groups[group] if one.type == "multiclass"]
+            choices = [field.name for field in groups[group] if field.type == "multiclass"]
             yield from refers(loc, component, choices, f"a multiclass field of the {loc[0]}")
         elif component.reference is not None:
             at = (*loc, "reference")

@@ -24,7 +24,7 @@ class _Stretch(FieldType):
     def findings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
-        texts = [one.name for one in groups["context"] if one.kind.is_text]
+        texts = [field.name for field in groups["context"] if field.kind.is_text]
         yield from refers(loc, component, texts, "a text of the context")
 
 
@@ -59,7 +59,7 @@ class Span(_Stretch, name="span"):
         return f"text, start and end of a stretch of {component.reference}, in characters"
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Its first place is meant."""
+        """Return the first stretch that has the words."""
         if not isinstance(typed, str):
             return typed
         passage = _passage(component, context)
@@ -127,7 +127,7 @@ class Spans(_Stretch, name="spans"):
         return f"a list of stretches of {component.reference}: {keys}, in characters"
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Of lines their marks; a line that is none stays, to be refused."""
+        """Convert lines to marks; a line that is no mark stays, to be refused."""
         if not isinstance(typed, str):
             return typed
         passage = _passage(component, context)
@@ -139,7 +139,7 @@ class Spans(_Stretch, name="spans"):
 
 
 def as_lines(value: Any) -> str:
-    """The lines in which a form holds marks.
+    """Return the lines in which a form holds marks.
 
     >>> as_lines([{"text": "Tarn", "start": 17, "end": 21, "tag": "place"}])
     'Tarn @17 = place'
@@ -166,7 +166,7 @@ def _passage(component: Component, context: Mapping[str, Any]) -> str:
 
 
 def _parted(component: Component, line: str) -> tuple[str, str, int | None]:
-    """The words of a line, its tag, and where it says that they begin."""
+    """Split a line into its words, its tag, and the start it names."""
     words, _, tag = line.rpartition(" = ") if component.tags else (line, "", "")
     if place := PLACE.fullmatch(words):
         return place[1].rstrip(), tag.strip(), int(place[2])
@@ -174,22 +174,22 @@ def _parted(component: Component, line: str) -> tuple[str, str, int | None]:
 
 
 def _mark(component: Component, line: str, passage: str) -> dict[str, Any] | None:
-    """What a line marks; None: it is not clear."""
+    """Return what a line marks; None when it is ambiguous or not in the passage."""
     words, tag, at = _parted(component, line)
     if at is not None:
-        found = stretch_at(words, passage, at)
+        stretch = stretch_at(words, passage, at)
     else:
         places = stretches_of(words, passage)
-        found = places[0] if len(places) == 1 else None
-    if found is None:
+        stretch = places[0] if len(places) == 1 else None
+    if stretch is None:
         return None
-    start, end = found
+    start, end = stretch
     mark = {"text": passage[start:end], "start": start, "end": end}
     return mark | {"tag": tag} if tag else mark
 
 
 def _trouble(component: Component, line: str, passage: str) -> str:
-    """Why it is not clear."""
+    """Return why a line marks nothing, or is ambiguous."""
     words, _, at = _parted(component, line)
     found = stretches_of(words, passage)
     if not words:
@@ -203,14 +203,16 @@ def _trouble(component: Component, line: str, passage: str) -> str:
 
 
 def _is_there(component: Component, value: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
-    """Whether `passage[start:end] == text`, counted in code points."""
+    """Return whether `passage[start:end] == text`, counted in code points."""
     passage = _passage(component, context)
     is_inside = _is_stretch(value) and value["end"] <= len(passage)
     return is_inside and passage[value["start"] : value["end"]] == value["text"]
 
 
 def _is_stretch(value: Mapping[str, Any]) -> bool:
-    """Whether its offsets can be those of a stretch of some text."""
+    """Return whether its offsets can be those of a stretch of some text."""
     start, end = value["start"], value["end"]
-    are_whole = all(isinstance(one, int) and not isinstance(one, bool) for one in (start, end))
+    are_whole = all(
+        isinstance(offset, int) and not isinstance(offset, bool) for offset in (start, end)
+    )
     return are_whole and 0 <= start < end

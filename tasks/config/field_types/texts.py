@@ -20,16 +20,16 @@ class _Text(FieldType):
         named = subject(component)
         if not isinstance(value, str):
             return [f"{named} must be a text"]
-        found = []
+        messages = []
         length = len(value.strip())
         if component.min_length is not None and length < component.min_length:
-            found.append(f"{named} must be at least {characters(component.min_length)}")
+            messages.append(f"{named} must be at least {characters(component.min_length)}")
         if component.max_length is not None and length > component.max_length:
             most = characters(component.max_length)
-            found.append(f"{named} must be at most {most}; it is {length}")
+            messages.append(f"{named} must be at most {most}; it is {length}")
         if FORBIDDEN.search(value):
-            found.append(f"{named} holds a control character; delete it")
-        return found
+            messages.append(f"{named} holds a control character; delete it")
+        return messages
 
     def described(self, component: Component) -> str:
         return "a text"
