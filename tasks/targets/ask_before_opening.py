@@ -16,14 +16,14 @@ PLAIN_TEXT = "This is an example."
 
 
 def sample_of(task: Task, round: Round | None = None) -> dict[str, Any]:
-    """A good example of the configuration over a context of the round, or of the latest round."""
+    """Return a good example of the configuration over a context of the round, or the latest one."""
     rounds = [round] if round else task.rounds.all()
     contexts = Context.objects.filter(round__in=rounds, is_retired=False)
     context = contexts.order_by("-round__number", "pk").first()
-    shown = next(iter(task.config.examples.good), None)
-    if shown and shown.context:
-        return {**shown.context, **shown.input}
-    return {**(shown.input if shown else {}), **(context.fields if context else {})}
+    example = next(iter(task.config.examples.good), None)
+    if example and example.context:
+        return {**example.context, **example.input}
+    return {**(example.input if example else {}), **(context.fields if context else {})}
 
 
 class Silent(Exception):
@@ -38,7 +38,7 @@ class Silent(Exception):
 
 
 def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
-    """The version of each target, by name, which answered the task's example; asked at once.
+    """Ask all targets at once for the task's example; return by name the version that answered.
 
     A task that shows no example is asked with a plain text; one that would need more than a text
     cannot be asked, and then no version is known. Call it outside transactions: it may take
@@ -63,17 +63,17 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
 
     try:
         with asking(), ThreadPoolExecutor(len(targets)) as pool:
-            found = list(zip(targets, pool.map(answer, targets), strict=True))
+            results = list(zip(targets, pool.map(answer, targets), strict=True))
     except NoAnswer as error:
         raise Silent(error.detail) from None
-    note_uses(payers, [one.usage for _, one in found])
-    for target, result in found:
+    note_uses(payers, [one.usage for _, one in results])
+    for target, result in results:
         note_test(target, result)
-    silent = [(target, one) for target, one in found if isinstance(one, NoAnswer)]
+    silent = [(target, one) for target, one in results if isinstance(one, NoAnswer)]
     if silent:
         words = " ".join(_words(target, one) for target, one in silent)
         raise Silent(words, is_loading=all(one.reason == "busy" for _target, one in silent))
-    return {t.name: str(one.fingerprint.get("digest", "")) for t, one in found}  # type: ignore[union-attr]
+    return {t.name: str(one.fingerprint.get("digest", "")) for t, one in results}  # type: ignore[union-attr]
 
 
 def _words(target: TargetModel, error: NoAnswer) -> str:
@@ -85,15 +85,15 @@ def _inputs(round: Round) -> Mapping[str, Any] | None:
     return filled(round.task, sample_of(round.task, round))
 
 
-def filled(task: Task, known: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What models read of an example; None where a field that is no text has no value."""
-    config, known = task.config, dict(known)
+def filled(task: Task, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what models read of an example; None where a field that is no text has no value."""
+    config, values = task.config, dict(values)
     for name in config.model_fields:
-        if name not in known and config.component(name).kind.is_text:
-            known[name] = PLAIN_TEXT
-        elif name not in known and config.component(name) is config.talk:
-            known[name] = [{"role": "user", "text": PLAIN_TEXT}]
-    if any(name not in known for name in config.model_fields):
+        if name not in values and config.component(name).kind.is_text:
+            values[name] = PLAIN_TEXT
+        elif name not in values and config.component(name) is config.talk:
+            values[name] = [{"role": "user", "text": PLAIN_TEXT}]
+    if any(name not in values for name in config.model_fields):
         return None
-    known = for_models(config, task, known)
-    return {name: known[name] for name in config.model_fields}
+    values = for_models(config, task, values)
+    return {name: values[name] for name in config.model_fields}

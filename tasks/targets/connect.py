@@ -45,7 +45,7 @@ CONVERSING = ("http", "openai_chat", "scripted")
 
 
 def endpoint_of(target: TargetModel) -> Endpoint:
-    """The target's endpoint; the same object, and so the same connections, for the same settings.
+    """Return the target's endpoint; equal settings give the same object and connections.
 
     Raises EndpointError(misconfigured).
     """
@@ -76,14 +76,14 @@ def endpoint_of(target: TargetModel) -> Endpoint:
 
 
 def messages_of(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str, str]]:
-    """A conversation as the field `messages`: of earlier turns prompt and answer, then a prompt."""
+    """Return a conversation as the field `messages`: earlier turns, then the prompt."""
     roles = ("user", "assistant")
-    told = [
+    earlier = [
         {"role": role, "content": text}
         for turn in turns
         for role, text in zip(roles, turn, strict=True)
     ]
-    return [*told, {"role": "user", "content": prompt}]
+    return [*earlier, {"role": "user", "content": prompt}]
 
 
 def chooser_endpoint(
@@ -95,9 +95,9 @@ def chooser_endpoint(
     prompt: str,
     by: Transport | None = None,
 ) -> Endpoint:
-    """A target's chat model, asked to choose a label by another prompt than its own.
+    """Return an endpoint of a target's chat model that chooses a label by another prompt.
 
-    by: what brings the calls there, without the target's secret. Raises
+    `by` carries the calls there, without the target's secret. Raises
     EndpointError(misconfigured).
     """
     return _asked_otherwise(target, fields, prompt, by, output=output, labels=labels)
@@ -106,7 +106,7 @@ def chooser_endpoint(
 def writer_endpoint(
     target: TargetModel, *, reads: str, output: str, prompt: str, by: Transport | None = None
 ) -> Endpoint:
-    """A target's chat model, asked to write a text about another by another prompt than its own.
+    """Return an endpoint of a target's chat model that writes a text about another by a prompt.
 
     As `chooser_endpoint`.
     """
@@ -122,12 +122,12 @@ def _asked_otherwise(
     **answer: Any,
 ) -> Endpoint:
     own = _own_model(target)
-    kept = {name: target.options[name] for name in CHAT_OPTIONS if name in target.options}
+    options = {name: target.options[name] for name in CHAT_OPTIONS if name in target.options}
     how = EndpointConfig(
         url=target.base_url,
         fields=fields,
         secret=None if by else secret_of(target),
-        options={**own, **kept, "instructions": prompt, "temperature": 0},
+        options={**own, **options, "instructions": prompt, "temperature": 0},
         **_reached(target, target.base_url),
         **answer,
     )
@@ -137,12 +137,12 @@ def _asked_otherwise(
 
 
 def generator_fields(config: TaskConfig) -> tuple[str, ...]:
-    """The fields that a generator reads besides `goal`: the context's texts, including prompts."""
+    """Return the fields that a generator reads besides `goal`: all texts of the context."""
     return tuple(c.name for c in config.context if c.kind.is_text)
 
 
 def generator_endpoint(generator: Generator) -> Endpoint:
-    """The generator's endpoint, as `endpoint_of` gives a target's; the goal is a sentence.
+    """Return the generator's endpoint, as `endpoint_of` does a target's; the goal is a sentence.
 
     Raises EndpointError(misconfigured).
     """
@@ -160,7 +160,7 @@ def generator_endpoint(generator: Generator) -> Endpoint:
 
 
 def secret_of(target: TargetModel | Generator) -> str | None:
-    """The bearer token sent to the target, if the environment holds one, or its editors gave one.
+    """Return the bearer token for the target, from the environment or its editors; None without.
 
     Raises EndpointError(misconfigured).
     """
@@ -172,8 +172,8 @@ def secret_of(target: TargetModel | Generator) -> str | None:
         raise misconfigured("Its secret cannot be read any more. Enter it again.") from None
 
 
-def _reached(asked: TargetModel | Generator, url: str) -> dict[str, Any]:
-    """Which private hosts the operator allows, and what proves to our model server who asks.
+def _reached(row: TargetModel | Generator, url: str) -> dict[str, Any]:
+    """Return the private hosts that are allowed, and the proof of who asks our model server.
 
     The proof names the task, so that whatever address an owner enters reaches only its own targets.
     Raises EndpointError(misconfigured).
@@ -182,12 +182,12 @@ def _reached(asked: TargetModel | Generator, url: str) -> dict[str, Any]:
     own = origin(parse_url(settings.MODEL_SERVER_URL))
     if origin(parse_url(url)) != own:
         return {"allow_private_hosts": hosts}
-    prover = Prover(derived_keys(SERVER_KEY)[0], asked.task_id or 0)  # 0: it is not stored
+    prover = Prover(derived_keys(SERVER_KEY)[0], row.task_id or 0)  # 0: it is not stored
     return {"allow_private_hosts": (*hosts, own[1]), "prover": prover}
 
 
 def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
-    """The id of the TargetVersion that answered, kept in the cache for an hour.
+    """Return the id of the TargetVersion that answered, cached for an hour.
 
     Call it outside transactions: a new digest costs one call to the target.
     """
@@ -197,10 +197,10 @@ def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
 
 
 def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
-    """The row of the version that answered; a new row stores all that the target reports."""
-    known = target.versions.filter(digest=str(fingerprint.get("digest"))).first()
-    if known:
-        return known
+    """Return the row of the version that answered; a new row stores all that the target reports."""
+    version = target.versions.filter(digest=str(fingerprint.get("digest"))).first()
+    if version:
+        return version
     try:
         whole = endpoint_of(target).info(deadline_seconds=INFO_SECONDS).fingerprint
     except EndpointError:
@@ -210,7 +210,7 @@ def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersi
 
 
 def spec_of(target: TargetModel) -> ModelSpec:
-    """How our model server loads a target without an address."""
+    """Return how our model server loads a target without an address."""
     serving: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in target.serving.items()
@@ -229,7 +229,7 @@ def spec_of(target: TargetModel) -> ModelSpec:
 def serving_of(
     config: TaskConfig, *, backend: str = "onnx", precision: str = "fp32"
 ) -> dict[str, Any]:
-    """How our model server loads a model of a task; the rest is read from the model's folder."""
+    """Return how our model server loads a task's model; the model's folder has the rest."""
     return {
         "backend": backend,
         "precision": precision,
@@ -239,7 +239,7 @@ def serving_of(
 
 
 def _own_model(target: TargetModel) -> dict[str, str]:
-    """The options of a language model that our model server runs: it has the target's name."""
+    """Return the options of a language model on our model server: it has the target's name."""
     is_chat = target.adapter == "openai_chat"
     if target.source.startswith(PACKAGE) and not is_chat:
         raise misconfigured(f"{target.source} is a language model: the adapter is openai_chat.")
@@ -248,9 +248,10 @@ def _own_model(target: TargetModel) -> dict[str, str]:
 
 @contextmanager
 def _registered() -> Iterator[QuerySet[TargetModel]]:
-    """The targets that our model server answers for; closes its connection. Raises NotKnownError.
+    """Yield the targets that our model server answers for; close its connection afterwards.
 
-    The database may be away, or have no tables yet where the server starts before `setup`.
+    The database may be away, or have no tables yet where the server starts before `setup`: then
+    raises NotKnownError.
     """
     try:
         yield TargetModel.objects.filter(url="").exclude(source="")

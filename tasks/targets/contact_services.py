@@ -24,7 +24,7 @@ class Contact(NamedTuple):
 
     @property
     def is_answer(self) -> bool:
-        """Whether there was one."""
+        """Return whether there was an answer."""
         return not self.reason
 
 
@@ -47,6 +47,6 @@ def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
 
 
 def note_lasting(row: TargetModel | Generator, contact: Contact) -> None:
-    """As `note_contact`, but for a failure that says nothing about other texts."""
+    """Store a contact as `note_contact`, except a failure that says nothing about other texts."""
     if contact.is_answer or contact.reason in COUNTED:
         note_contact(row, contact)

@@ -25,7 +25,7 @@ AGAIN_AFTER = timedelta(hours=24)
 def note_failure(target: TargetModel, error: EndpointError) -> None:
     """Count a failure; after a day without failures the count restarts. One update, no lock."""
     now = timezone.now()
-    said = without_secret(secret_of(target), str(error))[:500]
+    detail = without_secret(secret_of(target), str(error))[:500]
     TargetFailure.objects.get_or_create(target=target, defaults={"last_at": now, "since": now})
     was_long_ago = Q(last_at__lt=now - FORGOTTEN)
     TargetFailure.objects.filter(target=target).update(
@@ -33,14 +33,16 @@ def note_failure(target: TargetModel, error: EndpointError) -> None:
         since=Case(When(was_long_ago, then=Value(now)), default=F("since")),
         last_at=now,
         reason=error.reason,
-        detail=said,
+        detail=detail,
     )
 
 
 def failing(task: Task) -> Sequence[TargetFailure]:
-    """The task's targets that failed within the last day, the latest first."""
-    found = TargetFailure.objects.filter(target__task=task, last_at__gte=timezone.now() - FORGOTTEN)
-    return list(found.select_related("target").order_by("-last_at"))
+    """Return the failures of the task's targets within the last day, the latest first."""
+    failures = TargetFailure.objects.filter(
+        target__task=task, last_at__gte=timezone.now() - FORGOTTEN
+    )
+    return list(failures.select_related("target").order_by("-last_at"))
 
 
 def tell_failures() -> int:
@@ -49,8 +51,8 @@ def tell_failures() -> int:
     The sweep calls it. No lock: of several sweeps, the one whose update hits mails.
     """
     now = timezone.now()
-    found = _untold(now).select_related("target__task")
-    return sum(_tell(failure, now) for failure in found)
+    untold = _untold(now).select_related("target__task")
+    return sum(_tell(failure, now) for failure in untold)
 
 
 def _untold(now: datetime):  # type: ignore[no-untyped-def]

@@ -34,7 +34,7 @@ def contact_target(target: TargetModel, actor: User | None) -> Contact | None:
 
 
 def contact_generator(generator: Generator, actor: User | None) -> Contact | None:
-    """As `contact_target`, for a text."""
+    """Ask a generator for a text as `contact_target` asks a target."""
     return _contact(generator, actor, lambda: _ask_generator(generator))
 
 
@@ -89,8 +89,8 @@ def _ask_target(target: TargetModel) -> Contact:
 
 def _ask_generator(generator: Generator) -> Contact:
     task = generator.task
-    known = sample_of(task)
-    inputs = {name: known.get(name, PLAIN_TEXT) for name in generator_fields(task.config)}
+    sample = sample_of(task)
+    inputs = {name: sample.get(name, PLAIN_TEXT) for name in generator_fields(task.config)}
     try:
         endpoint = generator_endpoint(generator)
         with asking():
@@ -111,7 +111,7 @@ def failed_contact(row: TargetModel | Generator, error: EndpointError) -> Contac
 
 
 def _secret_of(row: TargetModel | Generator) -> str | None:
-    """The secret; none where it cannot be read, which the failure then says."""
+    """Return the secret; None where it cannot be read, which the failure then says."""
     try:
         return secret_of(row)
     except EndpointError:

@@ -46,7 +46,7 @@ class _EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error(None, str(error))
 
     def check_endpoint(self) -> None:
-        """What the fields alone do not tell. Raises EndpointError, or adds errors."""
+        """Check what the fields alone do not tell. Raises EndpointError, or adds errors."""
 
 
 class TargetForm(_EndpointForm):
@@ -66,12 +66,12 @@ class TargetForm(_EndpointForm):
     )
 
     def clean_gpus(self) -> int:
-        wanted = int(self.cleaned_data["gpus"])
-        if problem := gpus_problem(wanted, settings.EVALUATION_GPUS):
+        gpus = int(self.cleaned_data["gpus"])
+        if problem := gpus_problem(gpus, settings.EVALUATION_GPUS):
             raise ValidationError(gettext(problem))
-        if wanted and self.cleaned_data.get("url"):
+        if gpus and self.cleaned_data.get("url"):
             raise ValidationError(gettext("What answers at an address has its own machine."))
-        return wanted
+        return gpus
 
     def clean_serving(self) -> dict[str, Any]:
         return self._mapping("serving")
@@ -81,8 +81,8 @@ class TargetForm(_EndpointForm):
             spec_of(self.instance)
         except TypeError as error:  # the words of a missing or unknown keyword
             words = str(error).removeprefix("ModelSpec.__init__() ")
-            said = gettext("The model server cannot read this: %(reason)s.")
-            self.add_error("serving", said % {"reason": words})
+            message = gettext("The model server cannot read this: %(reason)s.")
+            self.add_error("serving", message % {"reason": words})
         endpoint_of(self.instance)
         if before := TargetModel.objects.filter(pk=self.instance.pk).first():
             with as_form_error(self):

@@ -4,7 +4,7 @@ from core.text.words import gettext_noop
 
 
 def gpus_problem(gpus: int, site_has: int) -> str:
-    """Why a model gets no such number of GPUs; empty when it may have them."""
+    """Return why a model cannot have this number of GPUs; "" when it can."""
     if gpus and not site_has:
         return gettext_noop("This site has no GPU.")
     return "" if gpus <= 1 else gettext_noop("A model gets one GPU at most.")

@@ -44,13 +44,16 @@ class NoAnswer(Exception):
 
     @property
     def more(self) -> str:
-        """The detail without what the message says already, to be shown behind it."""
+        """Return the detail without what the message says already, to follow it."""
         return self.detail.removeprefix(str(self).rstrip(".")).lstrip(":. ")
 
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """Be one of the few requests that wait for a model outside of a round. Raises NoAnswer."""
+    """Take one of the few places for requests that wait for a model outside of a round.
+
+    Raises NoAnswer when there is none left.
+    """
     try:
         with _places.take():
             yield
@@ -59,7 +62,7 @@ def asking() -> Iterator[None]:
 
 
 def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
-    """As `paid_answer`; what came of it is stored with the target."""
+    """Ask as `paid_answer`, and store the result with the target."""
     try:
         answer = paid_answer(target, inputs)
     except NoAnswer as error:
@@ -72,7 +75,7 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
 def paid_answer(
     target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
 ) -> Prediction:
-    """As `answer_to`, held to the target's budgets and counted outside of rounds."""
+    """Ask as `answer_to`, within the target's budgets and counted outside of rounds."""
     payer, usage = Payer(target), None
     try:
         check_budget(payer)
@@ -90,7 +93,7 @@ def paid_answer(
 
 
 def note_test(target: TargetModel, result: Prediction | NoAnswer) -> None:
-    """Store what a test came to; not a failure that says nothing about other texts."""
+    """Store the result of a test, except a failure that says nothing about other texts."""
     if isinstance(result, Prediction):
         note_lasting(target, answer_contact(result))
     else:
@@ -100,7 +103,7 @@ def note_test(target: TargetModel, result: Prediction | NoAnswer) -> None:
 def answer_to(
     target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
 ) -> Prediction:
-    """What the target answers to one example, without its secret, should it repeat that.
+    """Return the target's answer to one example, without its secret, should it repeat that.
 
     Call it outside transactions: it may take `seconds`. Raises NoAnswer.
     """
@@ -112,8 +115,8 @@ def answer_to(
         read = for_models(target.task.config, target.task, inputs)
         answer = endpoint_of(target).predict([read], deadline_seconds=seconds)[0]
     except EndpointError as error:
-        said = without_secret(secret, str(error))
-        raise NoAnswer(error.reason, said, error.usage) from None
+        detail = without_secret(secret, str(error))
+        raise NoAnswer(error.reason, detail, error.usage) from None
     output, fingerprint = (
         without_secret(secret, answer.output),
         without_secret(secret, answer.fingerprint),
@@ -122,7 +125,7 @@ def answer_to(
 
 
 def in_words(answer: Prediction) -> dict[str, Any]:
-    """What pages show of an answer."""
+    """Return what pages show of an answer."""
 
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, indent=2)
@@ -136,13 +139,14 @@ def in_words(answer: Prediction) -> dict[str, Any]:
 
 
 def without_secret(secret: str | None, value: Any) -> Any:
-    """A value of JSON in which [secret] stands for the secret, and … for folders of this server."""
+    """Replace the secret in a value of JSON by [secret], and folders of this server by …."""
     if isinstance(value, Mapping):
         return {
-            without_secret(secret, name): without_secret(secret, one) for name, one in value.items()
+            without_secret(secret, name): without_secret(secret, item)
+            for name, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [without_secret(secret, one) for one in value]
+        return [without_secret(secret, item) for item in value]
     if not isinstance(value, str):
         return value
     return without_places(without_copies(secret, value))

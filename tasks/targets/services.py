@@ -85,8 +85,8 @@ def delete_target(*, target: TargetModel, actor: User) -> None:
     for relation in TargetModel._meta.related_objects:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: locked})
         if relation.related_model not in OF_TARGETS and rows.exists():
-            said = _("%(target)s is in use, or was. It stays, for what it answered.")
-            raise Refused(said % {"target": target.name}, code="target")
+            message = _("%(target)s is in use, or was. It stays, for what it answered.")
+            raise Refused(message % {"target": target.name}, code="target")
     log(actor, "target.deleted", locked)
     locked.delete()
 
@@ -98,7 +98,7 @@ def _locked_target(target: TargetModel) -> TargetModel:
 def changed_target(
     target: TargetModel, fields: Mapping[str, Any]
 ) -> tuple[TargetModel, dict[str, Any]]:
-    """The target with other settings, and what to log. Locks it, as opening a round does.
+    """Store other settings of the target; return it and what to log. Locks it, as opening does.
 
     Raises Refused when that makes another model of one that a round was opened with.
     """
@@ -119,17 +119,17 @@ def _forget_contact(row: TargetModel | Generator, changed: Iterable[str]) -> Non
 
 
 def _sealed(target: TargetModel | Generator, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings with their secret encrypted, or without the one that was for other settings."""
-    told = {name: value for name, value in fields.items() if name != "secret"}
+    """Return the settings with their secret encrypted, or without the one of other settings."""
+    settings = {name: value for name, value in fields.items() if name != "secret"}
     if "secret" in fields:
-        return {**told, "sealed_secret": encrypt(fields["secret"])}
-    if any(told.get(name, getattr(target, name)) != getattr(target, name) for name in SENT_TO):
-        told["sealed_secret"] = ""
-    return told
+        return {**settings, "sealed_secret": encrypt(fields["secret"])}
+    if any(settings.get(name, getattr(target, name)) != getattr(target, name) for name in SENT_TO):
+        settings["sealed_secret"] = ""
+    return settings
 
 
 def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
-    """Raises Refused when these settings make another model of what a round was opened with.
+    """Raise Refused when these settings make another model of what a round was opened with.
 
     That round's examples would have been written against one model, and be shown with another.
     """
@@ -146,34 +146,34 @@ def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
         raise Refused(words % values, code="target")
 
 
-def _made_another(target: TargetModel, wanted: Mapping[str, Any]) -> list[str]:
-    """Which of the wanted settings would make another model of a target; empty: none.
+def _made_another(target: TargetModel, fields: Mapping[str, Any]) -> list[str]:
+    """Return the new settings that would make another model of a target.
 
     An address may change, and a folder may lie elsewhere: it keeps its last name.
     """
     before = {name: getattr(target, name) for name in IDENTITY}
-    changed = [n for n in IDENTITY if _shown(n, wanted.get(n, before[n])) != _shown(n, before[n])]
-    if "source" in changed and _last_name(wanted["source"]) == _last_name(target.source):
+    changed = [n for n in IDENTITY if _shown(n, fields.get(n, before[n])) != _shown(n, before[n])]
+    if "source" in changed and _last_name(fields["source"]) == _last_name(target.source):
         changed.remove("source")
-    if bool(wanted.get("url", target.url)) != bool(target.url):
+    if bool(fields.get("url", target.url)) != bool(target.url):
         changed.append("url")
     return changed
 
 
 def _shown(name: str, value: Any) -> Any:
-    """A setting without what changes no answer: prices and budgets."""
+    """Return a setting without what changes no answer: prices and budgets."""
     if name != "options":
         return value
-    return {key: one for key, one in value.items() if key not in SPENDING}
+    return {key: item for key, item in value.items() if key not in SPENDING}
 
 
 def _last_name(source: str) -> str:
-    """Of a folder; anything else is its own name."""
+    """Return the last name of a folder; anything else is its own name."""
     return PurePath(source).name if source.startswith("/") else source
 
 
 def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
-    """The version with this fingerprint, created the first time it is seen; no lock.
+    """Return the version with this fingerprint, created the first time it is seen; no lock.
 
     A target that sends no digest is identified by the digest of everything it reports.
     """
@@ -190,24 +190,24 @@ def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Gene
     Of `secret` see `change_target`. Locks the task. Raises Refused.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    found = Generator.objects.filter(task=task).first()
-    before = found or Generator(task=task)
-    told = _sealed(before, fields)
-    changes = {name: v for name, v in told.items() if getattr(before, name) != v}
-    _check_settings(actor, found, changes, "generator")
-    if found is None:
-        made = Generator.objects.create(task=task, **told)
-        log(actor, "generator.registered", made, fields=sorted(changes))
-        return made
-    changed = changed_fields(found, changes)
-    _forget_contact(found, changed)
-    log(actor, "generator.changed", found, fields=changed)
-    return found
+    generator = Generator.objects.filter(task=task).first()
+    before = generator or Generator(task=task)
+    settings = _sealed(before, fields)
+    changes = {name: v for name, v in settings.items() if getattr(before, name) != v}
+    _check_settings(actor, generator, changes, "generator")
+    if generator is None:
+        new_generator = Generator.objects.create(task=task, **settings)
+        log(actor, "generator.registered", new_generator, fields=sorted(changes))
+        return new_generator
+    changed = changed_fields(generator, changes)
+    _forget_contact(generator, changed)
+    log(actor, "generator.changed", generator, fields=changed)
+    return generator
 
 
 @transaction.atomic
 def remove_generator(*, task: Task, actor: User) -> None:
-    """Take the task's generator away; none is none. No lock."""
+    """Delete the task's generator, if it has one. No lock."""
     if Generator.objects.filter(task=task).delete()[0]:
         log(actor, "generator.removed", task)
 

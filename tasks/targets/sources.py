@@ -24,7 +24,7 @@ TRAINED = "targets"
 
 
 def may_copy(user: User, target: TargetModel) -> bool:
-    """Whether a person may know a target, and its options, which may hold what it is told to do."""
+    """Return whether a person may know a target, and its options, which may hold instructions."""
     return can_review(user, target.task) or (target.task.is_visible and not target.options)
 
 
@@ -62,31 +62,31 @@ def _home() -> str:
 
 
 def _copied(actor: User, source: str) -> TargetModel | None:
-    """The target that a person may know and whose source this is."""
+    """Return the target with this source that a person may know; None without one."""
     rows = TargetModel.objects.filter(url="", source=source).exclude(source="")
-    found = rows.select_related("task").order_by("-allowed_folder", "pk")
-    return next((one for one in found if may_copy(actor, one)), None)
+    targets = rows.select_related("task").order_by("-allowed_folder", "pk")
+    return next((target for target in targets if may_copy(actor, target)), None)
 
 
 def _is_open(task: Task, source: str) -> bool:
-    """Whether the owners of a task may name a source that no target has which they know."""
+    """Return whether a task's owners may name a source that no target known to them has."""
     if not source or source.startswith(PACKAGE):
         return True
     if HUB_ID.fullmatch(source) and not {".", ".."} & {*source.partition("@")[0].split("/")}:
         return True
-    found, home = resolve_below(source, _home()), Path(os.path.realpath(_home()))
-    if found is None:
+    folder, home = resolve_below(source, _home()), Path(os.path.realpath(_home()))
+    if folder is None:
         return False
-    first, *rest = found.relative_to(home).parts
+    first, *rest = folder.relative_to(home).parts
     if first == TRAINED and rest[:1] != [task.code]:
         return False
     others = TargetModel.objects.filter(url="", source__startswith="/").exclude(task=task)
     return not any(
-        _overlap(found, Path(os.path.realpath(one)))
-        for one in others.values_list("source", flat=True)
+        _overlap(folder, Path(os.path.realpath(source_of_other)))
+        for source_of_other in others.values_list("source", flat=True)
     )
 
 
-def _overlap(one: Path, other: Path) -> bool:
-    """Whether one folder is the other, or lies within it."""
-    return one.is_relative_to(other) or other.is_relative_to(one)
+def _overlap(first: Path, second: Path) -> bool:
+    """Return whether one folder is the other, or lies within it."""
+    return first.is_relative_to(second) or second.is_relative_to(first)

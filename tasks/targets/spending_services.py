@@ -29,7 +29,7 @@ class SpentError(LeftAlone):
 
 
 def check_budget(payer: Payer) -> None:
-    """Raises SpentError when a budget in the target's options is used up; no lock.
+    """Raise SpentError when a budget in the target's options is used up; no lock.
 
     Calls that run at the same moment may go over it, each by one. Without a budget nothing is read.
     """
@@ -38,8 +38,12 @@ def check_budget(payer: Payer) -> None:
 
 
 def spent(targets: Iterable[TargetModel], round_id: int | None = None) -> dict[int, SpentError]:
-    """Which of the targets may not be asked in a round, or outside of all, by id; and why."""
-    limited = {one.pk: one.options for one in targets if not one.options.keys().isdisjoint(BUDGETS)}
+    """Return, by id, why targets may not be asked in a round, or outside of all rounds."""
+    limited = {
+        target.pk: target.options
+        for target in targets
+        if not target.options.keys().isdisjoint(BUDGETS)
+    }
     if not limited:
         return {}
     now = datetime.now(UTC)
@@ -100,12 +104,15 @@ class Metered:
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> list[Prediction]:
-        """As that of an endpoint; raises SpentError, too. Writes, so not in a transaction."""
+        """Predict as the endpoint does; may also raise SpentError.
+
+        Writes the use, so do not call it in a transaction.
+        """
         usage = None
         try:
             check_budget(self._payer)
-            found = self._endpoint.predict(batch, deadline_seconds=deadline_seconds)
-            usage = summed(one.usage for one in found)
+            predictions = self._endpoint.predict(batch, deadline_seconds=deadline_seconds)
+            usage = summed(prediction.usage for prediction in predictions)
         except EndpointError as error:
             usage = error.usage
             raise
@@ -113,16 +120,16 @@ class Metered:
             note_uses([self._payer], [usage])
             if threading.get_ident() != self._maker:  # a thread of a runner's, which ends soon
                 connection.close()
-        return found
+        return predictions
 
 
 def used_in(round: Round) -> list[dict[str, Any]]:
-    """What the round's calls came to, by target: name, requests, tokens_in, tokens_out, cost."""
+    """Return the use in a round by target: name, requests, tokens_in, tokens_out, cost."""
     return _by_target(round.model_uses.all())
 
 
 def used_outside(task: Task) -> list[dict[str, Any]]:
-    """As `used_in`, of calls in no round: battles, evaluations, judges, tests of a target."""
+    """Return, as `used_in`, the use in no round: battles, evaluations, judges, tests."""
     return _by_target(ModelUse.objects.filter(target__task=task, round=None))
 
 

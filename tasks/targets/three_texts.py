@@ -16,16 +16,19 @@ Answered = tuple[Mapping[str, Any], Prediction | NoAnswer]
 
 
 def samples(task: Task) -> list[Mapping[str, Any]]:
-    """What models read of the good examples, then of contexts with a plain text; three at most."""
-    shown = [{**one.context, **one.input} for one in task.config.examples.good]
+    """Return what models read of good examples, then of contexts with a plain text.
+
+    At most three.
+    """
+    examples = [{**example.context, **example.input} for example in task.config.examples.good]
     contexts = Context.objects.filter(round__task=task, is_retired=False).order_by("pk")
-    given = [*shown, *(one.fields for one in contexts[:TEXTS]), {}]
-    found = (filled(task, one) for one in given)
-    return list(islice((one for one in found if one is not None), TEXTS))
+    candidates = [*examples, *(example.fields for example in contexts[:TEXTS]), {}]
+    inputs = (filled(task, example) for example in candidates)
+    return list(islice((example for example in inputs if example is not None), TEXTS))
 
 
 def ask_three(target: TargetModel) -> list[Answered]:
-    """The answers to `samples`, asked at once, held to the target's budgets and counted.
+    """Ask for the answers to `samples` at once, within the target's budgets and counted.
 
     Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer where nothing is left
     of a budget.
@@ -43,9 +46,9 @@ def ask_three(target: TargetModel) -> list[Answered]:
             return error
 
     with asking(), ThreadPoolExecutor(TEXTS) as pool:
-        found = list(pool.map(answer, texts))
-    note_uses([payer] * len(found), [one.usage for one in found])
-    answers = [one for one in found if isinstance(one, Prediction)]
-    for result in (answers or found)[:1]:
+        results = list(pool.map(answer, texts))
+    note_uses([payer] * len(results), [one.usage for one in results])
+    answers = [one for one in results if isinstance(one, Prediction)]
+    for result in (answers or results)[:1]:
         note_test(target, result)
-    return list(zip(texts, found, strict=True))
+    return list(zip(texts, results, strict=True))

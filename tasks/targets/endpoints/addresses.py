@@ -24,7 +24,7 @@ _REFUSED: tuple[Network, ...] = tuple(
 
 
 def embedded(address: Address) -> Address:
-    """The IPv4 address that a mapped, 6to4 or NAT64 address leads to, else the address itself."""
+    """Return the IPv4 address of a mapped, 6to4 or NAT64 address, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped is not None:
@@ -37,7 +37,7 @@ def embedded(address: Address) -> Address:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is a unicast address of the public internet."""
+    """Return whether an address is a unicast address of the public internet."""
     real = embedded(address)
     return (
         real.is_global
@@ -48,7 +48,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_permitted(host: str, address: Address, allowed: Allowed) -> bool:
-    """Whether a call to `host`, resolved to `address`, may be made.
+    """Return whether a call to `host`, resolved to `address`, may be made.
 
     True or a listed host name opens loopback and private ranges; link-local addresses (cloud
     metadata), multicast and the unspecified address stay closed unless their network is listed.
@@ -68,7 +68,7 @@ def is_permitted(host: str, address: Address, allowed: Allowed) -> bool:
 
 
 def _entries(allowed: Allowed) -> tuple[set[str], list[Network]]:
-    """The allow-list as host names and networks."""
+    """Split the allow-list into host names and networks."""
     names: set[str] = set()
     networks: list[Network] = []
     for entry in allowed if isinstance(allowed, tuple) else ():

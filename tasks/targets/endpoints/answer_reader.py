@@ -138,9 +138,9 @@ def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
     text: without thoughts.
     """
     for answers in _parts(text, field):
-        found = {label for forms in answers if (label := _label_of(forms, labels))}
-        if found:
-            return Reading(found.pop(), is_named=False) if len(found) == 1 else None
+        answered = {label for forms in answers if (label := _label_of(forms, labels))}
+        if answered:
+            return Reading(answered.pop(), is_named=False) if len(answered) == 1 else None
     lines = [_label_of_line(line, labels) for line in text.strip().splitlines()]
     named = {label for label in lines if label}
     if not (named and (lines[0] or lines[-1])):
@@ -182,7 +182,7 @@ def read_span(text: str, passage: str, field: str) -> str:
 def read_text(text: str, field: str) -> str:
     """Return the member `field` of the JSON that a text is, where it is some, else the text."""
     whole = [text.strip(), *_fenced(text)]
-    values = (value for part in whole if part.startswith("{") for value in _values(part, field))
+    values = (value for piece in whole if piece.startswith("{") for value in _values(piece, field))
     value = next(values, None)
     return text if value is None else value.strip()
 
@@ -197,9 +197,9 @@ def _parts(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]:
     yield [[stripped]]
     stripped = stripped[-LONGEST_WRAPPED:]
     inner = [stripped, *_fenced(stripped), *_tagged(stripped)]
-    yield [(value.strip(), _bare(value)) for part in inner for value in _values(part, field)]
-    for part in inner:
-        yield [_introduced(part)]
+    yield [(value.strip(), _bare(value)) for piece in inner for value in _values(piece, field)]
+    for piece in inner:
+        yield [_introduced(piece)]
 
 
 def _introduced(text: str) -> Iterator[str]:
@@ -213,7 +213,7 @@ def _introduced(text: str) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """The text without marks, quotes and punctuation around it; a sign of a number stays."""
+    """Strip marks, quotes and punctuation around a text; keep the sign of a number."""
     return text.strip(_AROUND)
 
 
@@ -222,18 +222,18 @@ def _fenced(text: str) -> list[str]:
 
 
 def _tagged(text: str) -> list[str]:
-    """What stands in `<answer>` tags or a LaTeX box: the last one is the answer.
+    """Return what stands in `<answer>` tags or a LaTeX box: the last one is the answer.
 
     Then what it begins with: models write the text of an option behind its letter.
     """
     tagged = [match[2] for match in _ANSWER_TAG.finditer(text)]
     boxed = [match[1] for match in _BOXED.finditer(text)]
     last = [*tagged[-1:], *boxed[-1:]]
-    return [*last, *(_OPTION_TEXT.split(_bare(one), maxsplit=1)[0] for one in last)]
+    return [*last, *(_OPTION_TEXT.split(_bare(tagged_text), maxsplit=1)[0] for tagged_text in last)]
 
 
 def _values(text: str, field: str) -> Iterator[str]:
-    """The answer in the JSON of a text: a string, or the member `field` of an object in it."""
+    """Yield the answers in the JSON of a text: a string, or the member `field` of an object."""
     decoder = json.JSONDecoder()
     if text.startswith('"'):
         with suppress(ValueError):
@@ -252,7 +252,7 @@ def _values(text: str, field: str) -> Iterator[str]:
 
 
 def _member(value: dict[str, object], field: str) -> Iterator[str]:
-    """The member of an object, in any case of its name; numbers and truth values in words."""
+    """Yield the member of an object, in any case of its name; numbers and booleans in words."""
     for name, member in value.items():
         if fold(name) != fold(field):
             continue
@@ -264,7 +264,7 @@ def _member(value: dict[str, object], field: str) -> Iterator[str]:
 
 
 def _named(text: str, labels: Sequence[str]) -> set[str]:
-    """The labels that a text names in words of their own, without a negation before them."""
+    """Return the labels that a text names as words of their own, without a negation before them."""
     folds = Counter(map(fold, labels))
     by_length = sorted((label for label in labels if fold(label)), key=len, reverse=True)
     exact, folded = " ".join(text.split()), fold(text)
@@ -287,13 +287,13 @@ def _named(text: str, labels: Sequence[str]) -> set[str]:
 
 
 def _pattern(label: str) -> re.Pattern[str]:
-    """A label in which hyphens, underscores and spaces are one."""
+    """Compile a pattern for a label in which hyphens, underscores and spaces are one."""
     words = [word for word in re.split(r"[\s_-]+", label) if word] or [label]
     return re.compile(r"[\s_-]+".join(map(re.escape, words)))
 
 
 def _is_word(text: str, start: int, end: int) -> bool:
-    """Whether a stretch begins and ends where words do; Korean endings follow without a space."""
+    """Return whether a stretch is a whole word; Korean endings follow without a space."""
     if is_whole(text, start, end):
         return True
     return bool(_HANGUL.match(text[end - 1])) and is_whole(text[:end], start, end)
@@ -304,9 +304,9 @@ _UNSPACED = re.compile(f"[{UNSPACED}{HANGUL}]")
 
 
 def _is_given(text: str, start: int, end: int, label: str, folds: Collection[str]) -> bool:
-    """Whether a label that is named at a place is what the text says.
+    """Return whether a label that is named at a place is what the text answers.
 
-    folds: all labels as `fold` gives them.
+    `folds` has all labels as `fold` returns them.
     """
     before, after = text[:start], text[end:]
     if _NEGATION.search(before):

@@ -22,7 +22,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def strict_json(body: bytes) -> Any:
-    """The value of a JSON text; refuses NaN, infinities, deep nesting and unstorable text."""
+    """Parse a JSON text; refuse NaN, infinities, deep nesting and text that cannot be stored."""
     try:
         # A mark of UTF-8 before the text is none of it.
         value = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
@@ -39,7 +39,7 @@ def strict_json(body: bytes) -> Any:
 
 
 def _children(value: Any) -> list[Any]:
-    """The parts of a container; checks a scalar."""
+    """Return the parts of a container; check a scalar."""
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
     if isinstance(value, list):
@@ -52,14 +52,14 @@ def _children(value: Any) -> list[Any]:
 
 
 def members(value: Any, what: str) -> dict[str, Any]:
-    """The value as an object, or EndpointError(rubbish)."""
+    """Return the value as an object. Raises EndpointError(rubbish)."""
     if not isinstance(value, dict):
         raise rubbish(f"{what} must be a JSON object, not {type(value).__name__}.")
     return value
 
 
 def items(value: Any, count: int, what: str) -> list[Any]:
-    """The value as a list of `count` entries, or EndpointError(rubbish)."""
+    """Return the value as a list of `count` entries. Raises EndpointError(rubbish)."""
     if not isinstance(value, list) or len(value) != count:
         got = len(value) if isinstance(value, list) else type(value).__name__
         raise rubbish(f"{what} must be a list of {count}, not {got}.")
@@ -67,7 +67,7 @@ def items(value: Any, count: int, what: str) -> list[Any]:
 
 
 def number(value: Any, what: str) -> float:
-    """The value as a finite float, or EndpointError(rubbish)."""
+    """Return the value as a finite float. Raises EndpointError(rubbish)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise rubbish(f"{what} must be a number, not {type(value).__name__}.")
     if abs(value) > 1e300 or not math.isfinite(value):
@@ -78,27 +78,27 @@ def number(value: Any, what: str) -> float:
 def read_output(
     config: EndpointConfig, item: Mapping[str, Any], output: Any, *, first_place: bool = False
 ) -> dict[str, Any]:
-    """The validated output of one example.
+    """Return the validated output of one example.
 
-    first_place: locate an extractive answer without offsets at its first place in the passage,
+    `first_place` locates an extractive answer without offsets at its first place in the passage,
     for servers that can only answer with text; otherwise such an answer must occur once.
     """
-    found = members(output, "The output")
-    if config.output not in found:
-        raise rubbish(f"The output lacks the field {config.output!r}; it has {sorted(found)}.")
-    answer = found[config.output]
+    values = members(output, "The output")
+    if config.output not in values:
+        raise rubbish(f"The output lacks the field {config.output!r}; it has {sorted(values)}.")
+    answer = values[config.output]
     if config.labels is not None:
         label = label_of(answer, config.labels)
         if label is None:
             raise rubbish(f"{answer!r:.80} is not one of the labels {list(config.labels)}.")
         return {config.output: label}
     if config.kind == QA_KIND:
-        return _span(config, str(item[config.passage_field]), found, first_place)
+        return _span(config, str(item[config.passage_field]), values, first_place)
     if answer is None:
         raise rubbish(f"The output field {config.output!r} is null.")
     for problem in check_answer(config.answer, answer, item) if config.answer else ():
         raise rubbish(f"The output field {config.output!r}: {problem}.")
-    return {**found, config.output: composed(answer) if isinstance(answer, str) else answer}
+    return {**values, config.output: composed(answer) if isinstance(answer, str) else answer}
 
 
 def _span(
@@ -123,7 +123,7 @@ def _span(
 
 
 def read_prob(config: EndpointConfig, prob: Any) -> dict[str, float] | None:
-    """The validated probabilities, or None where there are none.
+    """Return the validated probabilities, or None where there are none.
 
     With labels they sum to 1; without (an answer's confidence) to at most 1.
     """

@@ -47,9 +47,9 @@ class Usage(NamedTuple):
 
 
 def summed(usages: Iterable[Usage | None]) -> Usage | None:
-    """The sum of what is known; None where nothing is."""
-    known = [usage for usage in usages if usage is not None]
-    return Usage(*map(sum, zip(*known, strict=True))) if known else None
+    """Return the sum of the known usages; None where none is known."""
+    counted = [usage for usage in usages if usage is not None]
+    return Usage(*map(sum, zip(*counted, strict=True))) if counted else None
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class EndpointError(Exception):
 
 
 def misconfigured(message: str) -> EndpointError:
-    """The error for what only the owner of the target can mend."""
+    """Return the error for what only the owner of the target can correct."""
     return EndpointError(message, reason="misconfigured", permanent=True)
 
 
@@ -117,7 +117,7 @@ def unmatched(message: str) -> EndpointError:
 
 
 def rubbish(message: str) -> EndpointError:
-    """The error for an answer that is no valid prediction."""
+    """Return the error for an answer that is no valid prediction."""
     return EndpointError(message, reason="rubbish")
 
 
@@ -172,11 +172,11 @@ class EndpointConfig:
 
     @property
     def passage_field(self) -> str:
-        """The field that holds the text in which an extractive answer lies."""
+        """Return the field that holds the text of an extractive answer."""
         return str(self.options.get("passage_field", "passage"))
 
     def select(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """What the model may see of one example: never the target field, nor a secret's copy."""
+        """Return what the model may see of an example: no target field, no copy of a secret."""
         missing = [name for name in self.fields if name not in item]
         if missing:
             raise misconfigured(
@@ -184,9 +184,9 @@ class EndpointConfig:
             )
         return {name: as_told(item[name]) for name in self.fields}
 
-    def check_options(self, known: Iterable[str]) -> None:
+    def check_options(self, adapter_options: Iterable[str]) -> None:
         """Raise EndpointError(misconfigured) on an option that the adapter does not have."""
-        names = {*known, *COMMON_OPTIONS}
+        names = {*adapter_options, *COMMON_OPTIONS}
         unknown = sorted(set(self.options) - names)
         if unknown:
             raise misconfigured(
@@ -194,7 +194,7 @@ class EndpointConfig:
             )
 
     def option(self, name: str, kind: OptionKind, default: Any = None) -> Any:
-        """One option, checked for its type; default=... (Ellipsis) means it is required."""
+        """Return one option, checked for its type; default=... (Ellipsis) makes it required."""
         value = self.options.get(name, default)
         if value is ...:
             raise misconfigured(f"The option {name!r} is missing.")
@@ -204,9 +204,9 @@ class EndpointConfig:
         return value
 
     def names(self, name: str) -> Mapping[str, str]:
-        """An option that maps names to other names; empty by default."""
+        """Return an option that maps names to other names; empty by default."""
         value: Mapping[str, Any] = self.option(name, Mapping, {})
-        if not all(isinstance(one, str) for one in value.values()):
+        if not all(isinstance(text, str) for text in value.values()):
             raise misconfigured(f"The option {name!r} must give each name a text.")
         return value
 

@@ -52,16 +52,16 @@ class JsonEndpoint(ABC):
 
     @abstractmethod
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
-        """A prediction for each input, in order, of one input at least; without seconds."""
+        """Return a prediction for each of the inputs, at least one, in order; without seconds."""
 
     @abstractmethod
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
-        """What the target says of itself; raises EndpointError."""
+        """Return what the target says of itself. Raises EndpointError."""
 
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> list[Prediction]:
-        """One prediction for each example, in order; raises EndpointError.
+        """Return one prediction for each example, in order. Raises EndpointError.
 
         The seconds are those of the call, shared evenly.
         """
@@ -86,7 +86,10 @@ class JsonEndpoint(ABC):
         clock: Clock,
         heard: Callable[[bytes], None] | None = None,
     ) -> Reply:
-        """The reply below the base URL, whose status is 2xx; heard: as `Transport.request`."""
+        """Return the reply below the base URL, with status 2xx.
+
+        `heard` is that of `Transport.request`.
+        """
         prover = self._config.prover
         reply = self._transport.request(
             method,
@@ -121,7 +124,7 @@ class JsonEndpoint(ABC):
 
 
 def below(url: httpx.URL, path: str) -> httpx.URL:
-    """The URL with a path (already percent-encoded) appended; a query is kept."""
+    """Append a path (already percent-encoded) to the URL; keep its query."""
     raw, _, query = url.raw_path.partition(b"?")
     raw = raw.rstrip(b"/") + path.encode("ascii") if path else raw
     return url.copy_with(raw_path=raw + b"?" + query if query else raw)
@@ -129,25 +132,25 @@ def below(url: httpx.URL, path: str) -> httpx.URL:
 
 def _status_error(reply: Reply) -> EndpointError:
     words, status = words_in(reply.body), reply.status
-    said = f": {words}" if words else "."
+    quote = f": {words}" if words else "."
     if status in (429, 503):
         wait = retry_after(reply.headers)
         if status == 429 or wait is not None:
-            return EndpointError(f"The target is busy{said}", reason="busy", retry_after=wait)
+            return EndpointError(f"The target is busy{quote}", reason="busy", retry_after=wait)
     if status == 413:
         return EndpointError(
-            f"The text is too long for the target ({status}){said}", "too_long", permanent=True
+            f"The text is too long for the target ({status}){quote}", "too_long", permanent=True
         )
     if names_settings(words) and status in (400, 404, 422):
-        return misconfigured(f"The target did not accept how it is asked ({status}){said}")
+        return misconfigured(f"The target did not accept how it is asked ({status}){quote}")
     if status in (400, 422):
         return EndpointError(
-            f"The target refused this input ({status}){said}", reason="refused", permanent=True
+            f"The target refused this input ({status}){quote}", reason="refused", permanent=True
         )
     if status in (408, 504):
-        return EndpointError(f"The target took too long ({status}){said}", reason="slow")
+        return EndpointError(f"The target took too long ({status}){quote}", reason="slow")
     if status >= 500:
-        return EndpointError(f"The target failed ({status}){said}", reason="down")
+        return EndpointError(f"The target failed ({status}){quote}", reason="down")
     if status in (401, 403):
-        return misconfigured(f"The target did not accept the secret ({status}){said}")
-    return misconfigured(f"The target answered with status {status}: check the URL{said}")
+        return misconfigured(f"The target did not accept the secret ({status}){quote}")
+    return misconfigured(f"The target answered with status {status}: check the URL{quote}")

@@ -97,11 +97,11 @@ def text_of(content: Any) -> str:
 
 
 def _texts_in(parts: list[Any]) -> Iterable[str]:
-    for part in parts:
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, Mapping) and part.get("type", "text") in ("text", "output_text"):
-            text = part.get("text")
+    for item in parts:
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping) and item.get("type", "text") in ("text", "output_text"):
+            text = item.get("text")
             if not isinstance(text, str):
                 raise rubbish("A part of the message has no text.")
             yield text
@@ -109,8 +109,8 @@ def _texts_in(parts: list[Any]) -> Iterable[str]:
 
 def _refusal_in(content: Any) -> str:
     parts = content if isinstance(content, list) else ()
-    refusals = (part.get("refusal") for part in parts if isinstance(part, Mapping))
-    return next((one for one in refusals if isinstance(one, str) and one), "")
+    refusals = (item.get("refusal") for item in parts if isinstance(item, Mapping))
+    return next((refusal for refusal in refusals if isinstance(refusal, str) and refusal), "")
 
 
 # Failures: by the status, and by words where servers use the wrong status for them.
@@ -166,7 +166,7 @@ def error_told(error: Any, status: int) -> EndpointError:
 
 
 def _reason(words: str, status: int) -> Reason:
-    """The kind of a failure: what its words name, else what its status means."""
+    """Return the kind of a failure: what its words name, else what its status means."""
     folded = words.casefold()
     named = next((reason for reason, pattern in _KINDS if pattern.search(folded)), None)
     if named == "misconfigured" and status == 429 and not re.search("quota|bill|credit", folded):
@@ -196,13 +196,13 @@ _SENTENCES: Mapping[Reason, str] = {
 
 
 def _name(error: Any) -> str:
-    """The name that a server gives its error, such as context_length_exceeded."""
+    """Return the name that a server gives its error, such as context_length_exceeded."""
     names = (error.get(key) for key in ("code", "type")) if isinstance(error, Mapping) else ()
     return " ".join(name for name in names if isinstance(name, str))
 
 
 def _code(error: Any) -> int:
-    """The HTTP status that an error within an answer names; 0: none."""
+    """Return the HTTP status that an error within an answer names; 0 without one."""
     for name in ("code", "status", "status_code"):
         code = error.get(name) if isinstance(error, Mapping) else None
         text = str(code) if isinstance(code, int | str) else ""
@@ -212,7 +212,7 @@ def _code(error: Any) -> int:
 
 
 def usage_in(answer: Mapping[str, Any]) -> Usage | None:
-    """Tokens of the prompt and of the answer; None where the server does not tell both."""
+    """Return the tokens of prompt and answer; None where the server does not report both."""
     usage = answer.get("usage")
     if not isinstance(usage, Mapping):
         return None
@@ -224,17 +224,17 @@ def usage_in(answer: Mapping[str, Any]) -> Usage | None:
 
 
 def logprob_in(answer: Mapping[str, Any]) -> float | None:
-    """The sum of the log-probabilities of the tokens of the first choice; None: not told."""
-    told = answer["choices"][0].get("logprobs")
-    tokens = told.get("content") if isinstance(told, Mapping) else None
+    """Return the summed log-probability of the first choice's tokens; None if not reported."""
+    logprobs = answer["choices"][0].get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     if not isinstance(tokens, list) or not tokens:
         return None
-    logs = [one.get("logprob") for one in tokens if isinstance(one, Mapping)]
-    known = [float(log) for log in logs if isinstance(log, int | float) and log <= 0]
-    return math.fsum(known) if len(known) == len(tokens) else None
+    logs = [token.get("logprob") for token in tokens if isinstance(token, Mapping)]
+    valid_logs = [float(log) for log in logs if isinstance(log, int | float) and log <= 0]
+    return math.fsum(valid_logs) if len(valid_logs) == len(tokens) else None
 
 
 def estimated_usage(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:
-    """Of an answer that broke off before its tokens were told: one for four characters."""
+    """Estimate the tokens of an answer that broke off early: one for four characters."""
     read = sum(len(str(message["content"])) for message in messages)
     return Usage(-(-read // 4), -(-len(text) // 4))

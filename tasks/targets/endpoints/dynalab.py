@@ -63,16 +63,21 @@ class DynalabEndpoint(JsonEndpoint):
         return answer
 
     def _prediction(self, item: Mapping[str, Any], answer: Mapping[str, Any]) -> Prediction:
-        said = answer.get(self._config.output)
-        label = self._labels.get(said, said) if isinstance(said, str) else said
+        raw_answer = answer.get(self._config.output)
+        label = (
+            self._labels.get(raw_answer, raw_answer) if isinstance(raw_answer, str) else raw_answer
+        )
         output = read_output(self._config, item, {self._config.output: label}, first_place=True)
         prob = read_prob(self._config, self._prob(answer, output[self._config.output]))
         return Prediction(output, prob, 0.0, {"adapter": f"dynalab {self._version}"})
 
-    def _prob(self, answer: Mapping[str, Any], said: Any) -> dict[str, float] | None:
-        """Probabilities by our labels, normalised as Dynabench did; an answer's `conf` as it is."""
+    def _prob(self, answer: Mapping[str, Any], label_of_answer: Any) -> dict[str, float] | None:
+        """Return probabilities by our labels, normalised as Dynabench did.
+
+        Without labels, an answer's `conf` as it is.
+        """
         if self._config.labels is None:
-            return {said: number(answer["conf"], "conf")} if "conf" in answer else None
+            return {label_of_answer: number(answer["conf"], "conf")} if "conf" in answer else None
         if answer.get("prob") is None:
             return None
         shares = {
@@ -85,6 +90,6 @@ class DynalabEndpoint(JsonEndpoint):
         return {label: p / total for label, p in shares.items()}
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
-        """Neither version has a route for this, so nothing but the adapter is known."""
+        """Return only the adapter: neither version has a route that tells more."""
         name = self._url.path.rstrip("/").rpartition("/")[2] or self._url.host
         return EndpointInfo(name, self._config.kind, {"adapter": f"dynalab {self._version}"})

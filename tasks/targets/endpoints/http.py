@@ -44,7 +44,10 @@ class HttpEndpoint(JsonEndpoint):
         return Prediction(output, read_prob(self._config, row.get("prob")), 0.0, fingerprint)
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
-        """The target's own account, checked against the configuration; raises EndpointError."""
+        """Return what the target says of itself, checked against the configuration.
+
+        Raises EndpointError.
+        """
         answer = members(self.get("/info", Clock(deadline_seconds)), "The answer")
         labels, fields = answer.get("labels"), answer.get("fields")
         ours = self._config.labels

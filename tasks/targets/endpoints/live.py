@@ -134,9 +134,9 @@ def ended_pauses(
 
 def _pauses(cache: Cache, keys: Sequence[str]) -> dict[str, float]:
     """Return the end of each target's latest pause since it answered, in seconds of the epoch."""
-    found = cache.get_many([f"endpoint:{key}:pause" for key in keys])
+    pauses = cache.get_many([f"endpoint:{key}:pause" for key in keys])
     names = {f"endpoint:{key}:pause": key for key in keys}
-    return {names[name]: until for name, (until, _seconds) in found.items()}
+    return {names[name]: until for name, (until, _seconds) in pauses.items()}
 
 
 @dataclass(frozen=True)
@@ -251,20 +251,20 @@ class LivePool:
 
 
 def _call(
-    target: LiveTarget, inputs: Mapping[str, Any], ends_at: float, asked: "Future[Any]"
+    target: LiveTarget, inputs: Mapping[str, Any], ends_at: float, future: "Future[Any]"
 ) -> Prediction:
-    """One call through the breaker, which learns of the result."""
+    """Call one target through the breaker, which learns of the result."""
     seconds = ends_at - time.monotonic()
-    if seconds <= 0 or asked.done():  # done: another target failed, so do not bother this one
+    if seconds <= 0 or future.done():  # done: another target failed, so do not bother this one
         raise LeftAlone("The call waited in line for too long.", reason="busy", retry_after=1.0)
     if target.breaker is not None:
         target.breaker.enter(seconds)
     began = time.monotonic()
     outcome = "error"
     try:
-        given = inputs if target.inputs is None else target.inputs
+        target_inputs = inputs if target.inputs is None else target.inputs
         with span("ask target", target=target.label):
-            prediction = _readable(_answer(target, given, seconds))
+            prediction = _readable(_answer(target, target_inputs, seconds))
         outcome = "ok"
     except EndpointError as error:
         outcome = error.reason
@@ -286,9 +286,12 @@ def _answer(target: LiveTarget, inputs: Mapping[str, Any], seconds: float) -> Pr
 
 
 def _readable(prediction: Prediction) -> Prediction:
-    """An answer that somebody can read; EndpointError(rubbish) of one that is empty or endless."""
-    for said in prediction.output.values():
-        if isinstance(said, str) and not 0 < len(said.strip()) <= LONGEST_ANSWER:
+    """Return the answer, if people can read it.
+
+    Raises EndpointError(rubbish) when it is empty or endless.
+    """
+    for text in prediction.output.values():
+        if isinstance(text, str) and not 0 < len(text.strip()) <= LONGEST_ANSWER:
             error = rubbish(f"The answer is empty, or longer than {LONGEST_ANSWER:,} characters.")
             error.usage = prediction.usage
             raise error
@@ -332,7 +335,7 @@ class _Together:
 
 @functools.cache
 def process_pool(size: int = 8, max_waiting: int = 16) -> LivePool:
-    """The live pool of this process; a forked child makes its own."""
+    """Return the live pool of this process; a forked child creates its own."""
     return LivePool(size, max_waiting)
 
 

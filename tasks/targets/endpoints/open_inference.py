@@ -77,7 +77,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
         ]
 
     def _columns(self, inputs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-        """The input tensors: name → one text for each example."""
+        """Return the input tensors: name → one text for each example."""
         if self._template is not None:
             name = self._config.option("template_input", str, "text")
             return {name: [fill(self._template, item) for item in inputs]}
@@ -122,19 +122,22 @@ class OpenInferenceEndpoint(JsonEndpoint):
                     output[key] = value
         return outputs
 
-    def _label(self, said: Any) -> Any:
-        return self._map.get(said, said) if isinstance(said, str) else said
+    def _label(self, value: Any) -> Any:
+        return self._map.get(value, value) if isinstance(value, str) else value
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
-        """Readiness and metadata of the model, input names checked; raises EndpointError."""
+        """Return readiness and metadata of the model, input names checked.
+
+        Raises EndpointError.
+        """
         clock = Clock(deadline_seconds)
         self.reply("GET", "/v2/health/ready", None, clock)
         answer = members(self.get(self._path, clock), "The metadata")
-        wanted = set(self._columns([dict.fromkeys(self._config.fields, "")]))
+        needed = set(self._columns([dict.fromkeys(self._config.fields, "")]))
         offered = {members(row, "An input").get("name") for row in _rows(answer, "inputs")}
-        if offered and not wanted <= offered:
+        if offered and not needed <= offered:
             raise misconfigured(
-                f"The model has the inputs {sorted(map(str, offered))}, not {sorted(wanted)}; "
+                f"The model has the inputs {sorted(map(str, offered))}, not {sorted(needed)}; "
                 "map them with the option 'inputs'."
             )
         fingerprint = _known(answer, "platform", "versions")
@@ -157,7 +160,7 @@ def _has(answer: Mapping[str, Any], name: str) -> bool:
 
 
 def _data(answer: Mapping[str, Any], name: str, types: Sequence[str]) -> list[Any]:
-    """The data of an output tensor, flattened row by row; checks the type of every entry."""
+    """Return the data of an output tensor, flattened row by row; check each entry's type."""
     for row in _rows(answer, "outputs"):
         if members(row, "An output").get("name") != name:
             continue
@@ -180,6 +183,6 @@ def _flatten(values: list[Any]) -> list[Any]:
 
 
 def _without_route(url: httpx.URL) -> httpx.URL:
-    """The part of a URL before `/v2`, of which people copy the whole address of a model, too."""
+    """Return the URL up to `/v2`: people copy the whole address of a model, too."""
     base, route, _model = url.path.partition("/v2/models/")
     return url.copy_with(path=base if route else url.path.rstrip("/").removesuffix("/v2"))

@@ -113,8 +113,8 @@ class OpenAIChatEndpoint(JsonEndpoint):
         self._model: str = config.option("model", str, ...)
         self._converses = config.kind == CHAT
         self._max_tokens: int = config.option("max_tokens", int, 1024 if self._converses else 256)
-        given = 1 if config.kind == GENERATOR else 0
-        self._temperature: float = config.option("temperature", int | float, given)
+        usual_temperature = 1 if config.kind == GENERATOR else 0
+        self._temperature: float = config.option("temperature", int | float, usual_temperature)
         if not 0 <= self._temperature <= 2:
             raise misconfigured("The option 'temperature' is a number from 0 to 2.")
         self._seed: int | None = config.option("seed", int)
@@ -132,9 +132,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
         self._stop = _stops(config)
         self._tells_chances: bool = config.option("logprobs", bool, False)
         self._examples: list[Any] = config.option("examples", list, [])
-        known = {*config.fields, config.output}
-        if not all(_is_example(one, known) for one in self._examples):
-            names = ", ".join(sorted(known))
+        fields_and_answer = {*config.fields, config.output}
+        if not all(_is_example(example, fields_and_answer) for example in self._examples):
+            names = ", ".join(sorted(fields_and_answer))
             raise misconfigured(f"The option 'examples' is a list of objects of texts: {names}.")
         refused = SPENDING if config.kind == GENERATOR else A_ROUND if self._converses else ()
         if wrong := {*refused} & set(config.options):
@@ -145,19 +145,21 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 raise misconfigured(f"The option {name!r} must not be below 0.")
 
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         for item in inputs:
             try:
-                found.append(self.read(item, self._complete(item, clock)))
+                predictions.append(self.read(item, self._complete(item, clock)))
             except EndpointError as error:
-                error.usage = summed([*(one.usage for one in found), error.usage])
+                error.usage = summed(
+                    [*(prediction.usage for prediction in predictions), error.usage]
+                )
                 raise
-        return found
+        return predictions
 
     def write(
         self, item: Mapping[str, Any], heard: Heard, *, deadline_seconds: float
     ) -> Prediction:
-        """As `predict` of one example; what the model writes is heard as it comes."""
+        """Predict one example as `predict`; `heard` gets what the model writes as it comes."""
         clock, deltas = Clock(deadline_seconds), Deltas(heard)
         inputs = self._config.select(item)
         streamed = {"stream": True, "stream_options": {"include_usage": True}}
@@ -194,7 +196,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return replace(prediction, usage=usage, seconds=clock.used())
 
     def read(self, item: Mapping[str, Any], sent: Any) -> Prediction:
-        """The prediction in a server's reply about an example. Raises EndpointError."""
+        """Return the prediction in a server's reply about an example. Raises EndpointError."""
         answer = members(sent, "The answer")
         usage = usage_in(answer) or Usage(0, 0)
         try:
@@ -210,20 +212,22 @@ class OpenAIChatEndpoint(JsonEndpoint):
             raise EndpointError(
                 "The model wrote more than 'max_tokens' allows.", reason="unfinished"
             )
-        told = {
+        reported = {
             key: answer[key]
             for key in ("model", "system_fingerprint")
             if isinstance(answer.get(key), str)
         }
-        found = self._read(item, completion.text)
-        return replace(found, fingerprint=self._fingerprint(told), logprob=logprob_in(answer))
+        prediction = self._read(item, completion.text)
+        return replace(
+            prediction, fingerprint=self._fingerprint(reported), logprob=logprob_in(answer)
+        )
 
-    def _fingerprint(self, told: Mapping[str, str]) -> dict[str, str]:
-        """What answers: the server's words for it, how it is asked and how it is read."""
+    def _fingerprint(self, reported: Mapping[str, str]) -> dict[str, str]:
+        """Return what answers: the server's names, how it is asked and how it is read."""
         habits = self._learnt
         has_temperature = "temperature" not in habits.dropped
         parts = {
-            **told,
+            **reported,
             "prompt_sha256": self._prompt,
             "temperature": str(self._temperature) if has_temperature else "the server's own",
             "reader": READER,
@@ -235,10 +239,10 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     @cached_property
     def _prompt(self) -> str:
-        """The digest of everything in a request that does not come from the example."""
-        asked = [self._instructions(), self._template, self._response_format({})]
-        asked += [one for one in (self._examples, self._stop) if one]
-        return sha256(json.dumps(asked).encode()).hexdigest()
+        """Return the digest of everything in a request that does not come from the example."""
+        sent = [self._instructions(), self._template, self._response_format({})]
+        sent += [setting for setting in (self._examples, self._stop) if setting]
+        return sha256(json.dumps(sent).encode()).hexdigest()
 
     @property
     def _server(self) -> tuple[str, str]:
@@ -249,7 +253,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return _habits.get(self._server, USUAL)
 
     def _complete(self, item: Mapping[str, Any], clock: Clock) -> Any:
-        """The server's answer, constrained by a schema where the server can do that."""
+        """Return the server's answer, constrained by a schema where the server can do that."""
         payload = self._payload(item)
         if self._structured != "never":
             payload["response_format"] = self._response_format(item)
@@ -303,13 +307,16 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return refusal
 
     def failure_of(self, reply: Reply) -> EndpointError:
-        """See `JsonEndpoint`. The words count, too: gateways answer 400 for a wrong key."""
-        told = error_in(reply.body)
-        error = error_told(told, reply.status)
+        """Return the failure of a reply, as in `JsonEndpoint`.
+
+        The words count, too: gateways answer 400 for a wrong key.
+        """
+        reported = error_in(reply.body)
+        error = error_told(reported, reply.status)
         error.retry_after = retry_after(reply.headers)
         if error.reason in ("refused", "too_long", "down", "misconfigured"):
             has_no_route = reply.status in (404, 405) and not names_settings(str(error))
-            return Unlike(error, json.dumps(told), has_no_route)
+            return Unlike(error, json.dumps(reported), has_no_route)
         return error
 
     def _payload(self, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -324,11 +331,11 @@ class OpenAIChatEndpoint(JsonEndpoint):
         }
 
     def asked(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """`messages` about an example of which the model may see its fields alone."""
+        """Return `messages` about an example, of which the model may see only its fields."""
         return self.messages(self._config.select(item))
 
     def messages(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """What the model is sent about an example."""
+        """Return the messages that the model is sent about an example."""
         system = {"role": "system", "content": self._instructions()}
         if self._converses:
             return [*([system] if system["content"] else []), *item["messages"]]
@@ -338,13 +345,13 @@ class OpenAIChatEndpoint(JsonEndpoint):
                 raise misconfigured("In a conversation there is no option 'examples'.")
             return self._conversation(item, name)
         turns: list[Mapping[str, Any]] = [system]
-        for one in self._examples:
-            turns.append({"role": "user", "content": self._content(one)})
-            turns.append({"role": "assistant", "content": one[self._config.output]})
+        for example in self._examples:
+            turns.append({"role": "user", "content": self._content(example)})
+            turns.append({"role": "assistant", "content": example[self._config.output]})
         return [*turns, {"role": "user", "content": self._content(item)}]
 
     def _content(self, item: Mapping[str, Any]) -> str | list[dict[str, Any]]:
-        """The filled template; pictures and recordings become parts, each where its field stood."""
+        """Fill the template; media become parts, each where its field stood."""
         media = self._config.media
         texts = delimited({name: value for name, value in item.items() if name not in media})
         pieces = re.split(r"\{(\w+)\}", self._template)
@@ -363,24 +370,24 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return [*parts, *([_text_part(text)] if text.strip() else [])]
 
     def _conversation(self, item: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-        """The turns of the field, after the owner's words, the other fields and its first turn."""
+        """Return the turns of the field, after the owner's words, other fields and system turn."""
         turns = [{"role": turn["role"], "content": turn["text"]} for turn in item[name]]
-        others = {key: one for key, one in item.items() if key != name}
-        told = [self._config.option("instructions", str, ""), *delimited(others).values()]
-        told += [turn["content"] for turn in turns if turn["role"] == "system"]
-        system = "\n\n".join(filter(None, told))
+        others = {key: value for key, value in item.items() if key != name}
+        instructions = [self._config.option("instructions", str, ""), *delimited(others).values()]
+        instructions += [turn["content"] for turn in turns if turn["role"] == "system"]
+        system = "\n\n".join(filter(None, instructions))
         spoken = [turn for turn in turns if turn["role"] != "system"]
         return [*([{"role": "system", "content": system}] if system else []), *spoken]
 
     @property
     def _writes(self) -> bool:
-        """Whether the answer is a text of the model's own."""
+        """Return whether the answer is a text of the model's own."""
         config = self._config
         is_text = config.answer is not None and config.answer.kind.is_text
         return is_text and config.labels is None and config.kind != QA_KIND
 
     def _form(self) -> str:
-        """What an answer looks like, in words; empty: a chat model cannot give such an answer."""
+        """Describe the form of an answer; "" when a chat model cannot give such an answer."""
         config, answer = self._config, self._config.answer
         if config.labels is not None:
             return f"Answer with exactly one of these labels: {', '.join(config.labels)}."
@@ -396,7 +403,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return ""
 
     def _instructions(self) -> str:
-        """What to decide, that the texts are data, and the form of the answer."""
+        """Return what to decide, that the texts are data, and the form of the answer."""
         own = self._config.option("instructions", str, "")
         texts = [name for name in self._config.fields if name not in self._config.media]
         first = (texts or self._config.fields)[0]
@@ -405,7 +412,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         if self._config.kind == GENERATOR:
             return "\n\n".join(filter(None, (own, TO_WRITE.replace("{first}", first))))
         guard = GUARD.replace("{first}", first)
-        return "\n\n".join(part for part in (own, guard, self._form()) if part)
+        return "\n\n".join(paragraph for paragraph in (own, guard, self._form()) if paragraph)
 
     def _response_format(self, item: Mapping[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = {"type": "string"}
@@ -428,7 +435,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return answer.kind.offered(answer, item) if answer else ()
 
     def _read(self, item: Mapping[str, Any], text: str) -> Prediction:
-        """The answer in a text without thoughts. Raises EndpointError(unmatched): none is there."""
+        """Return the answer in a text without thoughts. Raises EndpointError(unmatched)."""
         is_named = False
         if choices := self._config.labels or self._offered(item):
             reading = read_label(text, choices, self._config.output)
@@ -446,7 +453,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return Prediction(output, None, 0.0, {}, is_named=is_named)
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
-        """The model that the server names under this name; raises EndpointError."""
+        """Return the model that the server lists under this name. Raises EndpointError."""
         clock = Clock(deadline_seconds)
         reply = ask_route(self._url, MODELS, lambda path: self.reply("GET", path, None, clock))
         answer = members(strict_json(reply.body), "The answer")
@@ -462,21 +469,21 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
 
 def _names(listed: Any, model: str) -> bool:
-    """Whether a server lists a model, alone or behind a folder: `models/NAME`."""
+    """Return whether a server lists a model, by itself or behind a folder: `models/NAME`."""
     return isinstance(listed, str) and (listed == model or listed.endswith(f"/{model}"))
 
 
 def _stops(config: EndpointConfig) -> list[str]:
-    """The option 'stop'. Raises EndpointError(misconfigured)."""
+    """Return the option 'stop'. Raises EndpointError(misconfigured)."""
     stop: list[Any] = config.option("stop", list, [])
-    if len(stop) > MOST_STOPS or not all(isinstance(one, str) and one for one in stop):
+    if len(stop) > MOST_STOPS or not all(isinstance(text, str) and text for text in stop):
         raise misconfigured(f"The option 'stop' is a list of at most {MOST_STOPS} texts.")
     return stop
 
 
-def _is_example(one: Any, known: set[str]) -> bool:
-    is_whole = isinstance(one, Mapping) and set(one) == known
-    return is_whole and all(isinstance(value, str) for value in one.values())
+def _is_example(example: Any, names: set[str]) -> bool:
+    is_whole = isinstance(example, Mapping) and set(example) == names
+    return is_whole and all(isinstance(value, str) for value in example.values())
 
 
 def _text_part(text: str) -> dict[str, Any]:
@@ -484,7 +491,7 @@ def _text_part(text: str) -> dict[str, Any]:
 
 
 def _media_part(url: str) -> dict[str, Any]:
-    """A part of a message for `data:image/png;base64,…` or `data:audio/wav;base64,…`."""
+    """Return the message part of `data:image/png;base64,…` or `data:audio/wav;base64,…`."""
     mime, _, data = url.removeprefix("data:").partition(";base64,")
     kind, _, ending = mime.partition("/")
     if kind == "image":

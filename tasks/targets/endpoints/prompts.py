@@ -9,14 +9,14 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def fill(template: str, fields: Mapping[str, Any]) -> str:
-    """The template with {field} replaced, once, so that texts never act as templates."""
+    """Replace each {field} of the template once, so that texts never act as templates."""
     return _PLACE.sub(lambda place: str(fields.get(place[1], place[0])), template)
 
 
 def delimited(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Each field between tags of its name; a tag of these names inside a text is broken open.
+    """Put each field between tags of its name; break such tags inside a text.
 
-    What is no text, as a list of candidates, is JSON.
+    A value that is no text, such as a list of candidates, becomes JSON.
     """
     names = "|".join(map(re.escape, fields))
     tag = re.compile(rf"<(\s*/?\s*(?:{names})\b)", re.IGNORECASE)
@@ -25,7 +25,7 @@ def delimited(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def is_conversation(value: Any) -> bool:
-    """Whether a field's value is a conversation, whose last turn is to be answered."""
+    """Return whether a field's value is a conversation whose last turn is to be answered."""
     turns = value if isinstance(value, list | tuple) else ()
     return bool(turns) and isinstance(turns[-1], Mapping) and turns[-1].get("role") == "user"
 

@@ -42,7 +42,10 @@ def option_from_text(adapter: str, name: str, text: str) -> Any:
 
 
 def build(adapter: str, config: EndpointConfig) -> Endpoint:
-    """The endpoint of a configuration; raises EndpointError(misconfigured) saying what to mend."""
+    """Build the endpoint of a configuration.
+
+    Raises EndpointError(misconfigured), which says what to correct.
+    """
     endpoint: Endpoint = _class_of(adapter)(config)
     return endpoint
 

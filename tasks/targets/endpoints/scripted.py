@@ -53,7 +53,7 @@ class ScriptedEndpoint:
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> list[Prediction]:
-        """One prediction for each example, in order; raises EndpointError."""
+        """Return one prediction for each example, in order. Raises EndpointError."""
         clock = Clock(deadline_seconds)
         return [self._answer(self._config.select(item), clock) for item in batch]
 
@@ -70,10 +70,10 @@ class ScriptedEndpoint:
                 permanent=script["fail"] in ("refused", "misconfigured"),
                 retry_after=script.get("retry_after"),
             )
-        said = rule if {"label", "output"} & set(rule) else script
-        wanted = said.get("output", {self._config.output: said.get("label")})
-        output = read_output(self._config, item, members(wanted, "output"))
-        prob = read_prob(self._config, said.get("prob"))
+        answer = rule if {"label", "output"} & set(rule) else script
+        output_set = answer.get("output", {self._config.output: answer.get("label")})
+        output = read_output(self._config, item, members(output_set, "output"))
+        prob = read_prob(self._config, answer.get("prob"))
         return Prediction(output, prob, clock.used() - started, {"digest": "scripted"})
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:

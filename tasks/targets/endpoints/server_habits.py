@@ -69,7 +69,7 @@ class Habits:
 
     @property
     def in_words(self) -> str:
-        """How a request differs from the usual one, as a part of a model's identity."""
+        """Describe how a request differs from the usual one, as a part of a model's identity."""
         parts = [f"no {name}" for name in sorted(self.dropped - WITHOUT_EFFECT)]
         parts += ["system text in the first question"] if self.is_system_folded else []
         return ", ".join(parts)
@@ -103,8 +103,8 @@ def room_in(words: str, payload: Payload) -> int:
     of the refusal of the payload, which hold the context's length and the text's, both in tokens.
     """
     limit = _limit_of(payload)
-    told = _STATUS.sub("", words)
-    numbers = set(map(int, re.findall(r"(?<![\w.])\d+(?![\w.]\d)", told)))
+    without_status = _STATUS.sub("", words)
+    numbers = set(map(int, re.findall(r"(?<![\w.])\d+(?![\w.]\d)", without_status)))
     if limit not in numbers:
         return 0
     lengths = numbers - {limit}
@@ -119,13 +119,13 @@ def room_in(words: str, payload: Payload) -> int:
 
 
 def _limit_of(payload: Payload) -> int:
-    """The most tokens that a request asks for, by either name."""
+    """Return the most tokens that a request asks for, by either name."""
     return int(payload.get("max_tokens") or payload.get("max_completion_tokens") or 0)
 
 
 def _most_tokens(words: str) -> int:
-    found = _MOST.search(words)
-    return int(found[1]) if found else 0
+    match = _MOST.search(words)
+    return int(match[1]) if match else 0
 
 
 def _has_system(payload: Payload) -> bool:

@@ -72,22 +72,24 @@ def words_of_error(error: Any) -> str:
         return error
     if isinstance(error, Mapping):
         for name in _NAMES:
-            if found := words_of_error(error.get(name)):
-                return found
+            if words := words_of_error(error.get(name)):
+                return words
     return ""
 
 
 def readable(words: str) -> str:
     """Return somebody else's words as an ending of our sentence: one line, cut, without keys."""
     words = words[:MOST_READ]
-    shown = "".join(one if one.isprintable() or one in _KEPT_INVISIBLE else " " for one in words)
-    line = " ".join(shown.split())
+    visible = "".join(
+        sign if sign.isprintable() or sign in _KEPT_INVISIBLE else " " for sign in words
+    )
+    line = " ".join(visible.split())
     return without_keys(line)[:LONGEST_QUOTE].rstrip()
 
 
 def without_keys(text: str) -> str:
     """Return the text with [secret] for whatever looks like a key."""
-    return _SECRETS.sub(lambda found: (found[1] or found[2] or "") + HIDDEN, text)
+    return _SECRETS.sub(lambda match: (match[1] or match[2] or "") + HIDDEN, text)
 
 
 def without_copies(secret: str | None, text: str) -> str:
@@ -110,13 +112,13 @@ def names_settings(words: str) -> bool:
 
 
 def _shown_text(text: str) -> str:
-    """What a person would read of a text that is no JSON."""
+    """Return what a person would read of a text that is no JSON."""
     text = text[:MOST_READ]  # patterns take quadratic time of what a server may send
     if not _PAGE.match(text):
         return text
-    for part in (_BODY, _TITLE):
-        found = part.search(text)
-        shown = html.unescape(_UNSEEN.sub(" ", found[1])).strip() if found else ""
-        if shown:
-            return shown
+    for pattern in (_BODY, _TITLE):
+        match = pattern.search(text)
+        visible = html.unescape(_UNSEEN.sub(" ", match[1])).strip() if match else ""
+        if visible:
+            return visible
     return ""

@@ -33,9 +33,9 @@ class Deltas:
         self.told: dict[str, Any] = {}
         self.has_begun = False
 
-    def feed(self, part: bytes) -> None:
+    def feed(self, chunk: bytes) -> None:
         """Take bytes of the body. Raises EndpointError."""
-        *lines, self._rest = _LINE_ENDS.split(self._rest + part)
+        *lines, self._rest = _LINE_ENDS.split(self._rest + chunk)
         for line in lines:
             field, _, data = line.removeprefix(MARK).partition(b":")
             data = data.strip()
@@ -50,8 +50,12 @@ class Deltas:
         self.has_begun = True
         if event.get("error"):
             raise error_told(event["error"], 200)
-        told = ("model", "system_fingerprint", "usage")  # the last event alone tells the tokens
-        self.told |= {key: event[key] for key in told if event.get(key) is not None}
+        reported_keys = (
+            "model",
+            "system_fingerprint",
+            "usage",
+        )  # the last event alone tells the tokens
+        self.told |= {key: event[key] for key in reported_keys if event.get(key) is not None}
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices:
             return
@@ -74,9 +78,9 @@ class Deltas:
 
     @property
     def answer(self) -> dict[str, Any]:
-        """The answer in one piece. Raises EndpointError when it broke off.
+        """Return the answer in one piece. Raises EndpointError when it broke off.
 
-        Some servers tell no reason at the end, only that it is the end, or end without a line.
+        Some servers give no reason at the end, only that it is the end, or end without a line.
         """
         try:
             self.feed(b"\n")

@@ -46,7 +46,7 @@ class Clock:
         return time.monotonic() - self._started_at
 
     def left(self) -> float:
-        """Seconds left; raises EndpointError(slow) when there are none."""
+        """Return the seconds left. Raises EndpointError(slow) when there are none."""
         left = self._seconds - self.used()
         if left <= 0:
             raise EndpointError("The target did not answer in time.", reason="slow")
@@ -175,10 +175,10 @@ class _Backend(httpcore.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> list[str]:
         try:
-            found = [str(ipaddress.ip_address(host))]
+            addresses = [str(ipaddress.ip_address(host))]
         except ValueError:
-            found = self._look_up(host, port)
-        for text in found:
+            addresses = self._look_up(host, port)
+        for text in addresses:
             address = ipaddress.ip_address(text)
             if self._private_only and is_public(address):
                 raise misconfigured("The secret is only sent over https: change the URL.")
@@ -188,28 +188,31 @@ class _Backend(httpcore.NetworkBackend):
                     f"The host {host!r} leads to what is not a public address; the operator "
                     "of this site can allow it."
                 )
-        return found
+        return addresses
 
     def _look_up(self, host: str, port: int) -> list[str]:
         try:
-            found = self._names.submit(self._resolve, host, port).result(_budget.get().left())
+            addresses = self._names.submit(self._resolve, host, port).result(_budget.get().left())
         except TimeoutError:
             raise EndpointError(f"Resolving {host!r} took too long.", reason="slow") from None
         except (OSError, UnicodeError):
-            found = []
-        if not found:
+            addresses = []
+        if not addresses:
             raise EndpointError(f"The host {host!r} cannot be resolved.", reason="down")
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(addresses))
 
 
 def system_resolve(host: str, port: int) -> list[str]:
-    """The addresses of a name as the system resolves it."""
+    """Return the addresses of a name as the system resolves it."""
     return [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 @functools.cache
 def _default_ssl_context() -> ssl.SSLContext:
-    """Loaded once (it takes tens of milliseconds); SSL_CERT_FILE can name a private authority."""
+    """Load the certificates once (it takes tens of milliseconds).
+
+    SSL_CERT_FILE can name a private authority.
+    """
     return httpx.create_ssl_context()
 
 
@@ -255,10 +258,10 @@ class Transport:
         headers: Headers = (),
         heard: Callable[[bytes], None] | None = None,
     ) -> Reply:
-        """One call with at most one retry, all within `seconds`; raises EndpointError.
+        """Make one call with at most one retry, all within `seconds`. Raises EndpointError.
 
-        payload: becomes JSON; bytes are sent as they are. heard: called with each part of a good
-        answer as it comes.
+        `payload` becomes JSON; bytes are sent as they are. `heard` is called with each part of a
+        good answer as it comes.
         """
         budget = Budget(seconds, max_bytes)
         token = _budget.set(budget)
@@ -322,7 +325,7 @@ class Transport:
 
 
 def _failure(error: Exception, received: bool) -> Exception:
-    """What to raise for a broken connection."""
+    """Return the exception to raise for a broken connection."""
     if isinstance(error, httpcore.LocalProtocolError):
         return misconfigured(f"The call cannot be sent: {error}.")
     if received and "without sending complete message" in str(error):  # h11's words
@@ -350,17 +353,17 @@ def _read(
     expand = _expander(headers, max_bytes)
     body = bytearray()
     for sent in response.iter_stream():
-        part = expand(sent)
-        body += part
+        expanded = expand(sent)
+        body += expanded
         if len(body) > max_bytes:
             raise _too_large(max_bytes)
         if heard and 200 <= response.status < 300:
-            heard(part)
+            heard(expanded)
     return Reply(response.status, headers, bytes(body))
 
 
 def _expander(headers: Mapping[str, str], max_bytes: int) -> Callable[[bytes], bytes]:
-    """How the parts of a body are read: some servers compress though they were asked not to.
+    """Return how the parts of a body are read: some servers compress though asked not to.
 
     Raises EndpointError, and the function that it returns does: no part grows beyond `max_bytes`.
     """
@@ -371,9 +374,9 @@ def _expander(headers: Mapping[str, str], max_bytes: int) -> Callable[[bytes], b
         raise rubbish(f"The target compressed its answer by {encoding:.20}, unasked.")
     expanding = zlib.decompressobj(wbits=47)  # 32 + 15: gzip or zlib, as the first bytes say
 
-    def expand(part: bytes) -> bytes:
+    def expand(chunk: bytes) -> bytes:
         try:
-            expanded = expanding.decompress(part, max_bytes + 1)
+            expanded = expanding.decompress(chunk, max_bytes + 1)
         except zlib.error as error:
             raise rubbish(f"The target's compressed answer is damaged: {error}.") from None
         if expanding.unconsumed_tail:
@@ -419,12 +422,12 @@ def _join(url: httpx.URL, location: str) -> httpx.URL:
 
 
 def origin(url: httpx.URL) -> tuple[str, str, int]:
-    """Scheme, host and port, with the default port filled in."""
+    """Return scheme, host and port, with the default port filled in."""
     return url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80)
 
 
 def parse_url(text: str) -> httpx.URL:
-    """A target's URL; raises EndpointError(misconfigured) and says what is wrong with it."""
+    """Parse a target's URL. Raises EndpointError(misconfigured), which says what is wrong."""
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL as error:
