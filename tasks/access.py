@@ -29,9 +29,9 @@ def find_task(
     *,
     kinds: Collection[str] = ("examples",),
 ) -> Task:
-    """The task, for those who `may`, as `require` says.
+    """Return the task for a person whom `may` admits; `require` refuses everybody else.
 
-    kinds: of tasks that have what is asked for; ANY of them for what every task has.
+    `kinds` are the kinds of tasks that have the page; ANY where every task has it.
     """
     task = BY_CODE.first(code=code)
     if task is None:
@@ -43,7 +43,7 @@ def find_task(
 
 
 def require(user: Person, task: Task, may: May) -> None:
-    """Raises PermissionDenied for a member whose role does not reach, Http404 for everybody else.
+    """Raise PermissionDenied for a member whose role does not reach, Http404 for everybody else.
 
     So outsiders do not learn what there is in a task besides what everybody sees.
     """
@@ -63,6 +63,6 @@ def require(user: Person, task: Task, may: May) -> None:
 def find_edited(
     request: HttpRequest | Request, code: str, *, kinds: Collection[str] = ("examples",)
 ) -> tuple[Task, User]:
-    """The task and its editor; refuses everybody else."""
+    """Return the task and its editor; refuse everybody else."""
     task = find_task(request, code, can_edit, kinds=kinds)
     return task, person(request)

@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 
 def spent(budget: Budget, used: Used) -> int:
-    """What the round has cost so far."""
+    """Return what the round has cost so far."""
     return (
         budget.pay_example * used.collected
         + budget.pay_validation * used.votes
@@ -44,7 +44,7 @@ def spent(budget: Budget, used: Used) -> int:
 
 
 def lines(budget: Budget, used: Used) -> list[Line]:
-    """The limits that are set, each with how much of it is used."""
+    """Return the limits that are set, each with how much of it is used."""
     amounts = {
         "collected": (used.collected, budget.collected),
         "fooling": (used.fooling, budget.fooling),
@@ -54,7 +54,7 @@ def lines(budget: Budget, used: Used) -> list[Line]:
 
 
 def reached(budget: Budget, used: Used, now: datetime) -> str | None:
-    """Which limit is reached: date, collected, fooling or money; None while none is.
+    """Return which limit is reached: date, collected, fooling or money; None while none is.
 
     >>> reached(Budget(collected=10), Used(collected=10), datetime(2026, 1, 1))
     'collected'

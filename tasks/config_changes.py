@@ -33,7 +33,7 @@ class ConfigStale(Refused):
 
 
 def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
-    """The configuration, its text, and what to know of it.
+    """Return the configuration, its text, and notes about it.
 
     A text of Dynabench 1.0 or 2.0 is converted; it holds no name, so the task gets this one.
     Raises ConfigError.
@@ -42,7 +42,7 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
     document = read_yaml(text)
     keys = document.data.keys()
     if OLD_KEYS & keys and not OWN_KEYS & keys:
-        if problems := [document.problem(found) for found in unfinished(document.data)]:
+        if problems := [document.problem(finding) for finding in unfinished(document.data)]:
             raise ConfigError(problems)
         converted = convert(text, name=name or "Imported task")
         text = converted.config_yaml_text
@@ -55,18 +55,18 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
 
 
 def digest(text: str) -> str:
-    """Tells one text from another."""
+    """Return a hash that distinguishes one text from another."""
     return sha256(text.encode()).hexdigest()[:32]
 
 
 def diff(before: str, after: str) -> str:
-    """The lines that differ, with one line around them."""
+    """Return the lines that differ, with one line around them."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
     return "\n".join(lines)
 
 
 def fixed_because(task: Task) -> str:
-    """Why parts of the configuration may not change: OPENED, HAS_CONTEXTS or empty."""
+    """Return why parts of the configuration may not change: OPENED, HAS_CONTEXTS or ""."""
     rounds = Round.objects.filter(task=task.pk)
     if rounds.filter(opened_at__isnull=False).exists():
         return OPENED
@@ -74,7 +74,7 @@ def fixed_because(task: Task) -> str:
 
 
 def _stored(text: str) -> TaskConfig | None:
-    """A configuration that was stored once, though it might be refused now; None: it is none."""
+    """Parse a stored configuration, which a check might refuse now; None if it is unreadable."""
     try:
         return parsed_config(text)
     except ConfigError:
@@ -82,17 +82,20 @@ def _stored(text: str) -> TaskConfig | None:
 
 
 def fixed_parts(task: Task) -> tuple[str, list[str]]:
-    """Why parts may not change, and which those are, by their paths."""
+    """Return why parts may not change, and the paths of these parts."""
     why, config = fixed_because(task), _stored(task.config_text)
     if not why or config is None:
         return "", []
     sections = ("context",) if why == HAS_CONTEXTS else ("context", "input", "output")
-    names = [f"{s}: {part.name}" for s in sections for part in getattr(config, s)]
+    names = [f"{s}: {component.name}" for s in sections for component in getattr(config, s)]
     return gettext(why), names if why == HAS_CONTEXTS else [*names, "verdict"]
 
 
 def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, list[Finding]]:
-    """What would give stored rows another meaning, and why it may not; empty when all is well."""
+    """Return why stored rows fix the configuration, and the changes that would reinterpret them.
+
+    Both are empty when every change is allowed.
+    """
     why, old = fixed_because(task), _stored(old_text)
     if not why or old is None:
         return "", []
@@ -101,28 +104,29 @@ def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, li
 
 
 def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem]]:
-    """The configuration, if the task may have it now, and everything to mend or consider."""
+    """Return the configuration, None if the task may not have it now, and all problems."""
     config, problems = check_config(text)
     if config is None:
         return None, problems
     old = _stored(task.config_text)
     if old is not None and old.kind != config.kind:
-        kept = Finding(("kind",), "a task keeps its kind", f"write `kind: {old.kind}`")
-        return None, [read_yaml(text).problem(kept), *problems]
-    why, found = refused_changes(task, task.config_text, config)
-    if not found:
+        kind_change = Finding(("kind",), "a task keeps its kind", f"write `kind: {old.kind}`")
+        return None, [read_yaml(text).problem(kind_change), *problems]
+    why, findings = refused_changes(task, task.config_text, config)
+    if not findings:
         return config, problems
     document = read_yaml(text)
     refused = [
-        document.problem(Finding(one.loc, f"{one.message} ({why[:-1]})", one.fix)) for one in found
+        document.problem(Finding(finding.loc, f"{finding.message} ({why[:-1]})", finding.fix))
+        for finding in findings
     ]
     return None, [*refused, *problems]
 
 
 def checked(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Problem]]:
-    """The configuration, if it may be stored now, and what to consider.
+    """Return the configuration, if it may be stored now, and its warnings.
 
-    base: digest of the text that was edited. Raises ConfigStale, ConfigError.
+    `base` is the digest of the text that was edited. Raises ConfigStale, ConfigError.
     """
     if digest(task.config_text) != base:
         raise ConfigStale(gettext(STALE))

@@ -25,7 +25,7 @@ RAW = ("auth", "django_q")
 
 
 def roles_of(request: HttpRequest) -> Mapping[int, str]:
-    """The person's role by task; one query a request."""
+    """Return the person's role by task; one query a request."""
     if not hasattr(request, "task_roles"):
         members = TaskMember.objects.standing().filter(user=request.user.pk)
         members = members.filter(is_blind=False)  # the admin shows labels and votes
@@ -40,15 +40,19 @@ class Desk(admin.AdminSite):
     index_title = "Your tasks"
 
     def register(self, model_or_iterable: Any, *more: Any, **options: Any) -> None:
-        given: Iterable[Any] = (
+        models: Iterable[Any] = (
             [model_or_iterable] if isinstance(model_or_iterable, ModelBase) else model_or_iterable
         )
-        kept = [model for model in given if model._meta.app_label not in RAW]
-        super().register(kept, *more, **options)
+        allowed = [model for model in models if model._meta.app_label not in RAW]
+        super().register(allowed, *more, **options)
 
     def get_urls(self) -> list[Any]:
-        """Not the redirect by content type, which tells what rows there are in any table."""
-        return [one for one in super().get_urls() if getattr(one, "name", "") != "view_on_site"]
+        """Leave out the redirect by content type, which would reveal the rows of any table."""
+        return [
+            pattern
+            for pattern in super().get_urls()
+            if getattr(pattern, "name", "") != "view_on_site"
+        ]
 
     def has_permission(self, request: HttpRequest) -> bool:
         user = request.user
@@ -58,7 +62,7 @@ class Desk(admin.AdminSite):
 
     @method_decorator(login_not_required)
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """People sign in on the site's own page, with their second factor."""
+        """Redirect to the site's own sign-in page, which asks for the second factor."""
         if not request.user.is_authenticated:
             return redirect_to_login(request.GET.get("next") or request.get_full_path())
         if not self.has_permission(request):
@@ -69,13 +73,15 @@ class Desk(admin.AdminSite):
         return redirect("account_change_password")
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """The tables of tasks as one, then those of operators."""
+        """Return the tables of tasks as one section, then those of operators."""
         apps = super().get_app_list(request, app_label)
         if app_label or not apps:
             return apps
-        found = {model["object_name"]: model for app in apps for model in app.pop("models")}
-        tables = [found.pop(name) for name in TABLES if name in found]
-        operators = sorted(found.values(), key=lambda model: str(model["name"]))
+        models_by_name = {
+            model["object_name"]: model for app in apps for model in app.pop("models")
+        }
+        tables = [models_by_name.pop(name) for name in TABLES if name in models_by_name]
+        operators = sorted(models_by_name.values(), key=lambda model: str(model["name"]))
         about = {"app_label": "tasks", "has_module_perms": True, "app_url": ""}
         sections = {"Tasks": tables, "For operators": operators}
         return [{**about, "name": name, "models": rows} for name, rows in sections.items() if rows]

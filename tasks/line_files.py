@@ -122,8 +122,8 @@ class _PlainText(io.RawIOBase):
 
     def __init__(self, parts: Iterator[bytes]) -> None:
         beginning = b""
-        for part in parts:
-            beginning += part
+        for chunk in parts:
+            beginning += chunk
             if len(beginning) >= 2:
                 break
         encoding = UTF16.get(beginning[:2])
@@ -139,23 +139,23 @@ class _PlainText(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         while not self._rest and not self._is_over:
-            part = next(self._parts, None)
-            self._is_over = part is None
-            self._rest = self._translated(part or b"")
+            chunk = next(self._parts, None)
+            self._is_over = chunk is None
+            self._rest = self._translated(chunk or b"")
         count = min(len(buffer), len(self._rest))
         buffer[:count], self._rest = self._rest[:count], self._rest[count:]
         return count
 
-    def _translated(self, part: bytes) -> bytes:
+    def _translated(self, chunk: bytes) -> bytes:
         try:
-            text = self._decoder.decode(part, final=self._is_over)
+            text = self._decoder.decode(chunk, final=self._is_over)
             return text.encode("latin-1" if self._encoding == "latin-1" else "utf-8")
         except UnicodeError:
             raise FileError("The file is damaged UTF-16. Save it as UTF-8.") from None
 
 
 def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
-    """The object on each line; blank lines are left out."""
+    """Yield the object on each line; skip blank lines."""
     for line, raw in enumerate(lines, 1):
         try:
             text = line_text(raw, first=line == 1)
@@ -166,7 +166,7 @@ def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
 
 
 def read_texts(lines: Iterable[bytes], name: str) -> Iterator[Row | LineError]:
-    """The text on each line, as the value `name`; blank lines are left out."""
+    """Yield the text on each line as the value `name`; skip blank lines."""
     for line, raw in enumerate(lines, 1):
         try:
             text = line_text(raw, first=line == 1).strip()
@@ -178,7 +178,7 @@ def read_texts(lines: Iterable[bytes], name: str) -> Iterator[Row | LineError]:
 
 
 def strict_json(text: str) -> Any:
-    """JSON with no key twice and no NaN; raises BadRow."""
+    """Parse JSON without repeated keys and NaN. Raises BadRow."""
     try:
         return json.loads(
             text, object_pairs_hook=each_name_once, parse_constant=_no_constant, parse_int=_whole
@@ -191,19 +191,19 @@ def strict_json(text: str) -> Any:
 
 
 def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
-    """Why a database could not keep a value that JSON allows."""
+    """Return why a database could not store a value that JSON allows; None if it can."""
     level = [value]
     for _ in range(deepest):
         inside: list[Any] = []
-        for one in level:
-            if isinstance(one, str) and FORBIDDEN.search(one):
+        for item in level:
+            if isinstance(item, str) and FORBIDDEN.search(item):
                 return "a control character or half a character; delete it"
-            if isinstance(one, float) and not math.isfinite(one):
+            if isinstance(item, float) and not math.isfinite(item):
                 return "a number that is too large; use a smaller one"
-            if isinstance(one, Mapping):
-                inside += [*one.keys(), *one.values()]
-            elif isinstance(one, list):
-                inside += one
+            if isinstance(item, Mapping):
+                inside += [*item.keys(), *item.values()]
+            elif isinstance(item, list):
+                inside += item
         level = inside
     return f"values more than {deepest} levels deep; nest less deeply" if level else None
 
@@ -234,7 +234,7 @@ def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(digits: str) -> int:
-    """A whole number of 64 bits at most, as files and databases keep them."""
+    """Parse a whole number of at most 64 bits, as files and databases store them."""
     if len(digits) > 20 or abs(int(digits)) >= 2**63:
         raise BadRow("a number with too many digits; shorten it")
     return int(digits)

@@ -45,12 +45,12 @@ def mail_invitation(address: str, subject: str, text: str) -> None:
         "uninvited", args=[signing.dumps(_digest(address), salt=SALT)]
     )
     words = _("To get no invitations from this site:")
-    said = f"{text}\n{words} {off}\n"
-    transaction.on_commit(partial(_send, subject, said, address, unsubscribed_by(off)))
+    full_text = f"{text}\n{words} {off}\n"
+    transaction.on_commit(partial(_send, subject, full_text, address, unsubscribed_by(off)))
 
 
 def wants_invitations(address: str) -> bool:
-    """Whether its person has not refused them."""
+    """Return whether the owner of the address has not refused invitations."""
     return not NoInvitations.objects.filter(digest=_digest(address)).exists()
 
 
@@ -59,7 +59,7 @@ def _digest(address: str) -> str:
 
 
 def unsubscribed_by(url: str) -> dict[str, str]:
-    """The headers by which a mail program offers to end such mails with a click (RFC 8058)."""
+    """Return the headers that let a mail program unsubscribe with one click (RFC 8058)."""
     return {
         "List-Unsubscribe": f"<{url}>",
         "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
@@ -67,13 +67,13 @@ def unsubscribed_by(url: str) -> dict[str, str]:
 
 
 def uninvited_by(token: str) -> str:
-    """The digest of the address that got the link. Raises signing.BadSignature."""
+    """Return the digest of the address that got the link. Raises signing.BadSignature."""
     digest: str = signing.loads(token, salt=SALT)
     return digest
 
 
 def set_uninvited(*, digest: str) -> None:
-    """Send the address no invitations any more; no lock, once."""
+    """Record that an address gets no more invitations; repeating it changes nothing, no lock."""
     NoInvitations.objects.get_or_create(digest=digest)
 
 

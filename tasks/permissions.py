@@ -37,9 +37,9 @@ MEMBER = PreparedRead(lambda: TaskMember.objects.filter(task=Slot("task"), user=
 
 
 def role_of(user: Person, task: Task) -> str | None:
-    """The user's role in the task; None for everybody else, and while the role waits.
+    """Return the user's role in the task; None without one, and while the role does not count.
 
-    It is asked once for each `task` object, which lives no longer than a request.
+    It is queried once for each `task` object, which lives no longer than a request.
     """
     if not user.is_authenticated:
         return None
@@ -49,7 +49,7 @@ def role_of(user: Person, task: Task) -> str | None:
 
 
 def look_up_roles(user: Person, tasks: Collection[Task]) -> None:
-    """Ask the user's roles in many tasks at once, for `role_of`.
+    """Look up the user's roles in many tasks at once, for `role_of`.
 
     One query, and another one for who was given a role by an address.
     """
@@ -67,26 +67,26 @@ def with_roles(tasks: QuerySet[Task], user: Person) -> list[Task]:
         return list(tasks)
     own = FilteredRelation("members", condition=Q(members__user=user))
     columns = {f"own_{name}": F(f"own__{name}") for name in MEMBERSHIP}
-    found: list[Task] = list(tasks.annotate(own=own, **columns))
+    tasks_with_roles: list[Task] = list(tasks.annotate(own=own, **columns))
     members = [
         TaskMember(task=task, user=user, **{n: vars(task)[f"own_{n}"] for n in MEMBERSHIP})
-        for task in found
+        for task in tasks_with_roles
         if vars(task)["own_pk"]
     ]
-    _keep_roles(user, found, members)
-    return found
+    _keep_roles(user, tasks_with_roles, members)
+    return tasks_with_roles
 
 
 def _keep_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMember]) -> None:
-    """Write down the user's roles on the tasks; one query if a role was given by an address."""
-    found = {member.task_id: member for member in members}
-    given = [member.pk for member in found.values() if member.address]
+    """Store the user's roles on the tasks; one query if a role was given by an address."""
+    members_by_task = {member.task_id: member for member in members}
+    waiting = [member.pk for member in members_by_task.values() if member.address]
     standing: set[int] = set()
-    if given:
-        members = TaskMember.objects.standing().filter(pk__in=given)
+    if waiting:
+        members = TaskMember.objects.standing().filter(pk__in=waiting)
         standing.update(members.values_list("pk", flat=True))
     for task in tasks:
-        member = found.get(task.pk)
+        member = members_by_task.get(task.pk)
         stands = member is not None and (not member.address or member.pk in standing)
         task.roles[user.pk] = member.role if member and stands else None
         if member and member.role in READERS and not stands:
@@ -96,7 +96,7 @@ def _keep_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMembe
 
 
 def _may(user: Person, task: Task, what: May) -> bool:
-    """Whether the person may do this; what everybody may needs no query."""
+    """Return whether the person may do this; no query for what everybody may do."""
     if not user.is_active:
         who = VISITOR
     elif user.is_superuser:
@@ -114,94 +114,97 @@ def _may(user: Person, task: Task, what: May) -> bool:
 
 
 def can_see(user: Person, task: Task) -> bool:
-    """Whether the task's page exists for this person."""
+    """Return whether the task's page exists for this person."""
     return _may(user, task, May.SEE)
 
 
 def can_try_out(user: Person, task: Task) -> bool:
-    """Whether the person may try the model without anything being kept."""
+    """Return whether the person may try the model without storing anything."""
     return task.allow_try_out and _may(user, task, May.TRY)
 
 
 def can_take(user: Person, task: Task) -> bool:
-    """Whether the person may have what leaves the task: released files and the like."""
+    """Return whether the person may have what leaves the task, such as released files."""
     return _may(user, task, May.TAKE)
 
 
 def can_submit(user: Person, task: Task) -> bool:
-    """Whether the person may submit models."""
+    """Return whether the person may submit models."""
     return _may(user, task, May.SUBMIT)
 
 
 def can_write(user: Person, task: Task) -> bool:
-    """Whether the person may write examples that are kept."""
+    """Return whether the person may write examples that are stored."""
     return _may(user, task, May.WRITE)
 
 
 def can_judge(user: Person, task: Task) -> bool:
-    """Whether the person may judge what others wrote: nobody who may read the labels is blind."""
+    """Return whether the person may judge others' examples.
+
+    Nobody who may read the labels can: they would not judge blind.
+    """
     return _may(user, task, May.JUDGE)
 
 
 def can_enter_judging(user: Person, task: Task) -> bool:
-    """Whether the person may judge, or learns why others do."""
+    """Return whether the person may judge, or learns on the page why they may not."""
     return _may(user, task, May.JUDGE) or _may(user, task, May.READ)
 
 
 def is_blind_owner(user: Person, task: Task) -> bool:
-    """Whether the person owns the task, and judges it blindly now."""
+    """Return whether the person owns the task, and judges it blindly now."""
     is_member = not user.is_superuser and role_of(user, task) is not None
     return is_member and user.pk in task.blind_owners
 
 
 def may_be_blind(user: Person, task: Task) -> bool:
-    """Whether the person may judge as an owner: a member who owns it, no administrator."""
+    """Return whether the person may judge as an owner: a member who owns it, no administrator."""
     return not user.is_superuser and role_of(user, task) in OWNERS
 
 
 def can_oversee(user: Person, task: Task) -> bool:
-    """Whether the person may know how many there are, of rounds and contexts, without labels."""
+    """Return whether the person may know rounds, contexts and counts, without labels."""
     return _may(user, task, May.OVERSEE)
 
 
 def can_manage(user: Person, task: Task) -> bool:
-    """Whether the person may know the targets and the members."""
+    """Return whether the person may know the targets and the members."""
     return _may(user, task, May.REVIEW) or _may(user, task, May.EDIT)
 
 
 def can_read(user: Person, task: Task) -> bool:
-    """Whether the person may read what is not public, labels and votes among it."""
+    """Return whether the person may read what is not public, including labels and votes."""
     return _may(user, task, May.READ)
 
 
 def can_review(user: Person, task: Task) -> bool:
-    """Whether the person may act on reports and examples."""
+    """Return whether the person may act on reports and examples."""
     return _may(user, task, May.REVIEW)
 
 
 def can_edit(user: Person, task: Task) -> bool:
-    """Whether the person may change configuration, rounds, contexts and targets."""
+    """Return whether the person may change configuration, rounds, contexts and targets."""
     return _may(user, task, May.EDIT)
 
 
 def can_own(user: Person, task: Task) -> bool:
-    """Whether the person may name members, release and delete."""
+    """Return whether the person may name members, release and delete."""
     return _may(user, task, May.OWN)
 
 
 def check_owns(user: Person, task: Task) -> None:
-    """Raises Refused for who owns the task no more, though the page still offered it."""
+    """Raise Refused for a person who no longer owns the task, though the page still offered it."""
     if not can_own(user, task):
         raise Refused(_("You do not own this task any more."), code="members")
 
 
 def is_offered_new_tasks(user: Person) -> bool:
-    """Whether the site tells the person of new tasks; strangers sign up on the way."""
+    """Return whether the site offers the person new tasks; visitors sign up on the way."""
     return user.is_superuser or settings.NEW_TASKS != "nobody"
 
 
 def can_make_tasks(user: Person) -> bool:
-    """Whether the person may make tasks that are theirs, which only their members see at first."""
+    """Return whether the person may create tasks of their own, at first for members only."""
     if user.is_superuser:
         return True
     if not (isinstance(user, User) and user.is_active):
@@ -210,15 +213,15 @@ def can_make_tasks(user: Person) -> bool:
 
 
 def needs_approval(task: Task) -> bool:
-    """Whether administrators decide before the task opens to others than its members."""
+    """Return whether administrators must approve the task before non-members see it."""
     return task.is_unapproved and settings.NEW_TASKS != "everybody"
 
 
 def check_approved(task: Task, field: str = "") -> None:
-    """Raises Refused, at the field, for a task that may not open to others than its members."""
+    """Raise Refused, at the field, for a task that non-members may not see yet."""
     if needs_approval(task):
-        said = _("Ask for approval on the Access page before others than members see this task.")
-        raise Refused(said, code="approval", field=field)
+        message = _("Ask for approval on the Access page before others than members see this task.")
+        raise Refused(message, code="approval", field=field)
 
 
 MOST_COLLEAGUES = 20
@@ -226,7 +229,10 @@ MOST_COLLEAGUES = 20
 
 
 def places_left(task: Task) -> int | None:
-    """How many more people may become members before approval; None: any number. Two queries."""
+    """Return how many more people may become members before approval; None for any number.
+
+    Two queries.
+    """
     if not needs_approval(task):
         return None
     is_open = Q(revoked_at=None, ends_at__gt=timezone.now(), uses__lt=F("most"))
@@ -235,15 +241,17 @@ def places_left(task: Task) -> int | None:
 
 
 def check_colleagues(task: Task, more: int) -> None:
-    """Raises Refused where so many more members are a public of their own, before approval."""
+    """Raise Refused when a task that is not approved would get more members than it may have."""
     left = places_left(task)
     if left is not None and more > left:
-        said = _("Until it is approved a task has at most %(most)d members and open invitations.")
-        raise Refused(said % {"most": MOST_COLLEAGUES}, code="approval")
+        message = _(
+            "Until it is approved a task has at most %(most)d members and open invitations."
+        )
+        raise Refused(message % {"most": MOST_COLLEAGUES}, code="approval")
 
 
 def fixed_settings(user: Person, target: TargetModel | Generator | None) -> list[str]:
-    """What of a target's settings the person may not set; target: None while it is new.
+    """Return the settings of a target that the person may not set; `target` is None for a new one.
 
     Only an administrator ties a secret to an address. Otherwise an editor could send another task's
     secret to an address of their own.

@@ -60,10 +60,10 @@ TABLE = {
 
 
 def allowed(who: str, *, is_visible: bool) -> frozenset[May]:
-    """What `who`, a key of the table, may do in a task that everybody sees or only its members do.
+    """Return what `who`, a key of the table, may do in a visible or a private task.
 
-    What leaves a task that everybody sees is there for all of its members, too. A role that another
-    version stored while it served beside this one gives nothing of its own.
+    What leaves a visible task is there for all of its members, too. A role that another release
+    stored while it served beside this one grants nothing of its own.
     """
     if who == IDLE_READER:
         return allowed(PERSON, is_visible=is_visible) - {May.JUDGE}
@@ -76,7 +76,7 @@ _PARTICIPANT = _SEES | {May.WRITE, May.JUDGE}
 
 
 def allowed_to_participant(role: str | None) -> frozenset[May]:
-    """What somebody may do who came to a study from a panel, by their role in the task.
+    """Return what a panel participant may do, by their role in the task.
 
     Nothing without a role, in a task that everybody sees either, and never more than to take part:
     nobody knows who they are.
@@ -85,6 +85,6 @@ def allowed_to_participant(role: str | None) -> frozenset[May]:
 
 
 def roles_that(may: May) -> frozenset[str]:
-    """The roles of members who may do this in every task."""
+    """Return the roles of members who may do this in every task."""
     members = TABLE.keys() - {ADMINISTRATOR, BLIND_OWNER, PERSON, VISITOR}
     return frozenset(role for role in members if may in TABLE[role])

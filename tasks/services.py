@@ -59,7 +59,7 @@ def _install(folder: Path) -> Task:
 
 
 def _contexts(file: Path, task: Task) -> Iterable[Mapping[str, Any]]:
-    """The rows of a file of contexts, or those that are drawn as it says."""
+    """Return the rows of a file of contexts, or those that are drawn from scenes."""
     if file.name == SCENES:
         return drawn_contexts(file, task)
     return map(json.loads, file.read_bytes().splitlines())
@@ -81,7 +81,7 @@ def create_task(
 def new_task(
     *, code: str, config_text: str, actor: User | None, **fields: Any
 ) -> tuple[Task, list[str]]:
-    """As `create_task`, before the files of its examples are there."""
+    """Create a task as `create_task` does, before the files of its examples are stored."""
     config, text, notes = usable(config_text)
     name = checked_name(config.name, "config_text")
     if actor and fields.get("is_visible"):
@@ -99,9 +99,11 @@ def new_task(
 
 
 def shown_digests(config: TaskConfig) -> set[str]:
-    """Of the pictures and recordings that the examples of a configuration show."""
-    shown = (*config.examples.good, *config.examples.bad)
-    return digests_in(v for one in shown for v in (*one.context.values(), *one.input.values()))
+    """Return the digests of pictures and recordings in the examples of a configuration."""
+    examples = (*config.examples.good, *config.examples.bad)
+    return digests_in(
+        v for example in examples for v in (*example.context.values(), *example.input.values())
+    )
 
 
 def keep_shown(task: Task, config: TaskConfig) -> None:
@@ -109,8 +111,8 @@ def keep_shown(task: Task, config: TaskConfig) -> None:
     try:
         keep(task=task, digests=shown_digests(config), used=True)
     except Invalid:
-        said = _("A picture or recording of the examples is not stored in the task. Upload it.")
-        raise Invalid(said, field="config_text") from None
+        message = _("A picture or recording of the examples is not stored in the task. Upload it.")
+        raise Invalid(message, field="config_text") from None
 
 
 def make_imported(code: str, config_text: str, owner: Callable[[], User | None]) -> Task:
@@ -144,7 +146,7 @@ def check_task_name(name: str, field: str, task: Task | None = None) -> None:
 
 
 def title_of(code: str) -> str:
-    """A name for a task that has none."""
+    """Return a name for a task that has none."""
     return code.replace("-", " ").capitalize()
 
 
@@ -200,14 +202,14 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
 def _next_version(locked: Task, text: str, actor: User) -> None:
     """Give a locked task another text; the former one stays readable."""
     versions, former = locked.config_versions, locked.config_text
-    made = {"text": former, "actor": locked.made_by, "created_at": locked.created_at}
-    versions.get_or_create(number=locked.config_number, defaults=made)
+    former_values = {"text": former, "actor": locked.made_by, "created_at": locked.created_at}
+    versions.get_or_create(number=locked.config_number, defaults=former_values)
     locked.config_text, locked.config_number = text, locked.config_number + 1
     versions.create(number=locked.config_number, text=text, actor=actor)
 
 
 def account_of(email: str) -> User:
-    """The account with this address. Raises Refused."""
+    """Return the account with this address. Raises Refused."""
     named = User.objects.exclude(email__endswith=PANEL_PEOPLE)
     user = named.filter(email__iexact=email, is_active=True).first()
     if user is None:
@@ -216,14 +218,14 @@ def account_of(email: str) -> User:
 
 
 def account_for(person: Person, email: str) -> User:
-    """As `account_of`, so many times an hour, because it tells whether there is one."""
+    """Return `account_of`, limited to a number an hour, because it reveals who has an account."""
     if is_used_up("members", person.pk):
         raise Refused(_("You have named many people. Go on in an hour."), code="rate")
     return account_of(email)
 
 
 def check_members(members: Sequence[TaskMember], person: Person | None) -> None:
-    """Whether a task may have exactly these members. Raises Refused."""
+    """Raise Refused unless a task may have exactly these members."""
     if len({member.user_id for member in members}) < len(members):
         raise Refused(_("A person is there twice. Give them one role."), code="members")
     roles = {member.role for member in members}
@@ -257,10 +259,10 @@ def change_members(
         raise Refused(
             _("Somebody removed a member meanwhile. Look at the members again."), code="members"
         )
-    kept = there | {member.pk: member for member in changed}
+    remaining = there | {member.pk: member for member in changed}
     for member in removed:
-        del kept[member.pk]
-    check_members([*kept.values(), *added], actor)
+        del remaining[member.pk]
+    check_members([*remaining.values(), *added], actor)
     _note_readers(locked, there, changed, removed)
     task.members.filter(pk__in=[member.pk for member in removed]).delete()
     for member in changed:  # in another role they read what they may not have seen

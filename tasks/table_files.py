@@ -73,7 +73,10 @@ def table_row(line: int, header: list[str], cells: list[str], value_of: ValueOf)
 def _csv_rows(
     rows: Any, header_of: HeaderOf, value_of: ValueOf, bad: set[int], skipped: int
 ) -> Iterator[Row | LineError]:
-    """The rows of a csv.reader. bad: lines that are not UTF-8; skipped: lines before the first."""
+    """Yield the rows of a csv.reader.
+
+    `bad` holds lines that are not UTF-8, `skipped` counts the lines before the first.
+    """
     start = skipped + 1
     header: list[str] | None = None
     try:
@@ -123,7 +126,7 @@ def _decoded(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
 
 
 def _first_of(texts: Iterator[str]) -> tuple[str, int]:
-    """The first line that is not blank, or "", and how many blank ones stand before it."""
+    """Return the first line that is not blank, or "", and how many blank lines precede it."""
     blank = 0
     for text in texts:
         if text.strip():
@@ -133,13 +136,16 @@ def _first_of(texts: Iterator[str]) -> tuple[str, int]:
 
 
 def _announced(line: str) -> str:
-    """The delimiter of a first line such as `sep=;`, which Excel writes and reads; "" without."""
+    """Return the delimiter that a first line such as `sep=;`, as Excel writes it, names.
+
+    Else "".
+    """
     name, _, delimiter = line.strip("\r\n").partition("=")
     return delimiter if name.lower() == "sep" and len(delimiter) == 1 else ""
 
 
 def _delimiter_in(header: str) -> str:
-    """The delimiter of a header: a comma where it has one outside of quotes, else the commonest."""
+    """Return the delimiter of a header: a comma outside of quotes, else the most frequent one."""
     outside = "".join(header.split('"')[::2])
     counts = Counter(sign for sign in outside if sign in OTHERS)
     if "," in outside or not counts:
@@ -148,13 +154,13 @@ def _delimiter_in(header: str) -> str:
 
 
 def _without_empty_end(cells: list[str]) -> list[str]:
-    """A header without the empty cells at its end, of which spreadsheets leave some."""
+    """Return a header without the empty cells at its end, which some spreadsheets leave."""
     last = max((place for place, cell in enumerate(cells, 1) if cell.strip()), default=0)
     return cells[:last]
 
 
 def _unquoted(cells: list[str]) -> list[str]:
-    """The cells of a TSV line, where a program quoted them as in a CSV without those quotes.
+    """Return the cells of a TSV line without the quotes that a program put as in a CSV.
 
     In a TSV a quote is a letter like others: `"Tis` and `"so"` are texts. Programs that quote
     either quote all cells, or those with quotes inside, which they double.
@@ -169,7 +175,7 @@ def _unquoted(cells: list[str]) -> list[str]:
 
 
 def _inside_quotes(cell: str) -> str | None:
-    """The text of a quoted cell whose inner quotes are doubled; None: it is no such cell."""
+    """Return the text of a quoted cell whose inner quotes are doubled; None for any other cell."""
     if len(cell) < 2 or cell[0] != '"' or cell[-1] != '"':
         return None
     inside = cell[1:-1]

@@ -81,7 +81,7 @@ def _item(row: Row, config: TaskConfig) -> Item:
         model=model,
         prediction=prediction["label"] if prediction else None,
         votes=votes,
-        kept=to_json(kept),
+        row_json=to_json(kept),
         is_choice=bool(labels),
     )
 

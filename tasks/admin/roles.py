@@ -31,15 +31,15 @@ READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
 
 
 def tasks_with(request: HttpRequest, roles: Collection[str]) -> QuerySet[Task]:
-    """The tasks in which the person has one of the roles; all of them for a superuser."""
+    """Return the tasks in which the person has one of the roles; all of them for a superuser."""
     if request.user.is_superuser:
         return Task.objects.all()
     return Task.objects.filter(pk__in=[t for t, role in roles_of(request).items() if role in roles])
 
 
-def whether(found: Q) -> Case:
-    """A column of a query: whether a row is among these; nothing may be."""
-    return Case(When(found, then=Value(True)), default=Value(False))
+def whether(condition: Q) -> Case:
+    """Return a query column that tells whether a row matches; the condition may match nothing."""
+    return Case(When(condition, then=Value(True)), default=Value(False))
 
 
 class CountColumn:
@@ -53,13 +53,13 @@ class CountColumn:
         return getattr(row, self.__name__)
 
     def counted(self, model: type[Model]) -> Subquery:
-        """What a list is annotated with; several of these do not multiply each other."""
+        """Return the subquery that annotates a list; several of them do not multiply each other."""
         rows = model._default_manager.filter(pk=OuterRef("pk")).order_by()
         return Subquery(rows.annotate(count=Count(self.relation)).values("count"))
 
 
 def shielded(task: Task, text: str, length: int = 200) -> str:
-    """A text in a list; for a sensitive task people open it themselves."""
+    """Return a text in a list; in a sensitive task people open it themselves."""
     short = Truncator(text).chars(length)
     if not task.is_sensitive:
         return short
@@ -67,7 +67,7 @@ def shielded(task: Task, text: str, length: int = 200) -> str:
 
 
 def named(user: User | None, row: Any) -> str:
-    """Somebody with an account: owners read the address, reviewers the pseudonym, others neither.
+    """Name an account: by address for owners, by pseudonym for reviewers, not at all for others.
 
     `user` comes with its annotator.
     """
@@ -89,17 +89,17 @@ class ByRole:
     }  # fmt: skip
 
     def allows(self, request: HttpRequest, action: str, row: Model | None = None) -> bool:
-        """Whether the person may do this to the row, or (None) to any row."""
+        """Return whether the person may do this to the row, or (None) to any row."""
         roles = self.may[action]
         if request.user.is_superuser:
             return bool(roles)
-        held = roles_of(request)
+        roles_by_task = roles_of(request)
         if row is None:
-            return any(role in roles for role in held.values())
-        return held.get(self.task_of(row).pk) in roles
+            return any(role in roles for role in roles_by_task.values())
+        return roles_by_task.get(self.task_of(row).pk) in roles
 
     def task_of(self, row: Any) -> Task:
-        """The task that the row belongs to."""
+        """Return the task that the row belongs to."""
         for name in filter(None, self.to_task.split("__")):
             row = getattr(row, name)
         return row  # type: ignore[no-any-return]
@@ -142,62 +142,70 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         reviewed = self.in_tasks(tasks_with(request, REVIEWERS))
         owned = self.in_tasks(tasks_with(request, OWNERS))
         rows = self.permitted(request, super().get_queryset(request), "view")
-        found: QuerySet[Any] = rows.select_related(*related).annotate(
+        annotated: QuerySet[Any] = rows.select_related(*related).annotate(
             is_reviewed=whether(reviewed), is_owned=whether(owned), **counts
         )
-        return found
+        return annotated
 
     def in_tasks(self, tasks: QuerySet[Task]) -> Q:
-        """Which rows are of these tasks."""
+        """Return the condition for rows of these tasks."""
         return Q(**{f"{self.to_task or 'pk'}__in": tasks})
 
     def row_for(self, request: HttpRequest, pk: int, action: str) -> Any:
-        """The row of a custom page: 404 if the person may not see it, 403 if not change it."""
+        """Return the row of a custom page.
+
+        404 if the person may not see it, 403 if they may not change it.
+        """
         row = get_object_or_404(self.get_queryset(request), pk=pk)
         if not self.allows(request, action, row):
             raise PermissionDenied
         return row
 
     def permitted(self, request: HttpRequest, rows: QuerySet[Any], action: str) -> QuerySet[Any]:
-        """Of these rows those to which the person may do this."""
+        """Return those of the rows to which the person may do this."""
         return rows.filter(self.in_tasks(tasks_with(request, self.may[action])))
 
     def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
-        """Only what the list offers, so that nobody guesses letter by letter what it hides."""
-        offered = [*(one[0] if isinstance(one, tuple) else one for one in self.list_filter)]
+        """Allow only the list's filters: others would reveal letter by letter what it hides."""
+        offered = [
+            *(
+                list_filter[0] if isinstance(list_filter, tuple) else list_filter
+                for list_filter in self.list_filter
+            )
+        ]
         names = [name for name in (*offered, *self.lookups) if isinstance(name, str)]
-        known = any(lookup == name or lookup.startswith(f"{name}__") for name in names)
-        return known and super().lookup_allowed(lookup, value, request)
+        is_offered = any(lookup == name or lookup.startswith(f"{name}__") for name in names)
+        return is_offered and super().lookup_allowed(lookup, value, request)
 
     def get_list_display(self, request: HttpRequest) -> Any:
         return [*self.list_display, "page_link"]
 
     def view_on_site(self, row: Any) -> str | None:
-        """The page of the row among the owners' pages; None for those who may not enter it."""
+        """Return the owners' page of the row; None for those who may not enter it."""
         may_enter = row.is_reviewed or self.page_for == READERS
         return self.page_of(row) if may_enter else None
 
     def page_of(self, row: Any) -> str:
-        """The address of that page, `page` unless a class says more."""
+        """Return the address of that page, `page` unless a class overrides it."""
         return reverse(f"own:{self.page}", args=[self.task_of(row).code])
 
     @admin.display(description="owner page")
     def page_link(self, row: Any) -> str:
-        """To that page, from a list."""
+        """Link to the owners' page, from a list."""
         if not (url := self.view_on_site(row)):
             return ""
         words = '<a href="{}">Open<span class="visually-hidden"> the page of {}</span></a>'
         return format_html(words, url, row)
 
     def row_page(self, route: str, view: Any) -> URLPattern:
-        """The address of a custom page of a row; it is named after the model and the route."""
+        """Return the route of a custom page of a row, named after the model and the route."""
         guarded = self.admin_site.admin_view(view)
         name = f"{self.opts.app_label}_{self.opts.model_name}_{route.replace('/', '_')}"
         page: URLPattern = path(f"<int:pk>/{route}/", guarded, name=name)
         return page
 
     def shown(self, request: HttpRequest, template: str, **values: Any) -> HttpResponse:
-        """A custom page; `template` is in the model's folder."""
+        """Render a custom page; `template` is in the model's folder."""
         place = f"admin/{self.opts.app_label}/{self.opts.model_name}/{template}"
         values |= {**self.admin_site.each_context(request), "opts": self.opts, **values}
         return TemplateResponse(request, place, values)
@@ -205,24 +213,24 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     def changeform_view(
         self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
     ) -> Any:
-        """Nothing is saved where a service refuses, as when a round was opened meanwhile."""
+        """Save nothing when a service refuses, as when a round was opened in between."""
         with as_message(request):
             return super().changeform_view(request, object_id, *more, **named)
         return self._refused(object_id)
 
     def delete_view(self, request: HttpRequest, object_id: str, *more: Any, **named: Any) -> Any:
-        """Nothing is deleted where a service refuses, as on the owners' pages."""
+        """Delete nothing when a service refuses, as on the owners' pages."""
         with as_message(request):
             return super().delete_view(request, object_id, *more, **named)
         return self._refused(object_id)
 
     def _refused(self, object_id: Any) -> HttpResponse:
-        """The page again, which tells why."""
+        """Redirect to the page, which shows why."""
         place = f"admin:{self.opts.app_label}_{self.opts.model_name}"
         return redirect(f"{place}_change", object_id) if object_id else redirect(f"{place}_add")
 
     def history_view(self, request: HttpRequest, object_id: str, *more: Any, **named: Any) -> Any:
-        """The task's log of the row, which also tells what was done on pages and by programs."""
+        """Redirect to the task's log of the row, which includes changes by pages and programs."""
         row = self.get_object(request, unquote(object_id))
         if row is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined]
@@ -230,17 +238,17 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         return redirect(f"{log}?{urlencode(self.logged(row))}")
 
     def logged(self, row: Any) -> dict[str, str]:
-        """What of its task's log is about a row."""
+        """Return the filter of the task's log for this row."""
         return {"task": self.task_of(row).code, "target": str(row)}
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Those of the class: many rows are never deleted at once."""
+        """Return the actions of the class without deletion of many rows at once."""
         actions = super().get_actions(request)
         actions.pop("delete_selected", None)
         return actions
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The row alone; a service deletes what goes with it, or refuses, and names no other."""
+        """Name only the row: a service deletes what belongs to it, or refuses."""
         return [str(row) for row in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:

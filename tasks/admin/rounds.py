@@ -67,9 +67,11 @@ class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
 
     @property
     def loop(self) -> list[TargetModel]:
-        """The targets in their order; a new one comes last, so that no two are shown as Model A."""
-        kept = [form for form in self.forms if form not in self.deleted_forms]
-        return [form.cleaned_data["target"] for form in kept if form.cleaned_data.get("target")]
+        """Return the targets in their order; a new one comes last, so that no two are Model A."""
+        remaining = [form for form in self.forms if form not in self.deleted_forms]
+        return [
+            form.cleaned_data["target"] for form in remaining if form.cleaned_data.get("target")
+        ]
 
 
 class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
@@ -89,7 +91,7 @@ class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
         return not fixed and super().allows(request, action, row)
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        """Only targets of the round's task, read once for all forms."""
+        """Offer only targets of the round's task, read once for all forms."""
         formset = super().get_formset(request, obj, **kwargs)
         targets = TargetModel.objects.filter(task=obj.task_id if obj else None)
         field: Any = formset.form.base_fields.get("target")
@@ -127,11 +129,11 @@ class RoundAdmin(RoleAdmin):
         return self.inlines if obj else []
 
     def save_model(self, request: HttpRequest, obj: Round, form: Any, change: bool) -> None:
-        """A new round is planned; of another one everything is stored with its targets."""
+        """Plan a new round; changes of another one are stored by `save_related`."""
         if not change:
-            fields = {name: one for name, one in form.cleaned_data.items() if name != "task"}
-            made = plan_round(task=obj.task, actor=person(request), fields=fields)
-            obj.pk, obj.number = made.pk, made.number
+            fields = {name: value for name, value in form.cleaned_data.items() if name != "task"}
+            planned = plan_round(task=obj.task, actor=person(request), fields=fields)
+            obj.pk, obj.number = planned.pk, planned.number
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         if not change:
@@ -176,10 +178,10 @@ class RoundAdmin(RoleAdmin):
         if state in STEPS:
             with as_message(request):
                 moved = change_state(round=round, state=state, actor=person(request))
-                said = f"{moved} is {moved.state} now."
+                message = f"{moved} is {moved.state} now."
                 if moved.opening_since:
-                    said = f"{moved} opens when its targets are ready."
-                messages.success(request, said)
+                    message = f"{moved} opens when its targets are ready."
+                messages.success(request, message)
         return redirect("admin:tasks_round_change", pk)
 
     @takes(MAX_ARCHIVE_BYTES + FORM_BYTES)
@@ -191,11 +193,15 @@ class RoundAdmin(RoleAdmin):
         if form.is_valid():
             file = form.cleaned_data["file"]
             with as_form_error(form, FileError, field="file"):
-                found = preview_contexts(round=round, lines=file.chunks(), file_name=file.name)
+                summary = preview_contexts(round=round, lines=file.chunks(), file_name=file.name)
                 ticket = keep_upload(
                     chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
                 )
-                values = {**preview_values(round, found), "file_name": file.name, "ticket": ticket}
+                values = {
+                    **preview_values(round, summary),
+                    "file_name": file.name,
+                    "ticket": ticket,
+                }
         values |= {"title": "Import contexts", "subtitle": str(round), "round": round}
         return self.shown(request, "import.html", form=form, config=round.task.config, **values)
 
@@ -206,16 +212,16 @@ class RoundAdmin(RoleAdmin):
         with as_message(request, UploadGone, FileError):
             upload = kept_upload(ticket=ticket, round=round, user=person(request))
             name = upload.file_name
-            found = preview_contexts(round=round, lines=upload.lines(), file_name=name)
-            import_contexts(round=round, found=found, file_name=name, actor=person(request))
+            summary = preview_contexts(round=round, lines=upload.lines(), file_name=name)
+            import_contexts(round=round, found=summary, file_name=name, actor=person(request))
             upload.forget()
-            messages.success(request, f"New contexts in {round}: {found.stored}.")
+            messages.success(request, f"New contexts in {round}: {summary.stored}.")
             return redirect("admin:tasks_round_change", pk)
         return redirect("admin:tasks_round_import", pk)
 
 
 def _steps(round: Round) -> list[dict[str, str]]:
-    """The buttons of a round's page, each with what it does."""
+    """Return the buttons of a round's page, each with what it does."""
     count = writers(round, timezone.now()).count() if round.state == State.OPEN else 0
     now = f" People who are writing: {count}." if count else ""
     return [

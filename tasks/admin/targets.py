@@ -91,9 +91,9 @@ class TargetAdmin(ContactAdmin):
             transaction.on_commit(partial(show_contact, request, changed))
             return
         fields = {name: form.cleaned_data[name] for name in form.fields if name != "task"}
-        made = add_target(task=obj.task, actor=person(request), fields=fields)
-        obj.pk = made.pk
-        transaction.on_commit(partial(show_contact, request, made))
+        target = add_target(task=obj.task, actor=person(request), fields=fields)
+        obj.pk = target.pk
+        transaction.on_commit(partial(show_contact, request, target))
 
     def delete_model(self, request: HttpRequest, obj: TargetModel) -> None:
         delete_target(target=obj, actor=person(request))
@@ -138,9 +138,9 @@ class GeneratorAdmin(ContactAdmin):
     def save_model(self, request: HttpRequest, obj: Generator, form: Any, change: bool) -> None:
         names = form.changed_data if change else [name for name in form.fields if name != "task"]
         fields = {name: form.cleaned_data[name] for name in names}
-        made = set_generator(task=obj.task, actor=person(request), fields=fields)
-        obj.pk = made.pk
-        transaction.on_commit(partial(show_contact, request, made))
+        generator = set_generator(task=obj.task, actor=person(request), fields=fields)
+        obj.pk = generator.pk
+        transaction.on_commit(partial(show_contact, request, generator))
 
     def delete_model(self, request: HttpRequest, obj: Generator) -> None:
         remove_generator(task=obj.task, actor=person(request))

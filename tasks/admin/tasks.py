@@ -67,13 +67,13 @@ class TaskForm(forms.ModelForm):
     name = ""
 
     def clean_config_text(self) -> str:
-        """The configuration, if it can be used and gives what is stored no other meaning."""
-        given = self.cleaned_data["config_text"]
+        """Return the configuration, if it can be used and reinterprets no stored rows."""
+        typed_text = self.cleaned_data["config_text"]
         try:
-            config, text, self.notes = usable(given, name=self.instance.name)
+            config, text, self.notes = usable(typed_text, name=self.instance.name)
         except ConfigError as error:
             raise ValidationError([str(problem) for problem in error.problems]) from None
-        if text != given:  # the form shows what it became
+        if text != typed_text:  # the form shows what it became
             self.data = cast(QueryDict, self.data).copy()
             self.data[self.add_prefix("config_text")] = text
         self._refuse_other_meaning(config, text)
@@ -96,10 +96,10 @@ class TaskForm(forms.ModelForm):
 
     def _refuse_other_meaning(self, config: TaskConfig, text: str) -> None:
         before = self.initial.get("config_text", "")
-        why, found = refused_changes(self.instance, before, config)
-        if found:
+        why, findings = refused_changes(self.instance, before, config)
+        if findings:
             document = read_yaml(text)
-            raise ValidationError([why, *(str(document.problem(item)) for item in found)])
+            raise ValidationError([why, *(str(document.problem(item)) for item in findings)])
 
 
 class MemberForm(forms.ModelForm):
@@ -134,9 +134,9 @@ class MemberFormSet(BaseInlineFormSet):
     def clean(self) -> None:
         super().clean()
         there = [form for form in self.forms if form not in self.deleted_forms]
-        kept = [form.instance for form in there if form.is_valid() and form.instance.user_id]
+        members = [form.instance for form in there if form.is_valid() and form.instance.user_id]
         try:
-            check_members(kept, self.person)
+            check_members(members, self.person)
         except Refused as error:
             raise ValidationError(str(error)) from None
 
@@ -154,14 +154,14 @@ class MemberInline(ByRole, admin.StackedInline):
         return rows.colleagues().with_standing().select_related("user__annotator", "task")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """By address for owners, who alone change members."""
+        """Name members by address for owners, who are the only ones to change members."""
         return [self.named_by(request, obj), "role", "counts"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [*{self.named_by(request, obj)} - {"email"}, "counts"]
 
     def named_by(self, request: HttpRequest, task: Task | None) -> str:
-        """The field that names a member."""
+        """Return the field that names a member."""
         return "email" if task is None or self.allows(request, "change", task) else "pseudonym"
 
     def pseudonym(self, member: TaskMember) -> str:
@@ -194,7 +194,7 @@ class TaskAdmin(RoleAdmin):
         return super().allows(request, action, row)
 
     def get_fields(self, request: HttpRequest, obj: Task | None = None) -> Any:
-        """The configuration for those who edit it, as on the owners' pages."""
+        """Show the configuration to those who edit it, as on the owners' pages."""
         reads = obj is None or self.allows(request, "change", obj)
         return [name for name in self.fields if reads or name != "config_text"]
 

@@ -82,17 +82,17 @@ class ConfigView(APIView):
     def put(self, request: Request, code: str) -> Response:
         """Check another text and store it. A text that is refused gets a message for each line."""
         task, editor = find_edited(request, code, kinds=ANY)
-        asked = read(NewConfigSerializer, request)
-        text = with_lf(asked.pop("config_text"))
-        return saved_config(task, text, editor, **asked)
+        data = read(NewConfigSerializer, request)
+        text = with_lf(data.pop("config_text"))
+        return saved_config(task, text, editor, **data)
 
 
 def saved_config(
     task: Task, text: str, editor: User, *, version: str, dry_run: bool, field: str = "config_text"
 ) -> Response:
-    """Store a text unless it is a dry run; what differs. Raises ConfigStale, ValidationError.
+    """Store a text unless it is a dry run, and return what differs.
 
-    field: of the request, which an error names.
+    `field` is the request's field that an error names. Raises ConfigStale, ValidationError.
     """
     before = task.config_text
     try:
@@ -106,9 +106,9 @@ def saved_config(
 
 
 def wrong_text(error: ConfigError, field: str = "config_text") -> serializers.ValidationError:
-    """What is wrong with a configuration, and where."""
-    found = [str(one) for one in error.problems if one.severity == "error"]
-    return serializers.ValidationError({field: found})
+    """Return the error that lists what is wrong with a configuration, and where."""
+    errors = [str(problem) for problem in error.problems if problem.severity == "error"]
+    return serializers.ValidationError({field: errors})
 
 
 def _config_body(task: Task, warnings: list[Problem]) -> dict[str, Any]:
@@ -150,8 +150,8 @@ class DynabenchConfigView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """The text, for the task's members; refused where it would be another task there."""
         task = find_task(request, code, can_edit, kinds=ANY)
-        made = to_dynabench(task.config, wanted(DynabenchQuery, request)["version"])
-        return Response(DynabenchConfigSerializer(asdict(made)).data)
+        exported = to_dynabench(task.config, wanted(DynabenchQuery, request)["version"])
+        return Response(DynabenchConfigSerializer(asdict(exported)).data)
 
 
 class ConfigSchemaView(APIView):

@@ -98,38 +98,38 @@ class Contexts(generics.ListAPIView[Context]):
         """Bring contexts into a round; 201 when they are stored, 200 for a dry run."""
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
-        asked = read(NewContextsSerializer, request)
-        file = BytesIO(_bytes(asked))
-        name = f"api.{asked['format']}"
+        data = read(NewContextsSerializer, request)
+        file = BytesIO(_bytes(data))
+        name = f"api.{data['format']}"
         try:
-            found = preview_contexts(round=round, lines=file, file_name=name)
+            summary = preview_contexts(round=round, lines=file, file_name=name)
         except FileError as error:
             raise serializers.ValidationError({"text": [str(error)]}) from None
-        if asked["dry_run"]:
-            return Response(ImportedContextsSerializer(found).data)
-        if found.errors and not asked["skip_bad"]:
-            raise serializers.ValidationError({"text": _lines(found)})
-        import_contexts(round=round, found=found, file_name=name, actor=editor)
-        return Response(ImportedContextsSerializer(found).data, status.HTTP_201_CREATED)
+        if data["dry_run"]:
+            return Response(ImportedContextsSerializer(summary).data)
+        if summary.errors and not data["skip_bad"]:
+            raise serializers.ValidationError({"text": _lines(summary)})
+        import_contexts(round=round, found=summary, file_name=name, actor=editor)
+        return Response(ImportedContextsSerializer(summary).data, status.HTTP_201_CREATED)
 
 
-def _bytes(asked: dict[str, Any]) -> bytes:
-    """The file. Raises ValidationError."""
-    data: bytes = asked["text"].encode()
-    if asked["format"] in BINARY:
+def _bytes(request_data: dict[str, Any]) -> bytes:
+    """Return the content of the file. Raises ValidationError."""
+    data: bytes = request_data["text"].encode()
+    if request_data["format"] in BINARY:
         try:
             return base64.b64decode(data, validate=True)
         except binascii.Error:
             raise serializers.ValidationError({"text": ["This is no base64."]}) from None
-    if len(asked["text"]) > MAX_BYTES:
+    if len(request_data["text"]) > MAX_BYTES:
         raise serializers.ValidationError({"text": ["The file is larger than 20 MB. Split it."]})
     return data
 
 
-def _lines(found: Summary) -> list[str]:
-    """What is wrong with each line."""
-    messages = [f"line {error.line}: {error.message}" for error in found.errors]
-    more = found.error_count - len(messages)
+def _lines(summary: Summary) -> list[str]:
+    """Return what is wrong with each line."""
+    messages = [f"line {error.line}: {error.message}" for error in summary.errors]
+    more = summary.error_count - len(messages)
     return [*messages, f"{more} more lines are wrong"] if more else messages
 
 
@@ -148,10 +148,10 @@ class ContextView(APIView):
     def patch(self, request: Request, code: str, number: int, pk: int) -> Response:
         """Retire it, so that it is not handed out any more, or hand it out again."""
         task, editor = find_edited(request, code)
-        asked = read(ContextChangeSerializer, request)
+        data = read(ContextChangeSerializer, request)
         chosen = Context.objects.filter(round__task=task, round__number=number, pk=pk)
         get_object_or_404(chosen)
-        set_retired(contexts=chosen, actor=editor, **asked)
+        set_retired(contexts=chosen, actor=editor, **data)
         return Response(ContextSerializer(chosen.select_related("batch").get()).data)
 
 

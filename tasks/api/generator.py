@@ -64,10 +64,10 @@ class GeneratorView(APIView):
         task, editor = find_edited(request, code)
         form = GeneratorForm(read(GeneratorSerializer, request), instance=Generator(task=task))
         check_form(form)
-        made = set_generator(task=task, actor=editor, fields=form.cleaned_data)
-        if made.contact_at is None:
-            contact_generator(made, editor)
-        return Response(GeneratorSetupSerializer(made).data)
+        generator = set_generator(task=task, actor=editor, fields=form.cleaned_data)
+        if generator.contact_at is None:
+            contact_generator(generator, editor)
+        return Response(GeneratorSetupSerializer(generator).data)
 
     @write("generator_remove", gives={204: None})
     def delete(self, request: Request, code: str) -> Response:

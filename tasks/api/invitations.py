@@ -34,7 +34,7 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
         fields = ("id", "email", "role", "state", "uses", "most", "ends_at", "accepted_by")
 
     def get_accepted_by(self, invitation: Invitation) -> list[str]:
-        """Members who came by it."""
+        """Return the addresses of members who came by it."""
         return [member.user.email for member in invitation.members.all()]
 
 
@@ -64,7 +64,7 @@ class _OfInvitations(APIView):
     throttle = "submit"
 
     def owned(self) -> Task:
-        """The task, for its owners."""
+        """Return the task, for its owners."""
         return find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
 
 
@@ -82,10 +82,10 @@ class Invitations(_OfInvitations, generics.ListAPIView[Invitation]):
     @write("invitations_create", NewInvitationSerializer, {201: InvitationSerializer})
     def post(self, request: Request, code: str) -> Response:
         """Mail an address a link that works once; for owners. An earlier one to it ends."""
-        task, asked = self.owned(), read(NewInvitationSerializer, request)
-        addresses = [asked.pop("email")]
-        (made,) = invite(task=task, actor=person(request), addresses=addresses, **asked)
-        return Response(InvitationSerializer(made).data, status.HTTP_201_CREATED)
+        task, data = self.owned(), read(NewInvitationSerializer, request)
+        addresses = [data.pop("email")]
+        (invitation,) = invite(task=task, actor=person(request), addresses=addresses, **data)
+        return Response(InvitationSerializer(invitation).data, status.HTTP_201_CREATED)
 
 
 class InvitationView(_OfInvitations):

@@ -69,18 +69,18 @@ class NewMedia(APIView):
         What nothing names is deleted after a day.
         """
         task = find_task(request, code, can_write)
-        asked = read(NewMediaSerializer, request)
-        if asked["kind"] not in task.config.media_fields.values():
+        upload = read(NewMediaSerializer, request)
+        if upload["kind"] not in task.config.media_fields.values():
             raise serializers.ValidationError({"kind": ["The task has no field of this type."]})
         try:
-            data = base64.b64decode(asked["content"], validate=True)
+            data = base64.b64decode(upload["content"], validate=True)
         except (binascii.Error, ValueError):
             raise serializers.ValidationError({"content": ["This is no base64."]}) from None
         me = annotator_of(person(request))
         if is_used_up("media", me.pk):
             raise Refused(OFTEN, code="throttled", status=429)
-        found = store_media(task=task, kind=asked["kind"], data=data, sent_by=me)
-        return Response(found, status.HTTP_201_CREATED)
+        stored = store_media(task=task, kind=upload["kind"], data=data, sent_by=me)
+        return Response(stored, status.HTTP_201_CREATED)
 
 
 class MediaFile(APIView):

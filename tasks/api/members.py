@@ -54,7 +54,7 @@ class NewMemberSerializer(RoleSerializer):
 
 
 def task_members(task: Task) -> QuerySet[TaskMember]:
-    """The members with their names, and whether their roles count."""
+    """Return the members with their names, and whether their roles count."""
     return task.members.colleagues().with_standing().select_related("user__annotator")
 
 
@@ -69,11 +69,11 @@ class _OfMembers(APIView):
     throttle = "submit"
 
     def owned(self, code: str) -> Task:
-        """The task, for those who name its members."""
+        """Return the task, for those who name its members."""
         return find_task(self.request, code, can_own, kinds=ANY)
 
     def change(self, task: Task, **members: list[TaskMember]) -> None:
-        """As `change_members`, by the person of this request. Raises Refused."""
+        """Call `change_members` as the person of this request. Raises Refused."""
         change_members(task=task, actor=person(self.request), **members)
 
 
@@ -96,12 +96,12 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
     def post(self, request: Request, code: str) -> Response:
         """Give a person a role, which counts once they have confirmed the address; for owners."""
         task = self.owned(code)
-        asked = read(NewMemberSerializer, request)
-        user = account_of(asked["email"])
-        member = TaskMember(task=task, user=user, role=asked["role"])
+        data = read(NewMemberSerializer, request)
+        user = account_of(data["email"])
+        member = TaskMember(task=task, user=user, role=data["role"])
         self.change(task, added=[member])
-        made = task_members(task).get(pk=member.pk)
-        return Response(_to_owner(made), status.HTTP_201_CREATED)
+        stored = task_members(task).get(pk=member.pk)
+        return Response(_to_owner(stored), status.HTTP_201_CREATED)
 
 
 class MemberView(_OfMembers):

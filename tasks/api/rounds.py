@@ -64,17 +64,17 @@ class RoundPlanSerializer(serializers.Serializer[Any]):
     pay_bonus = _whole("In cents.")
 
 
-def _plan(asked: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:
-    """The services' arguments for what was asked, by the rules of the owners' form."""
+def _plan(data: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:
+    """Return the services' arguments for a request, checked by the rules of the owners' form."""
     form = RoundForm(task=task, instance=round)
-    if fixed := ", ".join(asked.keys() - form.fields.keys()):
+    if fixed := ", ".join(data.keys() - form.fields.keys()):
         raise Refused(f"The round was opened, so this is fixed: {fixed}.", code="fixed")
     stays = {name: form[name].initial for name in form.fields}
-    form = RoundForm({**stays, **asked}, task=task, instance=round)
+    form = RoundForm({**stays, **data}, task=task, instance=round)
     check_form(form)
     plan = form.plan
-    fields = {name: value for name, value in plan.pop("fields").items() if name in asked}
-    return {**{name: plan[name] for name in plan.keys() & asked.keys()}, "fields": fields}
+    fields = {name: value for name, value in plan.pop("fields").items() if name in data}
+    return {**{name: plan[name] for name in plan.keys() & data.keys()}, "fields": fields}
 
 
 class _Rounds(OfTask):
@@ -91,7 +91,7 @@ class _Rounds(OfTask):
         return rounds.prefetch_related("round_targets__target", "parents")
 
     def planned(self, task: Task, number: int, status: int = status.HTTP_200_OK) -> Response:
-        """A round for who may change it, as it is now."""
+        """Return a round as it is now, for people who may change it."""
         rounds = task.rounds.prefetch_related("round_targets__target", "parents")
         return Response(
             RoundSerializer(rounds.get(number=number), context={"knows": True}).data, status
@@ -106,9 +106,9 @@ class Rounds(_Rounds, generics.ListAPIView[Round]):
     def post(self, request: Request, code: str) -> Response:
         """Plan the next round. It is a draft."""
         task, editor = find_edited(request, code)
-        asked = read(RoundPlanSerializer, request)
-        made = plan_round(task=task, actor=editor, **_plan(asked, task))
-        return self.planned(task, made.number, status.HTTP_201_CREATED)
+        data = read(RoundPlanSerializer, request)
+        round = plan_round(task=task, actor=editor, **_plan(data, task))
+        return self.planned(task, round.number, status.HTTP_201_CREATED)
 
 
 @extend_schema_view(get=extend_schema(operation_id="rounds_get"))
@@ -120,8 +120,8 @@ class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
         """Change its plan. The rule, the targets and the contexts are fixed once it was opened."""
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
-        asked = read(RoundPlanSerializer, request)
-        plan = _plan(asked, task, round)
+        data = read(RoundPlanSerializer, request)
+        plan = _plan(data, task, round)
         change_round(round=round, actor=editor, **plan)
         return self.planned(task, number)
 
@@ -148,11 +148,11 @@ class RoundStateView(_Rounds):
         """
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
-        asked = read(WantedStateSerializer, request)
-        if round.opening_since and asked["state"] == round.state:
+        data = read(WantedStateSerializer, request)
+        if round.opening_since and data["state"] == round.state:
             cancel_opening(round=round, actor=editor)
         else:
-            change_state(round=round, state=asked["state"], actor=editor)
+            change_state(round=round, state=data["state"], actor=editor)
         return self.planned(task, number)
 
 

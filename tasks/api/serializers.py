@@ -206,15 +206,17 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
 
     def get_parents(self, round: Round) -> list[int]:
         knows = self.context["knows"]
-        return [one.number for one in round.parents.all() if knows or one.state not in PLANNED]
+        return [
+            parent.number for parent in round.parents.all() if knows or parent.state not in PLANNED
+        ]
 
     def to_representation(self, round: Round) -> dict[str, Any]:
-        shown = super().to_representation(round)
-        return shown if self.context["knows"] else {**shown, **dict.fromkeys(MONEY)}
+        body = super().to_representation(round)
+        return body if self.context["knows"] else {**body, **dict.fromkeys(MONEY)}
 
 
 def shown_targets(round: Round, knows: bool) -> list[str]:
-    """The names of the round's targets, in their order, as the person may read them."""
+    """Return the names of the round's targets, in their order, as the person may read them."""
     if knows:
         return [entry.target.name for entry in round.round_targets.all()]
     return round.target_names

@@ -68,11 +68,11 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
         )
 
     def to_representation(self, target: TargetModel) -> dict[str, Any]:
-        """Of a folder of this server only editors read more than the name: they set it."""
-        shown = super().to_representation(target)
+        """Show only the name of a folder of this server to people who cannot edit it."""
+        body = super().to_representation(target)
         if not getattr(self.context.get("view"), "may_edit", True):
-            shown["source"] = shown_source(target.source)
-        return shown
+            body["source"] = shown_source(target.source)
+        return body
 
 
 def _text(words: str) -> serializers.CharField:
@@ -108,13 +108,13 @@ class TargetSettingsSerializer(serializers.Serializer[Any]):
         return attrs
 
 
-def _settings(asked: dict[str, Any], target: TargetModel) -> dict[str, Any]:
-    """What was asked, by the rules of the owners' form. Raises ValidationError."""
+def _settings(data: dict[str, Any], target: TargetModel) -> dict[str, Any]:
+    """Return the requested settings, checked by the owners' form. Raises ValidationError."""
     form = SettingsForm(instance=target)
     stays = {name: form[name].initial for name in form.fields}
-    form = SettingsForm({**stays, **asked}, instance=target)
+    form = SettingsForm({**stays, **data}, instance=target)
     check_form(form)
-    return {name: form.cleaned_data[name] for name in asked}
+    return {name: form.cleaned_data[name] for name in data}
 
 
 @extend_schema_view(get=extend_schema(operation_id="target_models_list"))
@@ -135,10 +135,10 @@ class TargetModels(generics.ListAPIView[TargetModel]):
         """Register a target and ask it once; `contact` tells. A round's plan then names it."""
         task, editor = find_edited(request, code, kinds=ANY)
         fields = _settings(read(TargetSettingsSerializer, request), TargetModel(task=task))
-        made = add_target(task=task, actor=editor, fields=fields)
-        made.refresh_from_db()
-        contact_target(made, editor)
-        return Response(TargetModelSerializer(made).data, status.HTTP_201_CREATED)
+        target = add_target(task=task, actor=editor, fields=fields)
+        target.refresh_from_db()
+        contact_target(target, editor)
+        return Response(TargetModelSerializer(target).data, status.HTTP_201_CREATED)
 
 
 class TargetModelView(APIView):

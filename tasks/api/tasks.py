@@ -81,14 +81,14 @@ class Tasks(generics.ListAPIView[Task]):
         maker = person(request)
         if not can_make_tasks(maker):
             raise exceptions.PermissionDenied("You may not make tasks on this site.")
-        asked = read(NewTaskSerializer, request)
-        asked["config_text"] = with_lf(asked["config_text"])
+        data = read(NewTaskSerializer, request)
+        data["config_text"] = with_lf(data["config_text"])
         try:
             if maker.is_superuser:
-                task, notes = create_task(actor=maker, **asked)
+                task, notes = create_task(actor=maker, **data)
             else:
-                text = asked.pop("config_text")
-                task, notes = make_own_task(maker=maker, text=text, **asked)
+                text = data.pop("config_text")
+                task, notes = make_own_task(maker=maker, text=text, **data)
         except ConfigError as error:
             raise wrong_text(error) from None
         role = role_of(maker, task)
@@ -97,7 +97,7 @@ class Tasks(generics.ListAPIView[Task]):
 
 
 def _whole(task: Task) -> Task:
-    """The task with what its serializers need."""
+    """Return the task with what its serializers need."""
     prefetch_related_objects([task], OPENED)
     return task
 
@@ -128,12 +128,12 @@ class OfTask(generics.GenericAPIView[Any]):
 
     @cached_property
     def task(self) -> Task:
-        """The task, for those who may see it."""
+        """Return the task, for those who may see it."""
         return find_task(self.request, self.kwargs["code"])
 
     @cached_property
     def knows(self) -> bool:
-        """Whether the person may know what the owners planned."""
+        """Return whether the person may know what the owners planned."""
         return can_review(self.request.user, self.task)
 
     def get_serializer_context(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Archive(Files):
     """The files of an archive; what was decoded lies in `folder`, by its digest."""
 
     def __init__(self, path: Path, folder: Path, stored: Mapping[str, Mapping[str, Any]]) -> None:
-        """Raises FileError."""
+        """Open the archive. Raises FileError."""
         super().__init__(stored)
         self._folder, self._size = folder, 0
         self._known: dict[tuple[str, str], Mapping[str, Any]] = {}
@@ -47,31 +47,31 @@ class Archive(Files):
 
     @cached_property
     def table(self) -> ZipInfo:
-        """The one file that names the others. Raises FileError."""
+        """Return the one file that names the others. Raises FileError."""
         tables = [
-            one
-            for one in self._zip.infolist()
-            if one.filename.lower().endswith(TABLES)
-            and not posixpath.basename(one.filename).startswith(".")  # what macOS adds
+            info
+            for info in self._zip.infolist()
+            if info.filename.lower().endswith(TABLES)
+            and not posixpath.basename(info.filename).startswith(".")  # what macOS adds
         ]
         if len(tables) != 1:
-            found = ", ".join(one.filename for one in tables[:5]) or "none"
+            names = ", ".join(info.filename for info in tables[:5]) or "none"
             raise FileError(
-                f"Put one .csv, .tsv or .jsonl file into the archive; it holds {found}."
+                f"Put one .csv, .tsv or .jsonl file into the archive; it holds {names}."
             )
         return tables[0]
 
     @cached_property
     def _members(self) -> dict[str, ZipInfo]:
-        """The files by their names in NFC: macOS writes é as two characters, a table as one."""
-        found: dict[str, ZipInfo] = {}
-        for one in self._zip.infolist():
-            for name in _names_of(one):
-                found.setdefault(composed(name), one)
-        return found
+        """Map names in NFC to files: macOS writes é as two characters, a table as one."""
+        members: dict[str, ZipInfo] = {}
+        for info in self._zip.infolist():
+            for name in _names_of(info):
+                members.setdefault(composed(name), info)
+        return members
 
     def lines(self, most: int) -> bytes:
-        """The table. Raises FileError."""
+        """Return the content of the table. Raises FileError."""
         try:
             return self._bytes(self.table, most)
         except BadMedia:
@@ -80,11 +80,11 @@ class Archive(Files):
             raise FileError(f"{self.table.filename} {error}.") from None
 
     def named(self, component: Component, name: str) -> Mapping[str, Any]:
-        """The value of the file that a row names, from the table's folder on. Raises BadRow."""
-        known = (name, component.type)
-        if known not in self._known:
-            self._known[known] = self._decoded(component, name)
-        return self._known[known]
+        """Return the value of the file that a row names, relative to the table. Raises BadRow."""
+        key = (name, component.type)
+        if key not in self._known:
+            self._known[key] = self._decoded(component, name)
+        return self._known[key]
 
     def _decoded(self, component: Component, name: str) -> dict[str, Any]:
         place = posixpath.normpath(posixpath.join(posixpath.dirname(self.table.filename), name))
@@ -92,22 +92,27 @@ class Archive(Files):
         if member is None:
             raise BadRow(f"the archive holds no file {place:.200}")
         try:
-            found = DECODERS[component.kind.element](self._bytes(member, MAX_BYTES))
+            decoded = DECODERS[component.kind.element](self._bytes(member, MAX_BYTES))
         except BadMedia as error:
             raise BadRow(f"{place:.200}: {error}") from None
-        digest = hashlib.sha256(found.data).hexdigest()
+        digest = hashlib.sha256(decoded.data).hexdigest()
         file = self._folder / digest
         if not file.exists():
-            self._size += len(found.data)
+            self._size += len(decoded.data)
             if self._size > MOST_STORED:
                 raise BadRow("the archive's files take more than 2 GiB; split it")
-            file.write_bytes(found.data)
-        value = {"digest": digest, "mime": found.mime, "bytes": len(found.data), **found.about}
+            file.write_bytes(decoded.data)
+        value = {
+            "digest": digest,
+            "mime": decoded.mime,
+            "bytes": len(decoded.data),
+            **decoded.about,
+        }
         self.decoded[digest] = value
         return value
 
     def _bytes(self, member: ZipInfo, most: int) -> bytes:
-        """A member, whatever it says of its size. Raises BadMedia, BadRow."""
+        """Read a member, whatever size it declares. Raises BadMedia, BadRow."""
         try:
             with self._zip.open(member) as file:
                 data = file.read(most + 1)
@@ -119,7 +124,7 @@ class Archive(Files):
 
 
 def _names_of(member: ZipInfo) -> Iterator[str]:
-    """The name of a file as it is read, and as it is in UTF-8 where the archive does not say so."""
+    """Yield the name of a file as it is read, and as UTF-8 unless the archive declares it."""
     yield member.filename
     if not member.flag_bits & UTF8_NAME:
         with suppress(UnicodeError):
@@ -135,13 +140,13 @@ def summary_of_archive(
     most: int,
     matching: Matching | None = None,
 ) -> Summary:
-    """As `summary_of`, of the table in an archive; `folder` takes the files that its rows name.
+    """Return `summary_of` the table in an archive; `folder` receives the files that its rows name.
 
-    most: bytes of the table. Raises FileError.
+    `most` limits the bytes of the table. Raises FileError.
     """
     archive = Archive(path, folder, media)
     lines = archive.lines(most)
-    found = summary_of(lines, archive.table.filename, config, stored, archive, matching)
-    named = {value["digest"] for row in found.rows for value in archive.values_in(row.values)}
-    found.files = {digest: archive.decoded[digest] for digest in named & archive.decoded.keys()}
-    return found
+    summary = summary_of(lines, archive.table.filename, config, stored, archive, matching)
+    named = {value["digest"] for row in summary.rows for value in archive.values_in(row.values)}
+    summary.files = {digest: archive.decoded[digest] for digest in named & archive.decoded.keys()}
+    return summary

@@ -23,7 +23,7 @@ class Fields(Protocol):
     def context(self) -> Sequence[Component]: ...
 
     def component(self, name: str) -> Component:
-        """Raises KeyError."""
+        """Return the field with this name. Raises KeyError."""
 
 
 @dataclass(frozen=True)
@@ -33,34 +33,38 @@ class OtherFields:
     context: tuple[Component, ...]
 
     def component(self, name: str) -> Component:
-        """Raises KeyError."""
-        return {one.name: one for one in self.context}[name]
+        """Return the field with this name. Raises KeyError."""
+        return {component.name: component for component in self.context}[name]
 
 
 def alts(config: Fields) -> dict[str, str]:
-    """The name of each field of pictures or recordings, and where a row has its words."""
-    return {one.name: f"{one.name}_alt" for one in config.context if one.is_media}
+    """Map each field of pictures or recordings to the name of its description in a row."""
+    return {
+        component.name: f"{component.name}_alt"
+        for component in config.context
+        if component.is_media
+    }
 
 
 def fields_of(config: Fields) -> list[str]:
-    """All names that a row of contexts may have."""
+    """Return all names that a row of contexts may have."""
     return [*(component.name for component in config.context), *alts(config).values(), *EXTRA]
 
 
 def needed_fields(config: Fields) -> list[str]:
-    """The names that every row must have."""
+    """Return the names that every row must have."""
     return [component.name for component in config.context if component.required]
 
 
 def columns_of(data: bytes, name: str) -> list[str]:
-    """The names in the first line of a table, or in any object of JSONL; of a text none.
+    """Return the names in the first line of a table, or in any object of JSONL; of a text none.
 
     Raises FileError where there are more than MOST.
     """
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
 
     def note(cells: Collection[str]) -> list[str]:
-        found.update(dict.fromkeys(cell.strip() for cell in cells))
+        names.update(dict.fromkeys(cell.strip() for cell in cells))
         return []
 
     ending = ending_of(name)
@@ -71,34 +75,36 @@ def columns_of(data: bytes, name: str) -> list[str]:
     elif ending in ("jsonl", "ndjson"):
         for row in read_jsonl(plain_lines([data])):
             if isinstance(row, Row):
-                found.update(dict.fromkeys(row.values))
-    if len(found) > MOST:
+                names.update(dict.fromkeys(row.values))
+    if len(names) > MOST:
         raise FileError(f"The file has more than {MOST} columns. Delete what is no context.")
-    return [column for column in found if column]
+    return [column for column in names if column]
 
 
 def fits(columns: Collection[str], config: Fields) -> bool:
-    """Whether the columns have the names of fields already, and none is missing."""
+    """Return whether the columns already have the names of fields, and none is missing."""
     return {*needed_fields(config)} <= {*columns} <= {*fields_of(config)}
 
 
 def guess(columns: Collection[str], config: Fields) -> Matching:
-    """The fields that columns seem to fill: by their names but for case, spaces and signs.
+    """Guess the field of each column, by names that differ only in case, spaces and signs.
 
     If then one needed field and one column are left, they belong together.
     """
     fields = fields_of(config)
     plain = {_plain(field): field for field in fields}
-    found: dict[str, str] = {}
-    for column in sorted(columns, key=lambda one: one not in fields):  # same names first
+    fields_by_column: dict[str, str] = {}
+    for column in sorted(
+        columns, key=lambda column_name: column_name not in fields
+    ):  # same names first
         field = column if column in fields else plain.get(_plain(column))
-        if field and field not in found.values():
-            found[column] = field
-    missing = [field for field in needed_fields(config) if field not in found.values()]
-    left = [column for column in columns if column not in found]
+        if field and field not in fields_by_column.values():
+            fields_by_column[column] = field
+    missing = [field for field in needed_fields(config) if field not in fields_by_column.values()]
+    left = [column for column in columns if column not in fields_by_column]
     if len(missing) == len(left) == 1:
-        found[left[0]] = missing[0]
-    return found
+        fields_by_column[left[0]] = missing[0]
+    return fields_by_column
 
 
 def _plain(name: str) -> str:

@@ -63,7 +63,7 @@ class Duplicate:
 
     @property
     def message(self) -> str:
-        """Where the first one is."""
+        """Return where the first one is."""
         return f"the same as line {self.of}" if self.of else "the round has it already"
 
 
@@ -75,7 +75,7 @@ class Files:
         self.decoded: dict[str, Mapping[str, Any]] = {}
 
     def named(self, component: Component, name: str) -> Mapping[str, Any]:
-        """The value of the file that a row names, but for its words. Raises BadRow."""
+        """Return the value of the file that a row names, without its words. Raises BadRow."""
         if name.startswith(("http://", "https://")):
             raise BadRow(
                 "pages here show no files of other hosts, so a link is not taken; import a .zip "
@@ -84,11 +84,13 @@ class Files:
         raise BadRow("to name files, import a .zip archive that holds them and this table")
 
     def values_in(self, values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The values of pictures and recordings in a row."""
-        return [one for one in values.values() if isinstance(one, Mapping) and "digest" in one]
+        """Return the values of pictures and recordings in a row."""
+        return [
+            value for value in values.values() if isinstance(value, Mapping) and "digest" in value
+        ]
 
     def completed(self, component: Component, value: Any, words: Any) -> Any:
-        """A field's value as contexts hold it; raises BadRow."""
+        """Return a field's value as contexts store it. Raises BadRow."""
         if isinstance(value, str) and value:
             return {**self.named(component, value), "alt": words or ""}
         if isinstance(value, Mapping) and value.get("digest") in self._stored:
@@ -101,7 +103,7 @@ STORED = Files()
 
 
 def context_digest(fields: Mapping[str, Any]) -> str:
-    """The same for the same fields, whatever their order; 32 hex digits."""
+    """Return 32 hex digits that are equal for equal fields, whatever their order."""
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -113,9 +115,9 @@ def read_rows(
     files: Files = STORED,
     matching: Matching | None = None,
 ) -> Iterator[Row | LineError]:
-    """Each row of the file, good or bad, in order; blank lines are left out.
+    """Yield each row of the file, good or bad, in order; skip blank lines.
 
-    The end of `name` says which format it is. matching: None where columns have the names of
+    The end of `name` says which format it is. `matching` is None where columns have the names of
     fields. Raises FileError on the first `next`.
     """
     ending = ending_of(name)
@@ -151,15 +153,15 @@ def _read_table(
 
 
 def _matched(row: Row, matching: Matching | None) -> Row:
-    """The row with the names of fields, without the columns that fill none."""
+    """Return the row under the names of fields, without the columns that fill none."""
     if matching is None:
         return row
     return Row(row.line, {matching[n]: value for n, value in row.values.items() if n in matching})
 
 
 def _only_text(config: Fields) -> str:
-    """The one text of which a context consists. Raises FileError."""
-    needed = [one for one in config.context if one.required]
+    """Return the name of the only text that a context consists of. Raises FileError."""
+    needed = [component for component in config.context if component.required]
     if len(needed) != 1 or not needed[0].kind.is_text:
         raise FileError("a plain text fits a task whose contexts are one text; use a table here")
     return needed[0].name
@@ -173,7 +175,10 @@ def read_new(
     files: Files = STORED,
     matching: Matching | None = None,
 ) -> Iterator[Row | LineError | Duplicate]:
-    """As `read_rows`, with rows whose fields came before, or are `stored` by digest, marked."""
+    """Yield rows as `read_rows`.
+
+    Mark those seen before, or `stored` by their digest, as duplicates.
+    """
     seen: dict[str, int] = {}
     names = {component.name for component in config.context}
     for row in read_rows(lines, name, config, files, matching):
@@ -210,12 +215,12 @@ class Summary:
 
     @property
     def new(self) -> int:
-        """How many rows are good and new."""
+        """Return how many rows are good and new."""
         return len(self.rows)
 
     @property
     def row_count(self) -> int:
-        """All rows, good or bad."""
+        """Count all rows, good or bad."""
         return self.new + self.error_count + self.duplicate_count
 
 
@@ -233,26 +238,26 @@ def summary_of(
     there already.
     """
     data = unpacked(data, MOST_UNPACKED)
-    found = Summary(columns=columns_of(data, name))
+    summary = Summary(columns=columns_of(data, name))
     texts = [component.name for component in config.context if component.kind.is_text]
     for item in read_new(BytesIO(data), name, config, stored, files, matching):
         if isinstance(item, LineError):
-            found.error_count += 1
-            found.errors += [item] if len(found.errors) < LISTED else []
+            summary.error_count += 1
+            summary.errors += [item] if len(summary.errors) < LISTED else []
         elif isinstance(item, Duplicate):
-            found.duplicate_count += 1
-            found.duplicates += [item] if len(found.duplicates) < LISTED else []
+            summary.duplicate_count += 1
+            summary.duplicates += [item] if len(summary.duplicates) < LISTED else []
         else:
-            found.rows.append(item)
-            found.lengths.append(sum(len(item.values.get(text) or "") for text in texts))
+            summary.rows.append(item)
+            summary.lengths.append(sum(len(item.values.get(text) or "") for text in texts))
             continue
-        if found.error_count + found.duplicate_count == MOST_PROBLEMS:
+        if summary.error_count + summary.duplicate_count == MOST_PROBLEMS:
             raise HopelessFile(item.line, item.message)
-    return found
+    return summary
 
 
 def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
-    """At most BINS equal ranges that cover all lengths: (first, last, how many)."""
+    """Return at most BINS equal ranges that cover all lengths: (first, last, count)."""
     if not lengths:
         return []
     low, high = min(lengths), max(lengths)
@@ -267,13 +272,13 @@ def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
 
 
 def _header(cells: list[str], config: Fields, matching: Matching | None) -> list[str]:
-    """The names in the first line; raises BadRow."""
+    """Return the names in the first line. Raises BadRow."""
     names = [cell.strip() for cell in cells]
-    known = fields_of(config) if matching is None else [*matching]
+    known_names = fields_of(config) if matching is None else [*matching]
     for name in names:
-        if matching is None and name not in known:
-            raise BadRow(_unknown(name, known))
-        if name in known and names.count(name) > 1:
+        if matching is None and name not in known_names:
+            raise BadRow(_unknown(name, known_names))
+        if name in known_names and names.count(name) > 1:
             raise BadRow(f"the column `{name}` is there twice; remove one of the two")
     if matching is None:
         for name in needed_fields(config):
@@ -283,7 +288,7 @@ def _header(cells: list[str], config: Fields, matching: Matching | None) -> list
 
 
 def _cell(cell: str, kind: FieldType | None) -> Any:
-    """A cell as the value of a field; what is no plain text or number is written as JSON."""
+    """Convert a cell to the value of a field; anything but plain text and numbers is JSON."""
     how = kind.cell if kind else "json"
     if kind and kind.element != "text" and cell.startswith("{"):
         how = "json"  # a stored file, by its digest
@@ -295,20 +300,20 @@ def _cell(cell: str, kind: FieldType | None) -> Any:
     return value
 
 
-def _unknown(name: str, known: list[str]) -> str:
-    return f"there is no field `{name}`; {nearest(name, known)}"
+def _unknown(name: str, known_names: list[str]) -> str:
+    return f"there is no field `{name}`; {nearest(name, known_names)}"
 
 
 def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
-    """The row, if it fits the configuration."""
-    known = fields_of(config)
-    problems = [_unknown(name, known) for name in row.values if name not in known]
+    """Return the row, or what is wrong with it."""
+    known_names = fields_of(config)
+    problems = [_unknown(name, known_names) for name in row.values if name not in known_names]
     values = dict(row.values)
     for name, words in alts(config).items():
-        said = values.pop(words, "")
+        description = values.pop(words, "")
         try:
             if name in values:
-                values[name] = files.completed(config.component(name), values[name], said)
+                values[name] = files.completed(config.component(name), values[name], description)
         except BadRow as error:
             return LineError(row.line, f"`{name}`: {error}")
     row = Row(row.line, kept_values(config.context, composed_value(values, _texts(values))))
@@ -319,8 +324,8 @@ def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
             if component.required:
                 problems.append(f"`{component.name}` is missing; add it")
         else:
-            found = check_value(component, value, row.values)
-            problems += [f"`{component.name}`: {message}" for message in found]
+            messages = check_value(component, value, row.values)
+            problems += [f"`{component.name}`: {message}" for message in messages]
     if not problems and (reason := unstorable(row.values)):
         problems.append(reason)
     return LineError(row.line, "; also: ".join(problems)) if problems else row

@@ -79,19 +79,19 @@ class MatchForm(forms.Form):
 
     def clean(self) -> None:
         for field, column in self.cleaned_data.items():
-            others = [one for name, one in self.cleaned_data.items() if name != field]
+            others = [other for name, other in self.cleaned_data.items() if name != field]
             if column and column in others:
                 self.add_error(field, gettext("Another field has this column. Choose another."))
                 return
 
 
 def initial_of(matching: Matching) -> dict[str, str]:
-    """What a MatchForm shows at first."""
+    """Return the initial values of a MatchForm."""
     return {PREFIX + field: column for column, field in matching.items()}
 
 
 def matching_in(data: Mapping[str, str], config: Fields) -> Matching | None:
-    """The columns that a MatchForm sent; None where nothing was to be matched."""
+    """Return the columns that a MatchForm sent; None where there was nothing to match."""
     sent = [field for field in fields_of(config) if PREFIX + field in data]
     if not sent:
         return None
@@ -99,13 +99,13 @@ def matching_in(data: Mapping[str, str], config: Fields) -> Matching | None:
 
 
 def preview_values(round: Round, summary: Summary, fields: Fields | None = None) -> dict[str, Any]:
-    """What a preview shows; the first rows as cells in the order of the fields.
+    """Return the context of a preview's template; the first rows as cells in the order of fields.
 
-    fields: those of the round's contexts where none are given.
+    `fields` defaults to those of the round's contexts.
     """
-    shown = (fields or round.task.config).context
-    names = [*(component.name for component in shown), *EXTRA]
-    kinds = {component.name: component for component in shown}
+    components = (fields or round.task.config).context
+    names = [*(component.name for component in components), *EXTRA]
+    kinds = {component.name: component for component in components}
     return {
         "summary": summary,
         "names": names,
@@ -119,7 +119,7 @@ def preview_values(round: Round, summary: Summary, fields: Fields | None = None)
 
 
 def _cell(value: Any, component: Component | None) -> str:
-    """A value as people read it; what is no field of the task as it stands in the file."""
+    """Return a value as people read it, or as in the file if it is no field of the task."""
     if isinstance(value, dict) and "digest" in value:
         return str(value.get("alt") or value.get("mime") or gettext("a file"))
     if component is not None and not isinstance(value, str):

@@ -64,7 +64,7 @@ def store_contexts(
                 digest=context_digest(fields),
             )
         )
-    digests = digests_in(value for one in contexts for value in one.fields.values())
+    digests = digests_in(value for context in contexts for value in context.fields.values())
     keep(task=round.task, digests=digests, used=True)
     Context.objects.bulk_create(contexts, batch_size=500, ignore_conflicts=True)
     log(actor, "contexts.imported", round, file=file_name, rows=len(contexts))
@@ -73,7 +73,7 @@ def store_contexts(
 
 @transaction.atomic
 def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -> int:
-    """Hand contexts out no more, or again; returns how many there are. No lock."""
+    """Retire contexts, or assign them again; returns how many there are. No lock."""
     chosen = list(contexts.values_list("pk", flat=True))
     first = contexts.select_related("round__task").first()
     count = Context.objects.filter(pk__in=chosen).update(is_retired=is_retired)
@@ -83,7 +83,7 @@ def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -
 
 
 def used_contexts() -> QuerySet[Context]:
-    """The contexts that were handed out, written about or reported."""
+    """Return the contexts that were assigned, written about or reported."""
     return Context.objects.filter(
         Q(assignments__isnull=False) | Q(examples__isnull=False) | Q(reports__isnull=False)
     )
@@ -92,12 +92,12 @@ def used_contexts() -> QuerySet[Context]:
 def preview_contexts(
     *, round: Round, lines: Iterable[bytes], file_name: str, matching: Matching | None = None
 ) -> Summary:
-    """What the file would bring into the round. Raises Refused, FileError.
+    """Return what the file would bring into the round. Raises Refused, FileError.
 
-    matching: None where columns have the names of fields.
+    `matching` is None where columns have the names of fields.
 
-    A process of its own reads it, within bounds, because others made the file. Of an archive the
-    files are decoded too, into a folder that goes with the summary.
+    A separate process reads it, within bounds, because others made the file. The files of an
+    archive are decoded too, into a folder that is deleted with the summary.
     """
     if round.state in FINISHED:
         values = {"round": round, "state": _(round.state)}
@@ -117,16 +117,16 @@ def read_file(
     stored: Collection[str] = (),
     matching: Matching | None = None,
 ) -> Summary:
-    """What the file of a stranger holds, read within bounds. Raises FileError.
+    """Read an untrusted file within bounds. Raises FileError.
 
-    config: the fields that its columns fill. stored: digests of rows that are there already.
+    `config` has the fields that its columns fill, `stored` the digests of rows already there.
     """
     files = Media.objects.filter(task=task) if task.config.media_fields else ()
-    media = {one.digest: value_of(one) for one in files}
+    media = {media_row.digest: value_of(media_row) for media_row in files}
     try:
         if file_name.lower().endswith(".zip"):
-            known = {"config": config, "stored": stored, "media": media, "matching": matching}
-            return _archive(lines, partial(_of_archive, **known))
+            arguments = {"config": config, "stored": stored, "media": media, "matching": matching}
+            return _archive(lines, partial(_of_archive, **arguments))
         data = b"".join(lines)
         bounds = Bounds(SECONDS, MEMORY_BYTES + UNFOLDED * len(data))
         read = partial(summary_of, data, file_name, config, stored, Files(media), matching)
@@ -139,20 +139,20 @@ _of_archive = partial(summary_of_archive, most=MAX_BYTES)
 
 
 def _archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
-    """What an archive would bring; its files lie in a folder for as long as the summary is used."""
+    """Return what an archive would bring; its files exist for as long as the summary is used."""
     folder = Path(mkdtemp(dir=settings.SPOOL))
     path = folder / "archive.zip"
     try:
         with path.open("wb") as file:
             file.writelines(lines)
-        found = bounded(partial(read, path, folder), Bounds(SECONDS, ARCHIVE_BYTES))
+        summary = bounded(partial(read, path, folder), Bounds(SECONDS, ARCHIVE_BYTES))
     except BaseException:
         shutil.rmtree(folder)
         raise
     path.unlink()
-    found.folder = folder
-    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
-    return found
+    summary.folder = folder
+    weakref.finalize(summary, shutil.rmtree, folder, ignore_errors=True)
+    return summary
 
 
 def import_contexts(
@@ -171,7 +171,7 @@ def import_contexts(
         assert found.folder
         about = {name: value[name] for name in ABOUT if name in value}
         decoded = Decoded((found.folder / digest).read_bytes(), value["mime"], about)
-        store_decoded(task=round.task, found=decoded)
+        store_decoded(task=round.task, decoded_file=decoded)
     if found.rows:
         rows = [row.values for row in found.rows]
         names: dict[str, Any] = {"file_name": file_name[-200:], "actor": actor, "terms": terms}
@@ -196,7 +196,7 @@ def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
     count = len(fields)
     contexts.delete()
     batch.delete()
-    for digest in digests_in(value for one in fields for value in one.values()):
+    for digest in digests_in(value for values in fields for value in values.values()):
         delete_unnamed(task=round.task, digest=digest)
     log(actor, "contexts.undone", round, file=batch.file_name, rows=count)
     return count

@@ -22,10 +22,10 @@ BROKEN = (
 
 
 def first_sheet(data: bytes) -> list[list[str]]:
-    """The cells of the first sheet as texts, from its first row on.
+    """Return the cells of the first sheet as texts, from its first row on.
 
-    Numbers are as short as JSON has them, times as ISO 8601; of a formula the value that was last
-    shown. Raises FileError.
+    Numbers are as short as in JSON, times are ISO 8601; a formula gives the value it last showed.
+    Raises FileError.
     """
     _check_parts(data)
     try:
@@ -48,8 +48,8 @@ def _check_parts(data: bytes) -> None:
         return
     try:
         with zipfile.ZipFile(BytesIO(data)) as parts:
-            for part in parts.infolist():
-                with parts.open(part) as file:
+            for member in parts.infolist():
+                with parts.open(member) as file:
                     start = file.read(PROLOG_BYTES).replace(b"\0", b"")  # also of UTF-16
                 if b"<!DOCTYPE" in start.upper():
                     raise FileError("The workbook has a document type (DTD). Save it again.")
@@ -62,7 +62,7 @@ def read_sheet(
     header_of: Callable[[list[str]], list[str]],
     value_of: Callable[[str, str], Any],
 ) -> Iterator[Row | LineError]:
-    """Rows of a sheet whose first row names the columns; callbacks as in `read_table`."""
+    """Yield rows of a sheet whose first row names the columns; callbacks as in `read_table`."""
     if not rows:
         return
     width = max((place for place, cell in enumerate(rows[0], 1) if cell.strip()), default=0)

@@ -36,7 +36,7 @@ class KeptUpload:
     terms: Terms
 
     def lines(self) -> Iterator[bytes]:
-        """The file line by line. Raises UploadGone."""
+        """Yield the lines of the file. Raises UploadGone."""
         try:
             with self.path.open("rb") as file:
                 yield from file
@@ -56,7 +56,7 @@ def keep_upload(
     user: User,
     terms: Terms = UNKNOWN,
 ) -> str:
-    """Keep an upload for an hour; the signed ticket that gets it back."""
+    """Store an upload for an hour, and return the signed ticket that retrieves it."""
     UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
     _sweep()
     name = secrets.token_hex(16)
@@ -68,7 +68,7 @@ def keep_upload(
 
 
 def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
-    """The upload of a ticket. Raises UploadGone."""
+    """Return the upload of a ticket. Raises UploadGone."""
     try:
         data: dict[str, Any] = signing.loads(ticket, salt=SALT, max_age=KEEP_SECONDS)
     except signing.BadSignature:

@@ -47,119 +47,127 @@ class Part(NamedTuple):
 
 
 def card_of(readme: str) -> Card:
-    """What a card says; nothing where it cannot be read."""
-    found = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|$)", readme, re.S)
+    """Return what a card says; nothing where it cannot be read."""
+    front_matter = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|$)", readme, re.S)
     try:
-        data = read_yaml(found[1]).data if found else {}
+        data = read_yaml(front_matter[1]).data if front_matter else {}
     except ConfigError:
         data = {}
     named = data.get("license_name") or data.get("license")
-    names = [one for one in (named if isinstance(named, list) else [named]) if one]
-    citations = [one.strip() for one in CITATION.findall(readme)]
+    names = [name for name in (named if isinstance(named, list) else [named]) if name]
+    citations = [name.strip() for name in CITATION.findall(readme)]
     return Card(data, ", ".join(map(str, names))[:100], "\n\n".join(citations)[:10_000])
 
 
 def names_in_card(card: Card, config: str) -> dict[str, list[str]]:
-    """The names of labels by column, as a card's `dataset_info` has them."""
-    told = card.data.get("dataset_info")
-    for one in told if isinstance(told, list) else [told]:
-        if isinstance(one, dict) and one.get("config_name", DEFAULT) in (config, DEFAULT):
-            return _labels(one.get("features"))
+    """Return the names of labels by column, as a card's `dataset_info` has them."""
+    infos = card.data.get("dataset_info")
+    for info in infos if isinstance(infos, list) else [infos]:
+        if isinstance(info, dict) and info.get("config_name", DEFAULT) in (config, DEFAULT):
+            return _labels(info.get("features"))
     return {}
 
 
 def _labels(features: Any, at: str = "") -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for one in features if isinstance(features, list) else []:
-        if not isinstance(one, dict):
+    labels: dict[str, list[str]] = {}
+    for feature in features if isinstance(features, list) else []:
+        if not isinstance(feature, dict):
             continue
-        name = f"{at}{one.get('name', '')}"
+        name = f"{at}{feature.get('name', '')}"
         for key in ("dtype", "sequence", "list"):
-            if isinstance(one.get(key), dict) and "class_label" in one[key]:
-                told = one[key]["class_label"]
-                names = told.get("names") if isinstance(told, dict) else None
+            if isinstance(feature.get(key), dict) and "class_label" in feature[key]:
+                class_label = feature[key]["class_label"]
+                names = class_label.get("names") if isinstance(class_label, dict) else None
                 values = [*names.values()] if isinstance(names, dict) else names
-                found[name] = [str(value) for value in values] if isinstance(values, list) else []
+                labels[name] = [str(value) for value in values] if isinstance(values, list) else []
         for key in ("struct", "sequence", "list"):
-            found |= _labels(one.get(key), f"{name}.")
-    return found
+            labels |= _labels(feature.get(key), f"{name}.")
+    return labels
 
 
 def splits_of(names: Sequence[str], card: Card) -> Splits:
-    """The files that can be read, by configuration and split."""
+    """Return the files that can be read, by configuration and split."""
     data = [name for name in names if _is_data(name)]
-    told = card.data.get("configs")
-    configs = [one for one in (told if isinstance(told, list) else []) if isinstance(one, dict)]
-    found = {str(one.get("config_name", DEFAULT)): _told(one, data) for one in configs}
-    found = {config: splits for config, splits in found.items() if splits}
-    if found:
-        return found
+    declared = card.data.get("configs")
+    configs = [
+        config
+        for config in (declared if isinstance(declared, list) else [])
+        if isinstance(config, dict)
+    ]
+    splits_by_config = {
+        str(config.get("config_name", DEFAULT)): _told(config, data) for config in configs
+    }
+    splits_by_config = {config: splits for config, splits in splits_by_config.items() if splits}
+    if splits_by_config:
+        return splits_by_config
     guessed = _guessed(data)
     return {DEFAULT: guessed} if guessed else {}
 
 
 def converted_splits(names: Sequence[str]) -> Splits:
-    """Those of a hub's own conversion, `CONFIGURATION/SPLIT/0000.parquet`."""
-    found: dict[str, dict[str, list[str]]] = {}
+    """Return those of a hub's own conversion, `CONFIGURATION/SPLIT/0000.parquet`."""
+    splits_by_config: dict[str, dict[str, list[str]]] = {}
     for name in sorted(names):
         parts = PurePosixPath(name).parts
         if len(parts) == 3 and ending_of(name) == "parquet":
-            splits = found.setdefault(parts[0], {})
+            splits = splits_by_config.setdefault(parts[0], {})
             splits.setdefault(parts[1].removeprefix("partial-"), []).append(name)
-    return found
+    return splits_by_config
 
 
 def pick(splits: Splits, config: str, split: str, title: str) -> Part:
-    """The files of the split that is meant. Raises FileError with those that there are."""
+    """Return the files of the requested split. Raises FileError that lists the existing ones."""
     if not splits:
         raise FileError(f"{title} has no file of Parquet, Arrow, JSON or CSV that can be read.")
-    found = _one_of(splits, config, (DEFAULT,), "configuration", title)
-    chosen = _one_of(splits[found], split, (), "split", title)
-    return Part(found, chosen, splits[found][chosen])
+    chosen_config = _one_of(splits, config, (DEFAULT,), "configuration", title)
+    chosen = _one_of(splits[chosen_config], split, (), "split", title)
+    return Part(chosen_config, chosen, splits[chosen_config][chosen])
 
 
-def _one_of(known: Iterable[str], asked: str, usual: Sequence[str], kind: str, title: str) -> str:
-    names = [*known]
-    likely = [asked] if asked else [*usual, *(names if len(names) == 1 else [])]
+def _one_of(
+    choices: Iterable[str], requested: str, usual: Sequence[str], kind: str, title: str
+) -> str:
+    names = [*choices]
+    likely = [requested] if requested else [*usual, *(names if len(names) == 1 else [])]
     for name in likely:
         if name in names:
             return name
-    problem = f"has no {kind} {asked!r}" if asked else f"has several {kind}s"
+    problem = f"has no {kind} {requested!r}" if requested else f"has several {kind}s"
     raise FileError(f"{title} {problem}. Name one of: {', '.join(names)}.")
 
 
 def _is_data(name: str) -> bool:
     parts = PurePosixPath(name).parts
-    hidden = any(part.startswith((".", "__")) for part in parts)
+    hidden = any(folder.startswith((".", "__")) for folder in parts)
     return bool(ending_of(name)) and parts[-1] not in NOTES and not hidden
 
 
 def _told(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[str]]:
-    """The splits that a card names for a configuration."""
+    """Return the splits that a card names for a configuration."""
     folder = str(config.get("data_dir") or "").strip("./")
     inside = [name for name in names if not folder or name.startswith(f"{folder}/")]
-    told = config.get("data_files")
-    if not told:
+    declared = config.get("data_files")
+    if not declared:
         return _guessed(inside)
-    if isinstance(told, dict):
-        pairs = [*told.items()]
+    if isinstance(declared, dict):
+        pairs = [*declared.items()]
     else:
-        listed = told if isinstance(told, list) else [told]
+        listed = declared if isinstance(declared, list) else [declared]
         pairs = [
-            (one.get("split", "train"), one.get("path"))
-            if isinstance(one, dict)
-            else ("train", one)
-            for one in listed
+            (file.get("split", "train"), file.get("path"))
+            if isinstance(file, dict)
+            else ("train", file)
+            for file in listed
         ]
-    found: dict[str, list[str]] = {}
+    files_by_split: dict[str, list[str]] = {}
     for split, patterns in pairs:
         for pattern in patterns if isinstance(patterns, list) else [patterns]:
-            wanted = "/".join(filter(None, [folder, str(pattern).removeprefix("./")]))
-            matching = [name for name in names if _matches(name, wanted)]
-            found.setdefault(str(split), []).extend(
-                one for one in matching if one not in found.get(str(split), [])
+            full_pattern = "/".join(filter(None, [folder, str(pattern).removeprefix("./")]))
+            matching = [name for name in names if _matches(name, full_pattern)]
+            files_by_split.setdefault(str(split), []).extend(
+                file for file in matching if file not in files_by_split.get(str(split), [])
             )
-    return {split: files for split, files in found.items() if files}
+    return {split: files for split, files in files_by_split.items() if files}
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -167,27 +175,27 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _guessed(names: Sequence[str]) -> dict[str, list[str]]:
-    """The splits that names of files seem to hold; of several formats the one most files have."""
+    """Guess the splits from the names of files; only the most frequent format counts."""
     if not names:
         return {}
     [(ending, _)] = Counter(map(ending_of, names)).most_common(1)
     files = sorted(name for name in names if ending_of(name) == ending)
     for guess in (_of_shard, _of_words):
-        found: dict[str, list[str]] = {}
+        files_by_split: dict[str, list[str]] = {}
         for name in files:
             if split := guess(name):
-                found.setdefault(split, []).append(name)
-        if found:
-            return found
+                files_by_split.setdefault(split, []).append(name)
+        if files_by_split:
+            return files_by_split
     return {"train": files}
 
 
 def _of_shard(name: str) -> str:
-    found = SHARD.search(name)
-    return found[1] if found else ""
+    match = SHARD.search(name)
+    return match[1] if match else ""
 
 
 def _of_words(name: str) -> str:
-    """The last word of a path that names a split, between signs or figures."""
+    """Return the split named by the last such word of a path, between signs or figures."""
     words: list[str] = re.split(r"[-._ /0-9]+", name.lower())
-    return next((KEYWORDS[one] for one in reversed(words) if one in KEYWORDS), "")
+    return next((KEYWORDS[word] for word in reversed(words) if word in KEYWORDS), "")

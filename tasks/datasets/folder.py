@@ -26,12 +26,12 @@ class Local:
     origin: str = ""
 
     def open(self, name: str, pieces: object) -> BufferedReader:
-        """A file of the folder."""
+        """Open a file of the folder."""
         return (self.folder / name).open("rb")
 
 
 def find_folder(path: Path) -> Local:
-    """The dataset in a folder, or in one file. Raises FileError, OSError."""
+    """Return the dataset in a folder, or in one file. Raises FileError, OSError."""
     if path.is_file():
         if not ending_of(path.name):
             raise FileError("Give a folder, or a file of Parquet, Arrow, JSON lines or CSV.")
@@ -45,21 +45,28 @@ def find_folder(path: Path) -> Local:
     else:
         return _plain(path)
     files = {split: _shards(path, folder) for split, folder in splits.items()}
-    told = [path / folder / "dataset_info.json" for folder in splits.values()]
-    return Local(path.name, path, {DEFAULT: files}, _info([one for one in told if one.exists()]))
+    infos = [path / folder / "dataset_info.json" for folder in splits.values()]
+    return Local(
+        path.name, path, {DEFAULT: files}, _info([info for info in infos if info.exists()])
+    )
 
 
 def _plain(path: Path) -> Local:
-    names = [one.relative_to(path).as_posix() for one in sorted(path.rglob("*")) if one.is_file()]
+    names = [
+        file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if file.is_file()
+    ]
     readme = path / "README.md"
     card = card_of(readme.read_text("utf-8", "replace")) if readme.exists() else Card({})
     return Local(path.name, path, splits_of(names, card), card)
 
 
 def _shards(path: Path, folder: str) -> list[str]:
-    """The Arrow files that a saved split names. Raises FileError."""
+    """Return the Arrow files that a saved split names. Raises FileError."""
     try:
-        named = [str(one["filename"]) for one in _read(path / folder / "state.json")["_data_files"]]
+        named = [
+            str(data_file["filename"])
+            for data_file in _read(path / folder / "state.json")["_data_files"]
+        ]
     except (KeyError, TypeError):
         raise FileError(
             f"{folder or path.name}: state.json names no files. Save it again."
@@ -71,15 +78,15 @@ def _shards(path: Path, folder: str) -> list[str]:
 
 def _info(files: list[Path]) -> Card:
     for file in files:
-        told = _read(file)
+        info = _read(file)
         return Card(
-            {}, str(told.get("license") or "")[:100], str(told.get("citation") or "")[:10_000]
+            {}, str(info.get("license") or "")[:100], str(info.get("citation") or "")[:10_000]
         )
     return Card({})
 
 
 def _read(path: Path) -> Any:
-    """Raises FileError."""
+    """Parse a JSON file. Raises FileError."""
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError, OSError) as error:

@@ -56,7 +56,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Told:
+class HubDataset:
     """A dataset at a commit: its files with their bytes, and its card."""
 
     name: str
@@ -68,7 +68,7 @@ class Told:
     endpoint: str
 
     def open(self, name: str, pieces: "Pieces") -> io.BufferedReader:
-        """A file, which is fetched where it is read. Raises FileError then."""
+        """Open a file, which is fetched as it is read. Raises FileError then."""
         url = f"{self.endpoint}/datasets/{self.name}/resolve/{self.commit}/{quote(name)}"
         return io.BufferedReader(_HubFile(url, self.name, self.sizes[name], pieces), 2**16)
 
@@ -81,16 +81,16 @@ class Pieces:
     most: int = 0
 
     def of(self, url: str) -> Path:
-        """The folder of a file's pieces. Raises FileError when there are too many of all files."""
+        """Return the folder of a file's pieces. Raises FileError if all files have too many."""
         if self.most and sum(1 for _ in self.folder.glob("*/*")) >= self.most:
             most = f"{self.most * BLOCK >> 20} MB"
             raise FileError(
                 f"The rows lie in more than {most} of files. Ask for fewer, or have the operator "
                 "import them by the command."
             )
-        found = self.folder / sha256(url.encode()).hexdigest()
-        found.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return found
+        file_folder = self.folder / sha256(url.encode()).hexdigest()
+        file_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return file_folder
 
 
 class _HubFile(io.RawIOBase):
@@ -126,29 +126,29 @@ class _HubFile(io.RawIOBase):
         return len(data)
 
     def _block(self, number: int) -> bytes:
-        kept = self._pieces.of(self._url) / str(number)
+        stored = self._pieces.of(self._url) / str(number)
         first, last = number * BLOCK, min(self._size, (number + 1) * BLOCK) - 1
-        if kept.exists():
-            return kept.read_bytes()
+        if stored.exists():
+            return stored.read_bytes()
         headers = [(b"Range", f"bytes={first}-{last}".encode())]
         data = _asked(self._url, self._what, last - first + 1, headers).body
         if len(data) != last - first + 1:
             raise FileError("The hub sends another number of bytes than it tells. Try again.")
         # A name of its own, as another request may fetch the same piece.
-        part = kept.with_name(f"{number}.{secrets.token_hex(4)}.part")
-        part.write_bytes(data)
-        part.rename(kept)
+        unfinished = stored.with_name(f"{number}.{secrets.token_hex(4)}.part")
+        unfinished.write_bytes(data)
+        unfinished.rename(stored)
         return data
 
 
 def reference_of(text: str, endpoint: str) -> Reference:
-    """What a name, such as org/name, or an address of the hub means. Raises FileError."""
+    """Parse a name, such as org/name, or an address of the hub. Raises FileError."""
     text = text.strip()
     try:
         address = urlsplit(text if "://" in text else f"hf://datasets/{text}")
     except ValueError:
         raise FileError(f"{text!r:.100} is not an address. Copy it from the hub.") from None
-    parts = [unquote(part) for part in address.path.split("/") if part]
+    parts = [unquote(step) for step in address.path.split("/") if step]
     if address.scheme == "hf":
         parts = [unquote(address.netloc), *parts]
     elif address.scheme not in ("http", "https") or address.hostname not in (
@@ -165,9 +165,9 @@ def reference_of(text: str, endpoint: str) -> Reference:
 
 
 def _checked(parts: list[str]) -> Reference:
-    """What stands behind /datasets/: the name with its owner, then a view of it."""
+    """Parse what follows /datasets/: the name with its owner, then a view of it."""
     views = ("viewer", "tree", "blob", "resolve")
-    place = next((n for n, part in enumerate(parts) if n and part in views), len(parts))
+    place = next((n for n, step in enumerate(parts) if n and step in views), len(parts))
     name, view = "/".join(parts[:place][:2]), parts[place:]
     name, _, revision = name.partition("@")
     if not ID.fullmatch(name):
@@ -178,16 +178,16 @@ def _checked(parts: list[str]) -> Reference:
     return Reference(name, revision or (view[1] if len(view) > 1 else ""))
 
 
-def find(reference: Reference, endpoint: str) -> Told:
-    """The dataset as the hub tells of it, pinned to a commit. Raises FileError.
+def find(reference: Reference, endpoint: str) -> HubDataset:
+    """Return the dataset as the hub describes it, pinned to a commit. Raises FileError.
 
     Files that nothing here reads, such as those of a script, come from the hub's own conversion of
     the main branch.
     """
     if reference.revision and not REVISION.fullmatch(reference.revision):
         raise FileError(f"{reference.revision!r:.100} is no revision; give a branch or a commit.")
-    told = _told(reference.name, reference.revision, endpoint)
-    name, commit, sizes = told
+    answer = _told(reference.name, reference.revision, endpoint)
+    name, commit, sizes = answer
     resolve = f"{endpoint}/datasets/{name}/resolve/{commit}"
     card = Card({})
     if most := min(sizes.get("README.md", 0), MOST_CARD):
@@ -200,35 +200,35 @@ def find(reference: Reference, endpoint: str) -> Told:
             _, commit, sizes = _told(name, CONVERTED, endpoint)
             splits = converted_splits([*sizes])
     origin = f"{endpoint}/datasets/{name}/tree/{commit}"
-    return Told(name, commit, origin, sizes, splits, card, endpoint)
+    return HubDataset(name, commit, origin, sizes, splits, card, endpoint)
 
 
 def _told(name: str, revision: str, endpoint: str) -> tuple[str, str, dict[str, int]]:
-    """The dataset's own name, the commit, and its files with their bytes."""
+    """Return the dataset's own name, the commit, and its files with their bytes."""
     place = f"/revision/{quote(revision, safe='')}" if revision else ""
     reply = _asked(f"{endpoint}/api/datasets/{name}{place}?{BLOBS}", name, MOST_TOLD)
     try:
-        told = members(strict_json(reply.body), "The answer")
+        answer = members(strict_json(reply.body), "The answer")
     except EndpointError as error:
         raise FileError(f"The hub's answer cannot be read ({error}). Try again later.") from None
-    own, commit = told.get("id", name), told.get("sha")
-    if told.get("gated") or told.get("private"):
+    own, commit = answer.get("id", name), answer.get("sha")
+    if answer.get("gated") or answer.get("private"):
         raise FileError(CLOSED.format(what=own))
     if not (isinstance(own, str) and ID.fullmatch(own)):
         raise FileError("The hub's answer names no dataset. Try again later.")
     if not (isinstance(commit, str) and COMMIT.fullmatch(commit)):
         raise FileError("The hub names no commit of this dataset, so it could change unseen.")
-    siblings = told.get("siblings")
+    siblings = answer.get("siblings")
     sizes = {}
-    for one in siblings if isinstance(siblings, list) else []:
-        name, size = one.get("rfilename"), one.get("size")
+    for sibling in siblings if isinstance(siblings, list) else []:
+        name, size = sibling.get("rfilename"), sibling.get("size")
         if isinstance(name, str) and type(size) is int and size >= 0:
             sizes[name] = size
     return own, commit, sizes
 
 
 def _asked(url: str, what: str, most: int, headers: Headers = ()) -> Reply:
-    """A good answer. Raises FileError."""
+    """Return a successful answer. Raises FileError."""
     address = httpx.URL(url)
     try:
         reply = SHARED.request(

@@ -8,7 +8,7 @@ from typing import Any
 
 from tasks.datasets.files import names_in_card, pick
 from tasks.datasets.folder import Local, find_folder
-from tasks.datasets.hub import Pieces, Reference, Told, find, reference_of
+from tasks.datasets.hub import HubDataset, Pieces, Reference, find, reference_of
 from tasks.datasets.tables import Row, rows_of
 from tasks.formats.base import Terms
 from tasks.line_files import FileError
@@ -21,7 +21,7 @@ PEOPLE = ".responses.users"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RowsQuery:
     """What is asked for.
 
     where: a folder, or a hub's name or address. rows: at most; 0: all. columns: the column that
@@ -38,7 +38,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
+class WrittenRows:
     """What was written: of what, and under which terms."""
 
     title: str
@@ -47,34 +47,36 @@ class Found:
     columns: list[str]
 
 
-def write_rows(wanted: Wanted, endpoint: str, pieces: Pieces, into: Path, most_bytes: int) -> Found:
+def write_rows(
+    query: RowsQuery, endpoint: str, pieces: Pieces, into: Path, most_bytes: int
+) -> WrittenRows:
     """Write the rows of a split into a file, one JSON object a line.
 
     endpoint: the hub's address; empty for a folder. pieces: where those of a hub's files stay.
     most_bytes: of the rows; 0: any. Raises FileError, OSError.
     """
-    source: Told | Local
-    config, split = wanted.config, wanted.split
+    source: HubDataset | Local
+    config, split = query.config, query.split
     if endpoint:
-        told = reference_of(wanted.where, endpoint)
-        revision = wanted.revision or told.revision
-        config, split = config or told.config, split or told.split
-        source = find(Reference(told.name, revision), endpoint)
+        reference = reference_of(query.where, endpoint)
+        revision = query.revision or reference.revision
+        config, split = config or reference.config, split or reference.split
+        source = find(Reference(reference.name, revision), endpoint)
     else:
-        source = find_folder(Path(wanted.where))
-    part = pick(source.splits, config, split, source.name)
+        source = find_folder(Path(query.where))
+    chosen = pick(source.splits, config, split, source.name)
     columns: dict[str, None] = {}
     count = size = 0
     with into.open("wb") as lines:
-        for row in _rows(source, part.files, part.config, pieces):
+        for row in _rows(source, chosen.files, chosen.config, pieces):
             columns.update(dict.fromkeys(row))
-            if not count and not wanted.columns:
+            if not count and not query.columns:
                 _refuse_responses(source.name, row)
             if len(columns) > MOST_COLUMNS:
                 raise FileError(f"{source.name} has more than {MOST_COLUMNS} columns.")
             count += 1
             try:
-                line = json.dumps(_chosen(row, wanted), ensure_ascii=False).encode() + b"\n"
+                line = json.dumps(_chosen(row, query), ensure_ascii=False).encode() + b"\n"
             except UnicodeEncodeError:
                 raise FileError(
                     f"{source.name}: row {count:,} holds half of a surrogate pair; write the "
@@ -85,20 +87,22 @@ def write_rows(wanted: Wanted, endpoint: str, pieces: Pieces, into: Path, most_b
                 most = f"{most_bytes >> 20} MB"
                 raise FileError(f"The first {count:,} rows take more than {most}. Ask for fewer.")
             lines.write(line)
-            if count == wanted.rows:
+            if count == query.rows:
                 break
-    if missing := {*wanted.columns.values()} - columns.keys():
+    if missing := {*query.columns.values()} - columns.keys():
         raise FileError(
             f"{source.name} has no column {', '.join(sorted(missing))}. It has "
             f"{', '.join(columns) or 'none'}."
         )
-    title = f"{source.name} ({part.config}, {part.split})"
+    title = f"{source.name} ({chosen.config}, {chosen.split})"
     terms = Terms(source.card.license, source.card.citation, source.origin)
-    return Found(title, terms, count, [*columns])
+    return WrittenRows(title, terms, count, [*columns])
 
 
-def _rows(source: Told | Local, files: list[str], config: str, pieces: Pieces) -> Iterator[Row]:
-    """The rows of all files, which must have the same columns where a file says its columns."""
+def _rows(
+    source: HubDataset | Local, files: list[str], config: str, pieces: Pieces
+) -> Iterator[Row]:
+    """Yield the rows of all files; those that declare columns must have the same ones."""
     names = names_in_card(source.card, config)
     first: tuple[str, set[str]] | None = None
     for file in files:
@@ -117,7 +121,7 @@ def _rows(source: Told | Local, files: list[str], config: str, pieces: Pieces) -
 
 
 def _refuse_responses(name: str, row: Row) -> None:
-    """Raises FileError for records of Argilla: their responses are votes."""
+    """Raise FileError for records of Argilla: their responses are votes."""
     if people := next((column for column in row if column.endswith(PEOPLE)), None):
         raise FileError(
             f"{name} holds Argilla's responses ({people.removesuffix('.users')}), which are votes. "
@@ -126,23 +130,23 @@ def _refuse_responses(name: str, row: Row) -> None:
         )
 
 
-def _chosen(row: Row, wanted: Wanted) -> Row:
-    """The row with the names of fields, without what it has no value for."""
-    columns = wanted.columns or dict.fromkeys(row)
-    found = {name: row.get(column or name) for name, column in columns.items()}
-    if wanted.is_plain:
-        found = {name: _plain(name, value) for name, value in found.items()}
-    return {name: value for name, value in found.items() if value is not None}
+def _chosen(row: Row, query: RowsQuery) -> Row:
+    """Return the row under the names of fields, without missing values."""
+    columns = query.columns or dict.fromkeys(row)
+    values = {name: row.get(column or name) for name, column in columns.items()}
+    if query.is_plain:
+        values = {name: _plain(name, value) for name, value in values.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A list as a text; as a label its first entry, which is the author's."""
+    """Convert a list to a text; of labels keep the first, which is the author's."""
     if not isinstance(value, list):
         return value
     if not value:
         return None
     if name == LABEL:
         return str(value[0])
-    if all(isinstance(one, str) for one in value):
+    if all(isinstance(item, str) for item in value):
         return "\n".join(value)
     return json.dumps(value, ensure_ascii=False)

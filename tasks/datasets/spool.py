@@ -12,7 +12,7 @@ from django.conf import settings
 from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
 from core.files.storage.disk import scratch
 from tasks.datasets.hub import Pieces
-from tasks.datasets.reading import Found, Wanted, write_rows
+from tasks.datasets.reading import RowsQuery, WrittenRows, write_rows
 from tasks.line_files import FileError
 
 MEMORY_BYTES = 1536 * MIB
@@ -23,26 +23,28 @@ KEPT = Path(settings.HOME) / "hub"
 
 
 @contextmanager
-def spooled(wanted: Wanted, *, of_hub: bool, is_page: bool = False) -> Iterator[tuple[Found, Path]]:
-    """The rows in a file for as long as the context lasts, and what they are.
+def spooled(
+    query: RowsQuery, *, of_hub: bool, is_page: bool = False
+) -> Iterator[tuple[WrittenRows, Path]]:
+    """Yield what the rows are, and the file that holds them while the context lasts.
 
     All is fetched before anything is stored, so that no transaction waits for another host. What a
-    command fetched stays until the context ends well: after a kill the same command goes on there.
-    is_page: for a form, which takes less. Raises FileError.
+    command fetched stays until the context ends well: if killed, the same command resumes there.
+    `is_page` applies the smaller limits of a form. Raises FileError.
     """
-    key = sha256(f"{wanted.where} {wanted.revision}".encode()).hexdigest()[:32]
-    kept = KEPT / key
+    key = sha256(f"{query.where} {query.revision}".encode()).hexdigest()[:32]
+    pieces_folder = KEPT / key
     with scratch() as folder:
-        pieces = Pieces(folder / "pieces", PAGE_PIECES) if is_page else Pieces(kept)
+        pieces = Pieces(folder / "pieces", PAGE_PIECES) if is_page else Pieces(pieces_folder)
         endpoint, into = settings.HUB_ENDPOINT if of_hub else "", folder / "rows.jsonl"
         most = PAGE_BYTES if is_page else 0
         seconds = PAGE_SECONDS if is_page else COMMAND_SECONDS
-        read = partial(write_rows, wanted, endpoint, pieces, into, most)
+        read = partial(write_rows, query, endpoint, pieces, into, most)
         try:
-            found = bounded(read, Bounds(seconds, MEMORY_BYTES))
+            dataset = bounded(read, Bounds(seconds, MEMORY_BYTES))
         except OutOfBounds as error:
             raise FileError(str(error)) from None
         except OSError as error:
-            raise FileError(f"{error.filename or wanted.where}: {error.strerror}.") from None
-        yield found, into
-    shutil.rmtree(kept, ignore_errors=True)
+            raise FileError(f"{error.filename or query.where}: {error.strerror}.") from None
+        yield dataset, into
+    shutil.rmtree(pieces_folder, ignore_errors=True)

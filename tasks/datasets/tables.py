@@ -31,9 +31,9 @@ BROKEN = (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeErro
 
 
 def rows_of(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
-    """The rows of a file in the format that its name says, null where a value is missing.
+    """Yield the rows of a file in the format that its name says, null where a value is missing.
 
-    names: of columns whose file does not say them. Raises FileError.
+    `names` has the labels of columns whose file does not name them. Raises FileError.
     """
     read = READERS[ending_of(name)]
     try:
@@ -45,7 +45,7 @@ def rows_of(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
 
 
 def ending_of(name: str) -> str:
-    """The format that a name says, such as parquet; empty where nothing reads it."""
+    """Return the format that a name says, such as parquet; "" where nothing reads it."""
     plain = name.lower().removesuffix(".gz")
     ending = plain.rpartition(".")[2]
     is_packed = plain != name.lower()
@@ -53,17 +53,17 @@ def ending_of(name: str) -> str:
 
 
 def label_names(features: Any, at: str = "") -> dict[str, list[str]]:
-    """The label names in `features` as the library writes them, by the flat name of the column."""
+    """Return the label names in the library's `features`, by the flat name of the column."""
     if not isinstance(features, Mapping):
         return {}
     if features.get("_type") == "ClassLabel" and isinstance(features.get("names"), list):
         return {at: [str(name) for name in features["names"]]}
     if "_type" in features:
         return label_names(features.get("feature"), at)
-    found: dict[str, list[str]] = {}
-    for name, one in features.items():
-        found |= label_names(one, f"{at}.{name}" if at else name)
-    return found
+    names_by_column: dict[str, list[str]] = {}
+    for name, feature in features.items():
+        names_by_column |= label_names(feature, f"{at}.{name}" if at else name)
+    return names_by_column
 
 
 def _parquet(file: BufferedReader, names: Names) -> Iterator[Row]:
@@ -71,9 +71,9 @@ def _parquet(file: BufferedReader, names: Names) -> Iterator[Row]:
 
     opened = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER)
     schema = opened.schema_arrow
-    wanted = _readable(schema)
+    columns = _readable(schema)
     yield from _batches(
-        opened.iter_batches(BATCH_ROWS, columns=wanted, use_threads=False), schema, names
+        opened.iter_batches(BATCH_ROWS, columns=columns, use_threads=False), schema, names
     )
 
 
@@ -81,8 +81,8 @@ def _arrow(file: BufferedReader, names: Names) -> Iterator[Row]:
     from pyarrow import ipc
 
     opened = ipc.open_stream(file)
-    wanted = _readable(opened.schema)
-    batches = (part.select(wanted) for batch in opened for part in _parts(batch))
+    columns = _readable(opened.schema)
+    batches = (piece.select(columns) for batch in opened for piece in _parts(batch))
     yield from _batches(batches, opened.schema, names)
 
 
@@ -91,16 +91,16 @@ def _parts(batch: Any) -> Iterator[Any]:
 
 
 def _batches(batches: Iterable[Any], schema: Any, names: Names) -> Iterator[Row]:
-    told = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-    features = told.get("info", {}).get("features") if isinstance(told, dict) else None
-    known = {**names, **label_names(features)}
+    metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+    features = metadata.get("info", {}).get("features") if isinstance(metadata, dict) else None
+    labels_by_column = {**names, **label_names(features)}
     for batch in batches:
         for row in batch.to_pylist():
-            yield _named(_flat(row), known)
+            yield _named(_flat(row), labels_by_column)
 
 
 def _readable(schema: Any) -> list[str]:
-    """The columns without bytes in them."""
+    """Return the columns without bytes in them."""
     return [field.name for field in schema if not _has_bytes(field.type)]
 
 
@@ -115,7 +115,7 @@ def _has_bytes(kind: Any) -> bool:
 
 
 def _text(read: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
-    """A reader of rows that stand in a text, maybe packed by gzip."""
+    """Return a reader of rows in a text file, which may be packed by gzip."""
 
     def rows(file: BufferedReader, names: Names) -> Iterator[Row]:
         is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
@@ -135,21 +135,21 @@ def _text(read: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
 
 
 def _flat(row: Mapping[str, Any], at: str = "") -> Row:
-    found: Row = {}
+    flat: Row = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{at}{name}.")
+            flat |= _flat(value, f"{at}{name}.")
         else:
-            found[f"{at}{name}"] = _plain(value)
-    return found
+            flat[f"{at}{name}"] = _plain(value)
+    return flat
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON and a database have it."""
+    """Convert a value to one that JSON and a database can hold."""
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, datetime.date | datetime.time):
@@ -162,15 +162,15 @@ def _plain(value: Any) -> Any:
 
 
 def _named(row: Row, names: Names) -> Row:
-    for column, known in names.items():
+    for column, labels in names.items():
         if column in row:
-            row[column] = _label(row[column], known)
+            row[column] = _label(row[column], labels)
     return row
 
 
 def _label(value: Any, names: list[str]) -> Any:
     if isinstance(value, list):
-        return [_label(one, names) for one in value]
+        return [_label(item, names) for item in value]
     text = label_text(value) if isinstance(value, str | float) else None
     if text is not None and text not in names and whole_label(text).isdecimal():
         value = int(whole_label(text))  # a cell of a table

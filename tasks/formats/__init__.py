@@ -13,9 +13,9 @@ from pkgutil import iter_modules
 from tasks.formats.base import Format, Item, Left, Record
 
 FORMATS: dict[str, Format] = {
-    one.name: module.FORMAT
-    for one in iter_modules(__path__)
-    if hasattr(module := import_module(f"{__name__}.{one.name}"), "FORMAT")
+    module_info.name: module.FORMAT
+    for module_info in iter_modules(__path__)
+    if hasattr(module := import_module(f"{__name__}.{module_info.name}"), "FORMAT")
 }
 NO_PLACE = "rows"
 TOOLS = {name: form for name, form in FORMATS.items() if form.write}
@@ -23,13 +23,13 @@ TOOLS = {name: form for name, form in FORMATS.items() if form.write}
 
 
 def written(items: Iterable[Item], tool: str, left: Left | None = None) -> Iterator[str]:
-    """The file of a tool, piece by piece; left: counts rows that have no place in it."""
+    """Yield the file of a tool, piece by piece; `left` counts rows that have no place in it."""
     form = TOOLS[tool]
-    found = _records(items, form, Left() if left is None else left)
+    records_found = _records(items, form, Left() if left is None else left)
     if form.columns:
-        yield from _table(found, form.columns)
+        yield from _table(records_found, form.columns)
         return
-    records = (json.dumps(record, ensure_ascii=False) for record in found)
+    records = (json.dumps(record, ensure_ascii=False) for record in records_found)
     first, last = form.frame
     if not first:
         yield from (f"{record}\n" for record in records)
@@ -51,7 +51,7 @@ def _records(items: Iterable[Item], form: Format, left: Left) -> Iterator[Record
 
 
 def _table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:
-    """A table in CSV, a row at a time."""
+    """Yield a table in CSV, a row at a time."""
     line = StringIO()
     writer = csv.DictWriter(line, columns)
     writer.writeheader()
@@ -64,7 +64,7 @@ def _table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:
 
 
 def file_name(stem: str, tool: str) -> str:
-    """What a tool's file is called."""
+    """Return the name of a tool's file."""
     form = TOOLS[tool]
     ending = "csv" if form.columns else "json" if form.frame[0] else "jsonl"
     return f"{stem}-{tool}.{ending}"

@@ -17,16 +17,16 @@ MODELS = {"1_dbidaf": (1, "BiDAF"), "2_dbert": (2, "BERT"), "3_droberta": (3, "R
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """A question; its round is the model that it was written against."""
-    found = re.search(r"(1_dbidaf|2_dbert|3_droberta)/(train|dev|test)\.", parts[0][0])
-    if not found:
+    """Return a question; its round is the model that it was written against."""
+    match = re.search(r"(1_dbidaf|2_dbert|3_droberta)/(train|dev|test)\.", parts[0][0])
+    if not match:
         raise BadRow(
             f"the file's name does not tell the model; its folders are {', '.join(MODELS)}"
         )
-    round, model = MODELS[found[1]]
-    told = squad.row(parts)
-    about = {"split": found[2], "model_in_the_loop": model}
-    return {**told, "round": round, "metadata": {**told["metadata"], **about}}
+    round, model = MODELS[match[1]]
+    squad_row = squad.row(parts)
+    about = {"split": match[2], "model_in_the_loop": model}
+    return {**squad_row, "round": round, "metadata": {**squad_row["metadata"], **about}}
 
 
 FORMAT = Format(

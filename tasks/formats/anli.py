@@ -18,8 +18,9 @@ LABELS = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 
 
 def row(parts: Sequence[Part]) -> Record | None:
-    """A statement with the label of its author, of the model that it was written against, and of
-    its verifiers, who are not told apart. The round and the split are in the file's name.
+    """Return a statement with the labels of its author, the model in the loop and its verifiers.
+
+    Verifiers are anonymous. The round and the split are in the file's name.
     """
     votes = []
     of: Part | None = None
@@ -27,7 +28,7 @@ def row(parts: Sequence[Part]) -> Record | None:
         if VERIFIED in record:
             checked(record, {"uid": str, VERIFIED: list}, TITLE)
             votes = [
-                vote_of(None, one_of(one, LABELS, VERIFIED, TITLE)) for one in record[VERIFIED]
+                vote_of(None, one_of(code, LABELS, VERIFIED, TITLE)) for code in record[VERIFIED]
             ]
         elif of:
             raise BadRow(f"the uid {record.get('uid')} stands in {of[0]} too; keep one of the two")
@@ -37,35 +38,35 @@ def row(parts: Sequence[Part]) -> Record | None:
         return None
     name, record = of
     checked(record, SHAPE, TITLE)
-    found = re.search(r"R([123])/(train|dev|test)\.", name)
-    if not found:
+    match = re.search(r"R([123])/(train|dev|test)\.", name)
+    if not match:
         raise BadRow("the file's name does not tell the round; call it R1/dev.jsonl, as ANLI does")
     model = one_of(record["model_label"], LABELS, "model_label", TITLE)
     return {
-        "round": int(found[1]),
+        "round": int(match[1]),
         "uid": record["uid"],
         "context": {"premise": record["context"]},
         "input": {"hypothesis": record["hypothesis"]},
         "author_label": one_of(record["label"], LABELS, "label", TITLE),
-        "model_prediction": {"model": f"anli-r{found[1]}", "label": model, "probs": None},
+        "model_prediction": {"model": f"anli-r{match[1]}", "label": model, "probs": None},
         "validations": votes,
-        "metadata": {"split": found[2], **{n: v for n, v in record.items() if n not in SHAPE}},
+        "metadata": {"split": match[2], **{n: v for n, v in record.items() if n not in SHAPE}},
     }
 
 
 def write(item: Item) -> Record | None:
-    """A statement as in `R1/dev.jsonl`; verifiers' labels have a file of their own there."""
+    """Return a statement as in `R1/dev.jsonl`; verifiers' labels have a file of their own there."""
     codes = {label: code for code, label in LABELS.items()}
-    kept = strict_json(item.kept)
-    label, said = kept["author_label"], item.prediction
-    if label not in codes or said not in codes:
+    row = strict_json(item.row_json)
+    label, prediction = row["author_label"], item.prediction
+    if label not in codes or prediction not in codes:
         return None
     return {
         "uid": item.uid,
         "context": item.texts["premise"],
         "hypothesis": item.texts["hypothesis"],
         "label": codes[label],
-        "model_label": codes[said],
+        "model_label": codes[prediction],
     }
 
 

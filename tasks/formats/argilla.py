@@ -49,27 +49,27 @@ _OWN = ("id", "status", "_server_id", "score")
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """A record: its fields are what people read, each response a vote."""
+    """Return a record: its fields are what people read, each response a vote."""
     record = _whole(parts[0][1])
     metadata = dict(record.get("metadata") or {})
-    kept = kept_row(metadata.pop(KEPT, None))
+    kept_fields = kept_row(metadata.pop(KEPT, None))
     left, noted = Left(), Left()
-    questions = [name for name, given in record["responses"].items() if given]
+    questions = [name for name, answers in record["responses"].items() if answers]
     if len(questions) > 1:
         raise BadRow(f"`responses` answers {', '.join(questions)}; name one with --question")
-    votes = [*kept.pop("validations", [])]
+    votes = [*kept_fields.pop("validations", [])]
     for question in questions:
         votes += _votes(question, record["responses"][question], left, noted)
     if vectors := record.get("vectors"):
         left["vectors"] += len(vectors)
-    asked = tuple(one for one in questions if one != VERDICT)
-    about = {LEFT: left, NOTED: noted, ASKED: asked}
-    if kept:
-        return {**kept, "validations": votes, **about}
+    answered = tuple(question_name for question_name in questions if question_name != VERDICT)
+    about = {LEFT: left, NOTED: noted, ASKED: answered}
+    if kept_fields:
+        return {**kept_fields, "validations": votes, **about}
     return {
         "uid": str(record.get("id") or digest_of(record["fields"])),
         **given_of(record["fields"]),
-        "model_prediction": _prediction(record.get("suggestions"), left, asked),
+        "model_prediction": _prediction(record.get("suggestions"), left, answered),
         "validations": votes,
         "metadata": metadata,
         **about,
@@ -77,22 +77,24 @@ def row(parts: Sequence[Part]) -> Record:
 
 
 def only(record: Record, question: str) -> Record:
-    """The record without answers to other questions."""
+    """Return the record without answers to other questions."""
     record = {**record}
     for key in ("responses", "suggestions"):
         if isinstance(record.get(key), dict):
             record[key] = {
-                name: one for name, one in record[key].items() if name in (question, VERDICT)
+                name: answers
+                for name, answers in record[key].items()
+                if name in (question, VERDICT)
             }
     return {
         name: value
         for name, value in record.items()
-        if not (found := _FLAT.fullmatch(name)) or found[1] in (question, VERDICT)
+        if not (match := _FLAT.fullmatch(name)) or match[1] in (question, VERDICT)
     }
 
 
 def _whole(record: Record) -> Record:
-    """The record as `to_json` has it. Raises BadRow."""
+    """Return the record as `to_json` has it. Raises BadRow."""
     if "fields" not in record and "_server_id" in record:
         record = _nested(record)
     if record.get("responses", {}) is None:  # as the server gives a record without any
@@ -104,19 +106,20 @@ def _whole(record: Record) -> Record:
 
 
 def _nested(flat: Record) -> Record:
-    """A flat record as `to_json` has it: texts and conversations are fields, others metadata.
+    """Convert a flat record to the form of `to_json`.
 
-    A flat record does not tell texts of its metadata from fields.
+    Texts and conversations become fields, others metadata. A flat record does not distinguish texts
+    of its metadata from fields.
     """
-    told: dict[str, dict[str, Any]] = {"responses": {}, "suggestion": {}}
+    answers: dict[str, dict[str, Any]] = {"responses": {}, "suggestion": {}}
     fields: Record = {}
     metadata: Record = {}
     vectors: Record = {}
     for name, value in flat.items():
-        if found := _FLAT.fullmatch(name):
-            told[found[2]].setdefault(found[1], {})[found[3] or "value"] = value
+        if match := _FLAT.fullmatch(name):
+            answers[match[2]].setdefault(match[1], {})[match[3] or "value"] = value
         elif name == KEPT or not (isinstance(value, str) or turns_of(value)):
-            is_vector = isinstance(value, list) and all(type(one) is float for one in value)
+            is_vector = isinstance(value, list) and all(type(values) is float for values in value)
             (vectors if value and is_vector else metadata)[name] = value
         elif name not in _OWN:
             fields[name] = value
@@ -125,27 +128,34 @@ def _nested(flat: Record) -> Record:
         "fields": fields,
         "metadata": {name: value for name, value in metadata.items() if name not in _OWN},
         "vectors": vectors,
-        "responses": {name: _responses(name, one) for name, one in told["responses"].items()},
+        "responses": {
+            name: _responses(name, values) for name, values in answers["responses"].items()
+        },
         "suggestions": {
-            name: {**one, "value": _suggested(one["value"], told["responses"].get(name, {}))}
-            for name, one in told["suggestion"].items()
-            if one.get("value") is not None
+            name: {
+                **values,
+                "value": _suggested(values["value"], answers["responses"].get(name, {})),
+            }
+            for name, values in answers["suggestion"].items()
+            if values.get("value") is not None
         },
     }
 
 
 def _suggested(value: Any, responses: Mapping[str, Any]) -> Any:
-    """The value of a suggestion; null where it may be the number of a label.
+    """Return the value of a suggestion; null where it may be the number of a label.
 
     `to_datasets` numbers the labels that are suggested, and does not say which is which.
     """
-    is_rating = any(isinstance(one, int) for one in responses.get("value") or ())
+    is_rating = any(isinstance(answer, int) for answer in responses.get("value") or ())
     return None if isinstance(value, int) and not is_rating else value
 
 
 def _responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
-    """The responses of which values, people and statuses stand in three lists. Raises BadRow."""
-    values, people, statuses = (lists.get(one) or [] for one in ("value", "users", "status"))
+    """Combine the lists of values, people and statuses to responses. Raises BadRow."""
+    values, people, statuses = (
+        lists.get(list_name) or [] for list_name in ("value", "users", "status")
+    )
     if not len(values) == len(people) == len(statuses):
         raise BadRow(f"`{question}.responses` has as many values as users and statuses in Argilla")
     return [
@@ -155,18 +165,18 @@ def _responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
 
 
 def write(item: Item) -> Record:
-    """A record that suggests what is settled, else what the model said.
+    """Return a record that suggests the settled label, else what the model said.
 
-    Argilla refuses responses of people whom it does not know, so votes are in the metadata alone.
+    Argilla refuses responses of people whom it does not know, so votes are only in the metadata.
     """
-    said = item.prediction if item.label is None else item.label
+    answer = item.prediction if item.label is None else item.label
     agent = item.model if item.label is None else None
-    suggestion = {"value": said, "score": None, "agent": agent}
+    suggestion = {"value": answer, "score": None, "agent": agent}
     return {
         "id": item.uid,
         "fields": dict(item.texts),
-        "metadata": {KEPT: item.kept},
-        "suggestions": {} if said is None else {item.answer: suggestion},
+        "metadata": {KEPT: item.row_json},
+        "suggestions": {} if answer is None else {item.answer: suggestion},
         "responses": {},
         "vectors": {},
     }
@@ -186,17 +196,17 @@ def _votes(question: str, responses: Any, left: Left, noted: Left) -> list[Recor
         if response.get("value", 0) in (None, "", []):
             left[UNANSWERED] += 1
             continue
-        said = _said(response.get("value"), f"{where}.value")
+        answer = _said(response.get("value"), f"{where}.value")
         checked(response, {"user_id": str}, TITLE, where)
         if not status:
             noted[NO_STATUS] += 1
-        is_verdict = question == VERDICT and said in VERDICTS
-        votes.append(vote_of(response["user_id"], said, is_verdict=is_verdict))
+        is_verdict = question == VERDICT and answer in VERDICTS
+        votes.append(vote_of(response["user_id"], answer, is_verdict=is_verdict))
     return votes
 
 
 def _said(value: Any, where: str) -> str:
-    """The one answer that a value is. Raises BadRow."""
+    """Return the value as one answer. Raises BadRow."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadRow(
             f"`{where}` is neither text nor number; Argilla's labels, ratings and texts come in, "
@@ -205,26 +215,26 @@ def _said(value: Any, where: str) -> str:
     return said_of(value)
 
 
-def _prediction(suggestions: Any, left: Left, asked: Container[str]) -> Record | None:
-    """What an agent suggests for what people answered if they did, else for the one question.
+def _prediction(suggestions: Any, left: Left, answered: Container[str]) -> Record | None:
+    """Return what an agent suggests for the question that people answered, else for the only one.
 
     With several questions nobody knows which counts.
     """
-    given = dict(suggestions) if isinstance(suggestions, dict) else {}
-    if asked:
-        others = [name for name in given if name not in asked]
+    suggested = dict(suggestions) if isinstance(suggestions, dict) else {}
+    if answered:
+        others = [name for name in suggested if name not in answered]
         if others:
             left[OTHERS] += len(others)
-        given = {name: one for name, one in given.items() if name in asked}
-    if len(given) > 1:
-        left["suggestions for several questions"] += len(given)
+        suggested = {name: suggestion for name, suggestion in suggested.items() if name in answered}
+    if len(suggested) > 1:
+        left["suggestions for several questions"] += len(suggested)
         return None
-    for question, said in given.items():
-        value = checked(said, {}, TITLE, f"suggestions.{question}").get("value")
+    for question, suggestion2 in suggested.items():
+        value = checked(suggestion2, {}, TITLE, f"suggestions.{question}").get("value")
         if isinstance(value, bool) or not isinstance(value, str | int):
             left["suggestions that are neither a text nor a rating"] += 1
             continue
-        model = said.get("agent") or "argilla"
+        model = suggestion2.get("agent") or "argilla"
         return {"model": model, "label": said_of(value), "probs": None}
     return None
 

@@ -77,7 +77,7 @@ class Line(NamedTuple):
     """A record: where it stands, as it stands, and its row or what is wrong with it.
 
     left: what of the record is not kept, and how often. is_free: its source says that answers are
-    texts, no labels. asked: the questions that its votes answer. noted: what to know of the record,
+    texts, no labels. questions: those that its votes answer. noted: what to know of the record,
     and how often.
     """
 
@@ -87,7 +87,7 @@ class Line(NamedTuple):
     wrong: str = ""
     left: Mapping[str, int] = {}
     is_free: bool = False
-    asked: Sequence[str] = ()
+    questions: Sequence[str] = ()
     noted: Mapping[str, int] = {}
 
 
@@ -105,7 +105,7 @@ class Item:
     """A row as a tool gets it.
 
     texts: what people read, by field. answer: the field that they fill. label: what is settled;
-    None: nothing. model, prediction: who answered what. kept: the row itself, as JSON.
+    None: nothing. model, prediction: who answered what. row_json: the row itself.
     is_choice: answers are labels.
     """
 
@@ -116,12 +116,12 @@ class Item:
     model: str | None
     prediction: str | None
     votes: Sequence[Vote]
-    kept: str
+    row_json: str
     is_choice: bool
 
     @property
     def text(self) -> str:
-        """All texts as one; with several, each under its name."""
+        """Return all texts as one; with several, each under its name."""
         if len(self.texts) == 1:
             return next(iter(self.texts.values()))
         return "\n".join(f"{name}: {text}" for name, text in self.texts.items())
@@ -169,37 +169,37 @@ class Format:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """What it does not show, in words."""
-        return tuple(PARTS[part] for part in self.hides)
+        """Return what it does not show, in words."""
+        return tuple(PARTS[name] for name in self.hides)
 
 
 def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:
-    """The record, which has these fields of these kinds. Raises BadRow."""
+    """Return the record, which has these fields of these kinds. Raises BadRow."""
     if not isinstance(record, dict):
         raise BadRow(f"{where or 'the record'} is {_kind(record)}; {title} has an object there")
     for name, kind in shape.items():
         at = f"{where}.{name}" if where else name
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        wanted = " or ".join(dict.fromkeys(KINDS[one] for one in kinds))
+        expected = " or ".join(dict.fromkeys(KINDS[expected_kind] for expected_kind in kinds))
         if name not in record:
-            raise BadRow(f"there is no `{at}`; {title} has {wanted} there")
+            raise BadRow(f"there is no `{at}`; {title} has {expected} there")
         if not isinstance(record[name], kinds) or (
             isinstance(record[name], bool) and bool not in kinds
         ):
-            raise BadRow(f"`{at}` is {_kind(record[name])}; {title} has {wanted} there")
+            raise BadRow(f"`{at}` is {_kind(record[name])}; {title} has {expected} there")
     return record
 
 
-def one_of(value: Any, known: Mapping[str, str], name: str, title: str) -> str:
-    """Our word for a value. Raises BadRow."""
-    found = label_of(value, tuple(known))
-    if found is None:
-        raise BadRow(f"`{name}` is {json.dumps(value)}; {title} has {', '.join(known)}")
-    return known[found]
+def one_of(value: Any, words: Mapping[str, str], name: str, title: str) -> str:
+    """Translate a value of the layout to our word for it. Raises BadRow."""
+    code = label_of(value, tuple(words))
+    if code is None:
+        raise BadRow(f"`{name}` is {json.dumps(value)}; {title} has {', '.join(words)}")
+    return words[code]
 
 
 def kept_row(text: Any) -> Record:
-    """The row that an export kept, where it is one; else nothing. Raises BadRow."""
+    """Return the row that an export stored in the text, {} without one. Raises BadRow."""
     if not text:
         return {}
     row = strict_json(text) if isinstance(text, str) else None
@@ -209,27 +209,27 @@ def kept_row(text: Any) -> Record:
 
 
 def given_of(data: Record) -> Record:
-    """What people read of a record: conversations as context, all else as input.
+    """Split what people read of a record: conversations are context, all else is input.
 
-    Other lists and objects are text as JSON has it.
+    Other lists and objects become text in JSON.
     """
     context: Record = {}
-    given: Record = {}
+    inputs: Record = {}
     for name, value in data.items():
         if turns := turns_of(value):
             context[name] = turns
         else:
-            given[name] = _json(value) if isinstance(value, list | dict) else value
-    return {"context": context, "input": given}
+            inputs[name] = _json(value) if isinstance(value, list | dict) else value
+    return {"context": context, "input": inputs}
 
 
 def turns_of(value: Any) -> list[Record]:
-    """A conversation as this site has it, from one as chat models have it; empty for all else."""
+    """Convert a conversation from the form of chat models to ours; empty for all else."""
     turns = value if isinstance(value, list) else []
     for place, turn in enumerate(turns):
-        known = isinstance(turn, dict) and turn.keys() == {"role", "content"}
+        is_turn = isinstance(turn, dict) and turn.keys() == {"role", "content"}
         roles = ROLES if place else ("system", *ROLES)
-        if not (known and turn["role"] in roles and isinstance(turn["content"], str)):
+        if not (is_turn and turn["role"] in roles and isinstance(turn["content"], str)):
             return []
         if not turn["content"].strip():
             return []
@@ -237,32 +237,32 @@ def turns_of(value: Any) -> list[Record]:
 
 
 def digest_of(record: Record) -> str:
-    """A name for a record without one: the same for the same record; 32 hex digits."""
+    """Return a name for a record without one: 32 hex digits, the same for equal records."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def said_of(value: Any) -> str:
-    """An answer as a label is written; a whole number has no `.0`."""
+    """Return an answer as a label is written; a whole number has no `.0`."""
     return label_text(value) or str(value)
 
 
-def vote_of(worker: Any, said: str, *, is_verdict: bool = False) -> Record:
-    """A vote as history has it."""
+def vote_of(worker: Any, answer: str, *, is_verdict: bool = False) -> Record:
+    """Return a vote as a row of imported history has it."""
     who = None if worker in (None, "") else str(worker)
-    return {"worker": who, "verdict" if is_verdict else "label": said}
+    return {"worker": who, "verdict" if is_verdict else "label": answer}
 
 
 def taken_correction(typed: list[tuple[Any, str]], who: Any) -> str:
-    """The first right answer that a person typed, taken off the list; empty without one."""
-    mine = next((one for one in typed if one[0] == who), None)
-    if mine is None:
+    """Remove and return the first right answer that a person typed; "" without one."""
+    own = next((entry for entry in typed if entry[0] == who), None)
+    if own is None:
         return ""
-    typed.remove(mine)
-    return mine[1]
+    typed.remove(own)
+    return own[1]
 
 
 def moment_of(record: Record, *names: str) -> float:
-    """When something happened: the first of the fields that has a date and time; else 0."""
+    """Return when something happened: the first field with a date and time; else 0."""
     for name in names:
         try:
             return datetime.fromisoformat(record[name]).timestamp()

@@ -42,9 +42,9 @@ OWN = {*SHAPE, "Comments", "comments", KEPT, SHOWN}
 
 
 def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
-    """A text; each person's label is a vote, other columns are metadata.
+    """Return a text; each person's label is a vote, other columns are metadata.
 
-    uploader: who got the labels that an export brought along, and may not have looked at them.
+    `uploader` is the person who got the labels that an export brought along, perhaps unseen.
     """
     left = Left()
     votes = [vote for name, record in parts for vote in _votes(name, record, uploader, left)]
@@ -53,9 +53,13 @@ def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
     for name, record in parts:
         if _text(record)[1] != text:
             raise BadRow(f"the id {first['id']} has another text in {name}; {ONE_PROJECT}")
-    kept = kept_row(first.get(KEPT))
-    if kept:
-        return {**kept, "validations": [*kept.get("validations", []), *votes], LEFT: left}
+    kept_fields = kept_row(first.get(KEPT))
+    if kept_fields:
+        return {
+            **kept_fields,
+            "validations": [*kept_fields.get("validations", []), *votes],
+            LEFT: left,
+        }
     return {
         "uid": str(first["id"]),
         "input": {"text": text},
@@ -66,20 +70,20 @@ def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
 
 
 def write(item: Item) -> Record:
-    """A text with the label that is settled, to be confirmed or changed."""
+    """Return a text with the settled label, to be confirmed or changed."""
     label = [] if item.label is None else [item.label]
-    return {"text": item.text, "label": label, KEPT: item.kept, SHOWN: item.label or ""}
+    return {"text": item.text, "label": label, KEPT: item.row_json, SHOWN: item.label or ""}
 
 
 def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
-    """The reader of one text, which knows who uploaded the file. Raises FileError."""
+    """Return the reader of one text, which knows who uploaded the file. Raises FileError."""
     return partial(row, uploader=_uploader(parts))
 
 
 def _uploader(parts: Iterable[Part]) -> str | None:
-    """Who has a label wherever an export brought one along; None: nobody has.
+    """Find who has a label wherever an export brought one along; None if nobody does.
 
-    Where several have, it is the one whose labels are these and no others.
+    If several have, it is the one whose labels are exactly these.
     """
     have: defaultdict[str, set[str]] = defaultdict(set)
     texts: set[str] = set()
@@ -131,19 +135,19 @@ def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[
 
 
 def _text(record: Record) -> tuple[str, str]:
-    """The column of the text, and the text. Raises BadRow."""
+    """Return the column of the text, and the text. Raises BadRow."""
     columns = [name for name in TEXTS if isinstance(record.get(name), str)]
     columns = columns or [
         name for name, value in record.items() if isinstance(value, str) and name not in OWN
     ]
     if not columns or (len(columns) > 1 and columns[0] not in TEXTS):
-        found = f", and any of {', '.join(columns)} may be it" if columns else ""
-        raise BadRow(f"there is no `text`{found}; call the column of the text `text`")
+        hint = f", and any of {', '.join(columns)} may be it" if columns else ""
+        raise BadRow(f"there is no `text`{hint}; call the column of the text `text`")
     return columns[0], record[columns[0]]
 
 
 def _person(name: str) -> str | None:
-    """Whose file it is, where people work apart."""
+    """Return whose file it is, where people work apart."""
     name = composed(name)  # one person, on whatever system the files were packed
     file = PurePosixPath(name[:-3] if name.lower().endswith(".gz") else name)
     is_person = file.stem != TOGETHER and not file.is_absolute()  # a file alone has any name

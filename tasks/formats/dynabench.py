@@ -37,25 +37,25 @@ ABOUT = ("tag", "split", "example_explanation", "model_explanation", "generated_
 
 
 def row(parts: Sequence[Part]) -> Record | None:
-    """An example with the votes on it; none of what was withdrawn, retracted or never finished."""
+    """Return an example with its votes; None if it was withdrawn, retracted or never finished."""
     name, whole = parts[0]
     example = {**checked(whole.get("example_info", whole), {}, TITLE, "example_info")}
     context = _context(whole.get("context_info", example.get("context")))
     if example.get("withdrawn") or example.get("retracted") in (True, 1):
         return None
-    given = _object(example, "input_json")
+    inputs = _object(example, "input_json")
     if "input_json" not in example:
-        given = {"text": checked(example, {"text": str}, TITLE)["text"]}
-    field, answer = _answer(example, given)
+        inputs = {"text": checked(example, {"text": str}, TITLE)["text"]}
+    field, answer = _answer(example, inputs)
     is_old = "input_json" not in example
-    own, start = _own(example.get("target_pred") if is_old else given.pop(field, None))
+    own, start = _own(example.get("target_pred") if is_old else inputs.pop(field, None))
     wrong = example.get("model_wrong")
     wrong = bool(wrong) if wrong in (True, False, 0, 1) and answer else None
-    told: Record = {
+    history_row: Record = {
         "round": _round(name, example),
         "uid": _uid(example),
         "context": context,
-        "input": given,
+        "input": inputs,
         "author": _text(example.get("anon_uid")),
         "author_label": own,
         "model_prediction": answer,
@@ -64,74 +64,74 @@ def row(parts: Sequence[Part]) -> Record | None:
         "metadata": {**_metadata(example), **({} if start is None else {f"{field}_start": start})},
     }
     if own is None and wrong is not None:
-        told["author_verdict"] = OWN_VERDICT[wrong]
-    return told
+        history_row["author_verdict"] = OWN_VERDICT[wrong]
+    return history_row
 
 
 def write(item: Item) -> Record:
-    """A row in the words of Dynabench's own export."""
-    kept = strict_json(item.kept)
-    said, own = kept["model_prediction"], kept["author_label"]
-    given = {**kept["input"], **({} if own is None else {item.answer: own})}
-    output: Record = {item.answer: said["label"]} if said else {}
-    if said and said["probs"]:
-        output["prob"] = said["probs"]
+    """Return a row in the words of Dynabench's own export."""
+    row = strict_json(item.row_json)
+    prediction, own = row["model_prediction"], row["author_label"]
+    inputs = {**row["input"], **({} if own is None else {item.answer: own})}
+    output: Record = {item.answer: prediction["label"]} if prediction else {}
+    if prediction and prediction["probs"]:
+        output["prob"] = prediction["probs"]
     return {
         "uid": item.uid,
-        "round": kept["round"],
-        "anon_uid": kept["author"],
-        "context": {"context_json": json.dumps(kept["context"], ensure_ascii=False)},
-        "input_json": json.dumps(given, ensure_ascii=False),
+        "round": row["round"],
+        "anon_uid": row["author"],
+        "context": {"context_json": json.dumps(row["context"], ensure_ascii=False)},
+        "input_json": json.dumps(inputs, ensure_ascii=False),
         "output_json": json.dumps(output, ensure_ascii=False) if output else None,
-        "model_endpoint_name": said and said["model"],
-        "model_wrong": None if own is None or said is None else own != said["label"],
+        "model_endpoint_name": prediction and prediction["model"],
+        "model_wrong": None if own is None or prediction is None else own != prediction["label"],
         "validations": [
-            [one.get("verdict") or one["label"], "user", one["worker"]]
-            for one in kept["validations"]
+            [vote.get("verdict") or vote["label"], "user", vote["worker"]]
+            for vote in row["validations"]
         ],
         "corrections": [
-            {"answer": one["correction"], "validator": one["worker"]}
-            for one in kept["validations"]
-            if one.get("correction")
+            {"answer": vote["correction"], "validator": vote["worker"]}
+            for vote in row["validations"]
+            if vote.get("correction")
         ],
-        "metadata_json": json.dumps(kept["metadata"], ensure_ascii=False),
+        "metadata_json": json.dumps(row["metadata"], ensure_ascii=False),
     }
 
 
 def _uid(example: Record) -> str:
-    """The example's own id; Dynabench's `uid` is the author's."""
+    """Return the example's own id; Dynabench's `uid` is the author's."""
     name = "id" if "id" in example else "uid"
     return str(checked(example, {name: (int, str)}, TITLE)[name])
 
 
 def _object(record: Mapping[str, Any], name: str) -> Record:
-    """The object that a field holds, itself or as JSON; empty where it is missing or null."""
+    """Return the object in a field, itself or as JSON; empty where it is missing or null."""
     value = record.get(name)
     if isinstance(value, str) and value.strip():
         value = strict_json(value)
     return dict(checked(value or {}, {}, TITLE, name))
 
 
-def _context(told: Any) -> Record:
-    """The fields of a context; before Dynatask it was one text."""
-    about = checked(told or {}, {}, TITLE, "context")
+def _context(value: Any) -> Record:
+    """Return the fields of a context; before Dynatask it was one text."""
+    about = checked(value or {}, {}, TITLE, "context")
     if "context_json" in about:
         return _object(about, "context_json")
     return {"context": about["context"]} if isinstance(about.get("context"), str) else {}
 
 
-def _answer(example: Record, given: Record) -> tuple[str, Record | None]:
-    """The field of the answer, and what the model said."""
+def _answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
+    """Return the field of the answer, and what the model said."""
     model = _text(example.get("model_endpoint_name") or example.get("target_model")) or "dynabench"
     model = model.removeprefix(f"{example.get('task')}_")
     if "input_json" not in example:
-        said = _text(example.get("model_preds"))
-        return "", {"model": model, "label": said, "probs": None} if said else None
+        text = _text(example.get("model_preds"))
+        return "", {"model": model, "label": text, "probs": None} if text else None
     output = _object(example, "output_json")
     probs = output.get("prob")
-    is_known = isinstance(probs, dict) and all(_is_probability(one) for one in probs.values())
-    likely = [name for name in output if name in given]
-    likely += [name for name in ANSWERS if name in given or name in output]
+    is_known = isinstance(probs, dict) and all(_is_probability(prob) for prob in probs.values())
+    likely = [name for name in output if name in inputs]
+    likely += [name for name in ANSWERS if name in inputs or name in output]
     field = likely[0] if likely else ""
     if field not in output:
         return field, None
@@ -144,7 +144,7 @@ def _is_probability(value: Any) -> bool:
 
 
 def _own(value: Any) -> tuple[str | None, int | None]:
-    """An answer as a text, and where it starts in its passage if that is told."""
+    """Return an answer as a text, and where it starts in its passage if the file says so."""
     if isinstance(value, dict) and isinstance(value.get("text"), str):
         return value["text"], value.get("start")
     return _text(value), None
@@ -157,15 +157,15 @@ def _text(value: Any) -> str | None:
 
 
 def _round(name: str, example: Record) -> int:
-    """The round that a row or the name of its file tells; else 1."""
+    """Return the round that a row or the name of its file states; else 1."""
     if isinstance(example.get("round"), int):
         return int(example["round"])
-    found = ROUND.search(name.rpartition("/")[2])
-    return int(found[1]) if found else 1
+    match = ROUND.search(name.rpartition("/")[2])
+    return int(match[1]) if match else 1
 
 
 def _votes(example: Record) -> Any:
-    """What people said; an owner's decision of this platform is none."""
+    """Yield what people said; an owner's decision on this platform is no vote."""
     votes = example.get("validations") or []
     if not isinstance(votes, list):
         raise BadRow("`validations` is no list; each vote in it is one")
@@ -173,29 +173,34 @@ def _votes(example: Record) -> Any:
     for number, vote in enumerate(votes, 1):
         if not isinstance(vote, list) or len(vote) < 3 or not isinstance(vote[0], str):
             raise BadRow(f"`validations[{number}]` must be a label, a mode and who gave it")
-        said, mode, who = vote[:3]
-        if said not in MODES and not (mode == "owner" and who is None):
-            given = vote_of(who, said, is_verdict=said in VERDICTS)
-            right = taken_correction(typed, who) if said == "incorrect" else ""
-            yield {**given, "correction": right} if right else given
+        answer, mode, who = vote[:3]
+        if answer not in MODES and not (mode == "owner" and who is None):
+            cast_vote = vote_of(who, answer, is_verdict=answer in VERDICTS)
+            right = taken_correction(typed, who) if answer == "incorrect" else ""
+            yield {**cast_vote, "correction": right} if right else cast_vote
 
 
 def _corrections(example: Record) -> list[tuple[Any, str]]:
-    """Who typed which right answer, in our releases."""
-    given = example.get("corrections") or []
-    typed = given if isinstance(given, list) else [given]
-    for number, one in enumerate(typed, 1):
+    """Return the right answers in our releases, each with who typed it."""
+    corrections = example.get("corrections") or []
+    typed = corrections if isinstance(corrections, list) else [corrections]
+    for number, correction in enumerate(typed, 1):
         checked(
-            one, {"answer": str, "validator": (str, type(None))}, TITLE, f"corrections[{number}]"
+            correction,
+            {"answer": str, "validator": (str, type(None))},
+            TITLE,
+            f"corrections[{number}]",
         )
-    return [(one["validator"], one["answer"]) for one in typed]
+    return [(correction["validator"], correction["answer"]) for correction in typed]
 
 
 def _metadata(example: Record) -> Record:
-    """What else the source says, without the ids of workers that old files leak."""
-    told = _object(example, "metadata_json")
+    """Return what else the source says, without the ids of workers that old files leak."""
+    metadata = _object(example, "metadata_json")
     about = {name: example[name] for name in ABOUT if example.get(name) not in (None, "")}
-    return {name: value for name, value in {**about, **told}.items() if not PRIVATE.search(name)}
+    return {
+        name: value for name, value in {**about, **metadata}.items() if not PRIVATE.search(name)
+    }
 
 
 FORMAT = Format(

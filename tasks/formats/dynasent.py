@@ -22,20 +22,20 @@ TAKEN = {"sentence", "text_id", "label_distribution", "sentence_author", "prompt
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """A sentence with its votes; in round 2 its author, and the sentence that they edited."""
+    """Return a sentence with its votes; in round 2 with its author and the sentence they edited."""
     record = checked(parts[0][1], SHAPE, TITLE)
     if record["text_id"][:3] not in MODELS:
         raise BadRow(f"`text_id` is {record['text_id']}; DynaSent's begin with {', '.join(MODELS)}")
     round, model = MODELS[record["text_id"][:3]]
-    given = {f"{model}_label": str, f"{model}_probs": dict} if model else {}
-    checked(record, given, TITLE)
+    model_shape = {f"{model}_label": str, f"{model}_probs": dict} if model else {}
+    checked(record, model_shape, TITLE)
     votes = []
     for label, workers in record["label_distribution"].items():
         checked(record["label_distribution"], {label: list}, TITLE, "label_distribution")
         votes += [vote_of(worker, label) for worker in workers]
     prompt = record.get("prompt_data") or {}
     checked(prompt, {"prompt_sentence": str} if prompt else {}, TITLE, "prompt_data")
-    taken = {*TAKEN, *given}
+    taken = {*TAKEN, *model_shape}
     metadata: dict[str, Any] = {n: value for n, value in record.items() if n not in taken}
     return {
         "round": round,
@@ -56,22 +56,26 @@ def row(parts: Sequence[Part]) -> Record:
 
 
 def write(item: Item) -> Record | None:
-    """A sentence with who gave it which label, and what the model said."""
-    kept = strict_json(item.kept)
-    found = [one for one, (number, _) in MODELS.items() if number == kept["round"]]
-    said = kept["model_prediction"]
-    if not found or (said is None) != (found[0] == "sst"):
+    """Return a sentence with who gave it which label, and what the model said."""
+    row = strict_json(item.row_json)
+    prefixes = [prefix for prefix, (number, _) in MODELS.items() if number == row["round"]]
+    prediction = row["model_prediction"]
+    if not prefixes or (prediction is None) != (prefixes[0] == "sst"):
         return None
-    model, votes = MODELS[found[0]][1], [vote for vote in item.votes if not vote.is_verdict]
+    model, votes = MODELS[prefixes[0]][1], [vote for vote in item.votes if not vote.is_verdict]
     labels = dict.fromkeys(vote.label for vote in votes)
-    told = {f"{model}_label": said["label"], f"{model}_probs": said["probs"] or {}} if said else {}
-    prompt = kept["context"].get("prompt")
+    model_fields = (
+        {f"{model}_label": prediction["label"], f"{model}_probs": prediction["probs"] or {}}
+        if prediction
+        else {}
+    )
+    prompt = row["context"].get("prompt")
     return {
         "sentence": item.texts["text"],
-        "text_id": item.uid if item.uid.startswith(found[0]) else f"{found[0]}{item.uid}",
-        **told,
+        "text_id": item.uid if item.uid.startswith(prefixes[0]) else f"{prefixes[0]}{item.uid}",
+        **model_fields,
         **({"prompt_data": {"prompt_sentence": prompt}} if prompt else {}),
-        "sentence_author": kept["author"],
+        "sentence_author": row["author"],
         "label_distribution": {
             label: [vote.who for vote in votes if vote.label == label] for label in labels
         },

@@ -18,7 +18,7 @@ ROUNDS = {number: number for number in ("5", "6", "7")}
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """A text with the label that most of its annotators gave."""
+    """Return a text with the label that most of its annotators gave."""
     name, record = parts[0]
     checked(record, SHAPE, TITLE)
     metadata = {column.replace(".", "_"): v for column, v in record.items() if column not in SHAPE}
@@ -32,10 +32,10 @@ def row(parts: Sequence[Part]) -> Record:
 
 
 def write(item: Item) -> Record | None:
-    """A text with what is settled, else what its author said."""
-    kept = strict_json(item.kept)
+    """Return a text with the settled label, else its author's."""
+    row = strict_json(item.row_json)
     codes = {label: code for code, label in LABELS.items()}
-    label, number = item.label or kept["author_label"], str(kept["round"])
+    label, number = item.label or row["author_label"], str(row["round"])
     if label not in codes or number not in ROUNDS:
         return None
     values = (item.uid, item.texts["text"], number, codes[label])

@@ -39,25 +39,25 @@ VERDICT = "verdict"
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """A task: its data is what people read, each annotation a vote."""
+    """Return a task: its data is what people read, each annotation a vote."""
     if "data" not in parts[0][1] and "annotation_id" in parts[0][1]:
         raise FileError("It is the export JSON-MIN, which lacks what was skipped. Choose JSON.")
     task = checked(parts[0][1], {"data": dict, "annotations": list}, TITLE)
     data = dict(task["data"])
-    kept = kept_row(data.pop(KEPT, None))
-    left, asked = Left(), dict[str, None]()
-    votes = [*kept.get("validations", [])]
-    votes += _votes(task["annotations"], votes, left, asked)
-    is_free = any(_is_typed(one) for one in task["annotations"])
+    kept_fields = kept_row(data.pop(KEPT, None))
+    left, answered = Left(), dict[str, None]()
+    votes = [*kept_fields.get("validations", [])]
+    votes += _votes(task["annotations"], votes, left, answered)
+    is_free = any(_is_typed(annotation) for annotation in task["annotations"])
     if drafts := task.get("drafts"):
         left["drafts"] += len(drafts) if isinstance(drafts, list) else 1
-    about = {LEFT: left, FREE: is_free, ASKED: (*asked,)}
-    if kept:
-        return {**kept, "validations": votes, **about}
+    about = {LEFT: left, FREE: is_free, ASKED: (*answered,)}
+    if kept_fields:
+        return {**kept_fields, "validations": votes, **about}
     return {
         "uid": str(task["id"]) if "id" in task else digest_of(data),
         **given_of(data),
-        "model_prediction": _prediction(task.get("predictions"), left, asked),
+        "model_prediction": _prediction(task.get("predictions"), left, answered),
         "validations": votes,
         "metadata": {name: task[name] for name in ("meta", "file_upload") if task.get(name)},
         **about,
@@ -65,14 +65,14 @@ def row(parts: Sequence[Part]) -> Record:
 
 
 def write(item: Item) -> Record:
-    """A task with a prediction, and an annotation for each vote.
+    """Return a task with a prediction, and an annotation for each vote.
 
     Label Studio refuses people whom it does not know, so a vote's author stands in its result.
     """
     to = next(iter(item.texts), KEPT)
-    control, said = item.answer, item.prediction
+    control, prediction = item.answer, item.prediction
     return {
-        "data": {**item.texts, KEPT: item.kept},
+        "data": {**item.texts, KEPT: item.row_json},
         "annotations": [
             {
                 "result": [
@@ -84,25 +84,27 @@ def write(item: Item) -> Record:
             }
             for vote in item.votes
         ],
-        "predictions": [{"model_version": item.model, "result": [_result(control, to, said, item)]}]
-        if said is not None
+        "predictions": [
+            {"model_version": item.model, "result": [_result(control, to, prediction, item)]}
+        ]
+        if prediction is not None
         else [],
     }
 
 
-def _result(control: str, to: str, said: str, item: Item) -> Record:
+def _result(control: str, to: str, answer: str, item: Item) -> Record:
     is_choice = item.is_choice or control == VERDICT
-    value = {"choices": [said]} if is_choice else {"text": [said]}
+    value = {"choices": [answer]} if is_choice else {"text": [answer]}
     kind = "choices" if is_choice else "textarea"
     return {"from_name": control, "to_name": to, "type": kind, "value": value}
 
 
 def only(task: Record, question: str) -> Record:
-    """The task without the answers of other controls."""
+    """Return the task without the answers of other controls."""
     task = {**task}
     for key in ("annotations", "predictions"):
         if isinstance(task.get(key), list):
-            task[key] = [_only(one, question) for one in task[key]]
+            task[key] = [_only(entry, question) for entry in task[key]]
     return task
 
 
@@ -110,98 +112,101 @@ def _only(annotation: Any, question: str) -> Any:
     if not (isinstance(annotation, dict) and isinstance(annotation.get("result"), list)):
         return annotation
     results = [
-        one
-        for one in annotation["result"]
-        if not isinstance(one, dict) or one.get("from_name", question) in (question, VERDICT)
+        result
+        for result in annotation["result"]
+        if not isinstance(result, dict) or result.get("from_name", question) in (question, VERDICT)
     ]
     return {**annotation, "result": results}
 
 
 def _votes(
-    annotations: list[Any], kept: Sequence[Record], left: Left, asked: dict[str, None]
+    annotations: list[Any], kept_votes: Sequence[Record], left: Left, answered: dict[str, None]
 ) -> list[Record]:
-    """The votes, the latest annotation last; none where one was skipped, is empty or came back.
+    """Return the votes, the latest annotation last; skipped, empty and returned ones give none.
 
-    kept: the votes that an export brought along. asked: gets the controls in which people answered.
+    `kept` has the votes that an export brought along; `asked` collects the controls in which people
+    answered.
     """
-    found = []
+    dated_votes = []
     for number, annotation in enumerate(annotations, 1):
         where = f"annotations[{number}]"
         if checked(annotation, {}, TITLE, where).get("was_cancelled"):
             left["skipped annotations"] += 1
-        elif vote := _vote(annotation, where, kept, left, asked):
-            found.append((moment_of(annotation, "updated_at", "created_at"), vote))
-    return [vote for _, vote in sorted(found, key=lambda one: one[0])]
+        elif vote := _vote(annotation, where, kept_votes, left, answered):
+            dated_votes.append((moment_of(annotation, "updated_at", "created_at"), vote))
+    return [vote for _, vote in sorted(dated_votes, key=lambda dated_vote: dated_vote[0])]
 
 
 def _vote(
     annotation: Record,
     where: str,
-    kept: Sequence[Record],
+    kept_votes: Sequence[Record],
     left: Left,
-    asked: dict[str, None],
+    answered: dict[str, None],
 ) -> Record | None:
     checked(annotation, {"result": list}, TITLE, where)
-    found = _answer(annotation["result"], f"{where}.result")
-    if found is None:
+    answer = _answer(annotation["result"], f"{where}.result")
+    if answer is None:
         left[UNANSWERED] += 1
         return None
-    control, said, result = found
+    control, text, result = answer
     meta = result["meta"] if isinstance(result.get("meta"), dict) else {}
     if meta.get("text"):
         left["notes on answers"] += 1
-    if "judge" in meta and kept:
-        if not any(_is_same(one, meta["judge"], said) for one in kept):
+    if "judge" in meta and kept_votes:
+        if not any(_is_same(vote, meta["judge"], text) for vote in kept_votes):
             left["votes of an export that were changed in Label Studio; they are as exported"] += 1
         return None
-    is_verdict = control == VERDICT and said in VERDICTS
+    is_verdict = control == VERDICT and text in VERDICTS
     if not is_verdict:
-        asked[control] = None
+        answered[control] = None
     who = annotation.get("completed_by")
     if "judge" in meta:
         who = meta["judge"]
     who = who.get("id") if isinstance(who, dict) else who
-    return vote_of(who, said, is_verdict=is_verdict)
+    return vote_of(who, text, is_verdict=is_verdict)
 
 
-def _is_same(vote: Record, who: Any, said: str) -> bool:
-    """Whether an export's vote is what a person said."""
+def _is_same(vote: Record, who: Any, text: str) -> bool:
+    """Return whether an export's vote is what a person said."""
     words = (vote.get("label"), vote.get("verdict"))
-    return vote["worker"] == who and said.strip() in [word.strip() for word in words if word]
+    return vote["worker"] == who and text.strip() in [word.strip() for word in words if word]
 
 
 def _is_typed(annotation: Record) -> bool:
-    """Whether people type the answer, but for the verdict on another's."""
+    """Return whether people type the answer, apart from the verdict on another's."""
     results = [] if annotation.get("was_cancelled") else annotation["result"]
-    return any(one["type"] == "textarea" and one["from_name"] != VERDICT for one in results)
+    return any(
+        result["type"] == "textarea" and result["from_name"] != VERDICT for result in results
+    )
 
 
-def _prediction(given: Any, left: Left, asked: Container[str]) -> Record | None:
-    """The first prediction that is written out, of what people answered if they did.
+def _prediction(predictions: Any, left: Left, answered: Container[str]) -> Record | None:
+    """Return the first prediction that is written out, for what people answered if they did.
 
-    Exports may hold ids alone.
+    Exports may hold only ids.
     """
-    found = None
-    for number, one in enumerate(given if isinstance(given, list) else [], 1):
-        if not (isinstance(one, dict) and "result" in one):
+    first = None
+    for number, prediction in enumerate(predictions if isinstance(predictions, list) else [], 1):
+        if not (isinstance(prediction, dict) and "result" in prediction):
             left["predictions of which the file has only the id"] += 1
             continue
         where = f"predictions[{number}]"
-        checked(one, {"result": list}, TITLE, where)
-        answer = _answer(one["result"], f"{where}.result")
-        if answer and asked and answer[0] not in asked:
+        checked(prediction, {"result": list}, TITLE, where)
+        answer = _answer(prediction["result"], f"{where}.result")
+        if answer and answered and answer[0] not in answered:
             left[OTHERS] += 1
             continue
-        if found or not answer:
+        if first or not answer:
             left["predictions beside the first, or empty"] += 1
             continue
-        model = str(one.get("model_version") or "label-studio")
-        found = {"model": model, "label": answer[1], "probs": None}
-    return found
+        model = str(prediction.get("model_version") or "label-studio")
+        first = {"model": model, "label": answer[1], "probs": None}
+    return first
 
 
 def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
-    """The control, the answer and the result that holds it. Raises BadRow if there are several."""
+    """Return control, answer and the result that holds it. Raises BadRow if there are several."""
     shape = {"type": str, "from_name": str, "value": dict}
     for number, result in enumerate(results, 1):
         checked(result, shape, TITLE, f"{where}[{number}]")

@@ -60,12 +60,12 @@ _HOUSEKEEPING = (
 
 
 def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
-    """The reader of one item, which knows the inputs whose values differ between answers."""
+    """Return the reader of one item, which knows the inputs whose values differ between answers."""
     values: dict[tuple[Question, str], Any] = {}
     entered: set[Question] = set()
     for _, record in parts:
-        key, said = _answers(record)
-        for question, inputs in said.items():
+        key, answers = _answers(record)
+        for question, inputs in answers.items():
             for name, value in inputs.items() if isinstance(inputs, dict) else ():
                 if values.setdefault(((key, question), name), value) != value:
                     entered.add((key, question))
@@ -73,19 +73,19 @@ def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | Non
 
 
 def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
-    """An item, each person's answer a vote; other fields of the item are metadata.
+    """Return an item, each person's answer a vote; other fields of the item are metadata.
 
-    entered: questions in which people enter values, as in a slider of a name of its own.
+    `entered` has the questions in which people enter values, as in a slider of a name of its own.
     """
     item: Record = {}
-    votes, left, is_free, asked = [], Left(), False, dict[str, None]()
+    votes, left, is_free, answered = [], Left(), False, dict[str, None]()
     for name, record in _once(parts):
         _refuse_others(record)
         if any(key in record for key in LABELS):
-            given = _votes(name, record, left, entered)
-            votes += given
+            new_votes = _votes(name, record, left, entered)
+            votes += new_votes
             is_free = is_free or _is_typed(record)
-            asked |= dict.fromkeys(_answers(record)[1] if given else ())
+            answered |= dict.fromkeys(_answers(record)[1] if new_votes else ())
         if not any(key in record for key in (*TEXTS, *LABELS)):
             record = _renamed(record)
         if any(key in record for key in TEXTS):
@@ -94,10 +94,14 @@ def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
             item = {**record, **item}
     if not item:
         raise BadRow("nothing has its text; give a folder that holds Potato's data file, too")
-    about = {LEFT: left, FREE: is_free, ASKED: (*asked,)}
-    kept = kept_row(item.get(KEPT))
-    if kept:
-        return {**kept, "validations": [*kept.get("validations", []), *votes], **about}
+    about = {LEFT: left, FREE: is_free, ASKED: (*answered,)}
+    kept_fields = kept_row(item.get(KEPT))
+    if kept_fields:
+        return {
+            **kept_fields,
+            "validations": [*kept_fields.get("validations", []), *votes],
+            **about,
+        }
     text = item.get("text", item.get("displayed_text"))
     others = {"id", *TEXTS, *ANSWERS}
     return {
@@ -110,17 +114,17 @@ def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
 
 
 def only(record: Record, question: str) -> Record:
-    """The record without answers to other questions."""
+    """Return the record without answers to other questions."""
     answers = {key: record[key] for key in (*LABELS, *MARKED) if isinstance(record.get(key), dict)}
-    mine = {
-        key: {name: said for name, said in given.items() if name == question}
-        for key, given in answers.items()
+    own_answers = {
+        key: {name: answer for name, answer in answers_by_question.items() if name == question}
+        for key, answers_by_question in answers.items()
     }
-    return {**record, **mine}
+    return {**record, **own_answers}
 
 
 def same(record: Record) -> str:
-    """The id of the item that a record is of."""
+    """Return the id of the item that a record describes."""
     for key in ("instance_id", "id"):
         if key in record:
             return str(record[key])
@@ -128,7 +132,7 @@ def same(record: Record) -> str:
 
 
 def _id_key(record: Record) -> str:
-    """The one field that is called like an id: Potato's `id_key`. Raises BadRow."""
+    """Return the only field that is named like an id: Potato's `id_key`. Raises BadRow."""
     keys = [name for name in record if name.lower().endswith("id")]
     if len(keys) != 1:
         raise BadRow("there is no `id`; call the field that Potato has as `id_key` so")
@@ -136,7 +140,7 @@ def _id_key(record: Record) -> str:
 
 
 def _renamed(record: Record) -> Record:
-    """An item whose text is called otherwise, as Potato's `text_key` may say. Raises BadRow."""
+    """Rename the text of an item, which Potato's `text_key` may name. Raises BadRow."""
     if "instance_id" in record:
         raise BadRow("it has no answers as Potato's export `jsonl` has them; choose that one")
     key = "id" if "id" in record else _id_key(record)
@@ -144,30 +148,30 @@ def _renamed(record: Record) -> Record:
         name for name, value in record.items() if isinstance(value, str) and name not in (key, KEPT)
     ]
     if len(texts) != 1:
-        found = f", and any of {', '.join(texts)} may be it" if texts else ""
-        raise BadRow(f"there is no `text`{found}; call the field with the text `text`")
+        hint = f", and any of {', '.join(texts)} may be it" if texts else ""
+        raise BadRow(f"there is no `text`{hint}; call the field with the text `text`")
     rest = {name: value for name, value in record.items() if name not in (key, *texts)}
     return {"id": record[key], "text": record[texts[0]], **rest}
 
 
 def write(item: Item) -> Record:
-    """An item of a data file; what is settled can be shown by `pre_annotation`."""
-    shown = {} if item.label is None else {item.answer: item.label}
-    return {"id": item.uid, "text": item.text, "predictions": shown, KEPT: item.kept}
+    """Return an item of a data file; `pre_annotation` can show the settled label."""
+    predictions = {} if item.label is None else {item.answer: item.label}
+    return {"id": item.uid, "text": item.text, "predictions": predictions, KEPT: item.row_json}
 
 
 def _once(parts: Sequence[Part]) -> Iterator[Part]:
-    """The records, each answer of a person once: output folders hold it in several files.
+    """Yield the records, each answer of a person once: output folders hold it in several files.
 
     The first version writes one with everybody beside each person's own, and exports may stand
     beside each other.
     """
     had = set()
     for name, record in parts:
-        key, said = _answers(record)
+        key, answers = _answers(record)
         who = _who(name, record)
         if key and who:
-            answer = who, json.dumps(said, sort_keys=True)
+            answer = who, json.dumps(answers, sort_keys=True)
             if answer in had:
                 continue
             had.add(answer)
@@ -175,7 +179,7 @@ def _once(parts: Sequence[Part]) -> Iterator[Part]:
 
 
 def _answers(record: Record) -> tuple[str, Record]:
-    """Under which key a record has answers, and these by question; empty where it has none."""
+    """Return the key under which a record has answers, and these by question; empty without any."""
     key = next((key for key in LABELS if isinstance(record.get(key), dict)), "")
     return key, record[key] if key else {}
 
@@ -185,7 +189,7 @@ def _who(name: str, record: Record) -> str | None:
 
 
 def _refuse_others(record: Record) -> None:
-    """Raises BadRow for answers that mark text or link what is marked, FileError for other exports.
+    """Refuse answers that mark or link text (BadRow), and other exports (FileError).
 
     Potato's tables have a column for each choice.
     """
@@ -198,7 +202,7 @@ def _refuse_others(record: Record) -> None:
 
 
 def _votes(name: str, record: Record, left: Left, entered: Container[Question]) -> list[Record]:
-    """What a person said: of one question the label that is set, or the value that is given."""
+    """Return what a person said: of one question the label that is set, or the value entered."""
     key = next(key for key in LABELS if key in record)
     checked(record, {key: dict}, TITLE)
     origin = record.get("annotator_origin")
@@ -211,8 +215,11 @@ def _votes(name: str, record: Record, left: Left, entered: Container[Question]) 
     for question, inputs in record[key].items():
         checked(record[key], {question: dict}, TITLE, key)
         is_entered = key != FIRST or question == "slider" or (key, question) in entered
-        given = [_answer(question, *one, is_entered=is_entered) for one in inputs.items()]
-        answers = [answer for answer in given if answer]
+        answers_or_none = [
+            _answer(question, *name_and_value, is_entered=is_entered)
+            for name_and_value in inputs.items()
+        ]
+        answers = [answer for answer in answers_or_none if answer]
         if len(answers) > 1:
             raise BadRow(
                 f"`{key}.{question}` has {len(answers)} answers ({', '.join(inputs)}); a person "
@@ -224,12 +231,12 @@ def _votes(name: str, record: Record, left: Left, entered: Container[Question]) 
 
 
 def _is_typed(record: Record) -> bool:
-    """Whether the answers stand in inputs for text."""
+    """Return whether the answers stand in inputs for text."""
     return any(name in TYPED for inputs in _answers(record)[1].values() for name in inputs)
 
 
 def _answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
-    """The answer in an input of the name; empty where it has none.
+    """Return the answer in an input of this name; "" without one.
 
     A choice has its own name as value, or true, or, in Potato's first version, with its question
     before it or the key that chooses it. All others have what people entered: `slider`, `number`,
@@ -249,14 +256,14 @@ def _answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
 
 
 def _person(name: str) -> str | None:
-    """Whose folder a file of Potato's first version lies in."""
+    """Return the person in whose folder a file of Potato's first version is."""
     file = PurePosixPath(name)
     is_answers = file.name.startswith("annotated_instances")
     return file.parent.name or None if is_answers else None
 
 
 def read(file: BufferedReader) -> Iterator[Numbered]:
-    """The records of JSON lines or a list in JSON; or of a data file that is a table."""
+    """Yield the records of JSON lines, of a list in JSON, or of a data file that is a table."""
     yield from (json_items() if starts_as_json(file) else table())(file)
 
 

@@ -68,7 +68,7 @@ class _Measured:
 
 
 def _shallow(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The events while few brackets are open; each further one costs more memory."""
+    """Yield the events while few brackets are open; each further one costs more memory."""
     depth = 0
     for event in events:
         depth += (event[0] in OPENING) - (event[0] in CLOSING)
@@ -78,12 +78,12 @@ def _shallow(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def starts_as_json(file: BufferedReader) -> bool:
-    """Whether a file begins like JSON, or is empty."""
+    """Return whether a file begins like JSON, or is empty."""
     return file.peek(PEEKED).removeprefix(MARK).lstrip()[:1] in (b"", b"[", b"{")
 
 
 def json_lines(file: BufferedReader) -> Iterator[Numbered]:
-    """The lines of a file; an endless one is cut, and so no JSON."""
+    """Yield the lines of a file; an endless one is cut, and so no JSON."""
     _skip_mark(file)
     for number, line in enumerate(_lines(file), 1):
         if line.strip():
@@ -91,7 +91,7 @@ def json_lines(file: BufferedReader) -> Iterator[Numbered]:
 
 
 def json_items(prefix: str = "item") -> Callable[[BufferedReader], Iterator[Numbered]]:
-    """A reader of the list at a place of one large JSON value, an element at a time.
+    """Return a reader of the list at a place of one large JSON value, an element at a time.
 
     A list may also be JSON lines.
     """
@@ -118,7 +118,7 @@ def json_items(prefix: str = "item") -> Callable[[BufferedReader], Iterator[Numb
 
 
 def table(ending: str = "csv") -> Callable[[BufferedReader], Iterator[Numbered]]:
-    """A reader of rows under a header."""
+    """Return a reader of rows under a header."""
 
     def read(file: BufferedReader) -> Iterator[Numbered]:
         for row in read_table(_lines(file), list, lambda name, cell: cell, ending):
@@ -130,29 +130,30 @@ def table(ending: str = "csv") -> Callable[[BufferedReader], Iterator[Numbered]]
 
 
 def lines_of(path: Path, form: Format, question: str = "") -> Iterator[Line]:
-    """The records of a file, folder or archive, each with its row. Raises FileError, OSError.
+    """Yield the records of a file, folder or archive, each with its row.
 
-    question: only answers to it are read, where the layout tells which question they answer.
+    `question` limits the answers to those of one question, where the layout states the question.
+    Raises FileError, OSError.
     """
-    found = _records(path, form)
+    records = _records(path, form)
     if not form.row_of_all:
         form = _asking(form, question)
     if not form.same:
-        for place, name, text in found:
+        for place, name, text in records:
             yield _line(place, [(name, text)], form)
         return
     with closing(sqlite3.connect("")) as items:  # a temporary file once it grows
-        _keep(items, found, form)
+        _keep(items, records, form)
         if form.row_of_all:
             row = form.row_of_all(_kept_parts(items))
             form = _asking(replace(form, row=row), question)
-        asked = items.execute("SELECT place, name, text, first FROM part ORDER BY first, rowid")
-        for _, parts in itertools.groupby(asked, lambda part: part[3]):
+        stored = items.execute("SELECT place, name, text, first FROM part ORDER BY first, rowid")
+        for _, parts in itertools.groupby(stored, lambda part: part[3]):
             yield _joined(parts, form)
 
 
 def _asking(form: Format, question: str) -> Format:
-    """The layout that reads answers to the question alone, if one is named."""
+    """Return the layout that reads only answers to the question, if one is named."""
     only, row = form.only, form.row
     if not (question and only):
         return form
@@ -164,14 +165,14 @@ def _asking(form: Format, question: str) -> Format:
 
 
 def _kept_parts(items: sqlite3.Connection) -> Iterator[Part]:
-    """All records that can be read."""
+    """Yield all records that can be read."""
     for name, text in items.execute("SELECT name, text FROM part"):
         with suppress(BadRow):
             yield name, _record(text)
 
 
 def _joined(parts: Iterator[tuple[str, str, bytes, int]], form: Format) -> Line:
-    """The row of all records of one item."""
+    """Return the row of all records of one item."""
     place, name, text, _ = next(parts)
     texts, size = [(name, text)], len(text)
     for _, name, more, _ in parts:
@@ -184,11 +185,11 @@ def _joined(parts: Iterator[tuple[str, str, bytes, int]], form: Format) -> Line:
     return _line(place, texts, form)
 
 
-def _keep(items: sqlite3.Connection, found: Iterator[Found], form: Format) -> None:
-    """Keep all records; `first` is the number of the first one of the same item."""
+def _keep(items: sqlite3.Connection, records: Iterator[Found], form: Format) -> None:
+    """Store all records; `first` is the number of the first one of the same item."""
     items.execute("CREATE TABLE part (place, name, text, first)")
     items.execute("CREATE TABLE item (same PRIMARY KEY, first) WITHOUT ROWID")
-    for number, (place, name, text) in enumerate(found):
+    for number, (place, name, text) in enumerate(records):
         same = _named_by(text, form) or f"{number} has no name"
         items.execute("INSERT OR IGNORE INTO item VALUES (?, ?)", (same, number))
         items.execute(
@@ -198,7 +199,7 @@ def _keep(items: sqlite3.Connection, found: Iterator[Found], form: Format) -> No
 
 
 def _named_by(text: bytes, form: Format) -> str:
-    """What names the item of a record; empty where nothing does."""
+    """Return the name of the item that a record describes; "" if it has none."""
     try:
         return cast("Callable[[Record], str]", form.same)(_record(text))
     except (BadRow, KeyError):
@@ -209,14 +210,14 @@ def _line(place: str, texts: list[tuple[str, bytes]], form: Format) -> Line:
     try:
         parts: list[Part] = [(name, _record(text)) for name, text in texts]
         row = form.row(parts)
-        about = {} if row is None else {one: row.pop(one) for one in ABOUT if one in row}
+        about = {} if row is None else {key: row.pop(key) for key in ABOUT if key in row}
         return Line(
             place,
             texts[0][1],
             row,
             left=about.get(LEFT, {}),
             is_free=about.get(FREE, False),
-            asked=about.get(ASKED, ()),
+            questions=about.get(ASKED, ()),
             noted=about.get(NOTED, {}),
         )
     except BadRow as error:
@@ -224,7 +225,7 @@ def _line(place: str, texts: list[tuple[str, bytes]], form: Format) -> Line:
 
 
 def _record(text: bytes) -> Record:
-    """The object in a text. Raises BadRow."""
+    """Parse the object in a text. Raises BadRow."""
     try:
         record = strict_json(text.decode())
     except UnicodeDecodeError as error:
@@ -237,7 +238,7 @@ def _record(text: bytes) -> Record:
 
 
 def _records(path: Path, form: Format) -> Iterator[Found]:
-    """Every record of the files, in the order of their names. Raises FileError."""
+    """Yield every record of the files, in the order of their names. Raises FileError."""
     if not path.is_dir() and path.suffix.lower() != ".zip":
         yield from _read("", (str(path.absolute()), partial(_open, path)), form)
         return
@@ -248,15 +249,15 @@ def _records(path: Path, form: Format) -> Iterator[Found]:
 
 
 def _check_members(names: Sequence[str], form: Format) -> None:
-    """Raises FileError for a folder without files of the layout, or with other exports alone."""
+    """Raise FileError for a folder that has no files of the layout, or only its other exports."""
     if not any(_is_named(form.files, name) for name in names):
         raise FileError(f"It holds no file of {form.title}.{_cure(form)}")
     if not form.others or any(_is_named(form.answers, name) for name in names):
         return
     unread = [name for name in names if _is_named(form.others, name)]
     if unread:
-        shown = ", ".join(unread[:3])
-        raise FileError(f"The answers are in {shown}, which are not read.{_cure(form)}")
+        listed = ", ".join(unread[:3])
+        raise FileError(f"The answers are in {listed}, which are not read.{_cure(form)}")
 
 
 def _is_named(names: str, name: str) -> bool:
@@ -264,14 +265,14 @@ def _is_named(names: str, name: str) -> bool:
 
 
 def _cure(form: Format) -> str:
-    """What to export instead."""
+    """Return what to export instead."""
     if form.choose:
         return f" Choose {form.choose} where {form.title} exports."
     return f" {form.instead}." if form.instead else f" Their names match {form.files}."
 
 
 def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
-    """The records of one file; at: what their places begin with. Raises FileError."""
+    """Yield the records of one file; their places begin with `at`. Raises FileError."""
     name, opened = member
     if reason := unstorable(name):
         raise FileError(f"The file's name {name!a} has {reason}.")
@@ -289,13 +290,13 @@ def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
 
 
 def _check_json(file: BufferedReader, form: Format) -> None:
-    """Raises FileError for a file that begins like no JSON, where a tool also exports others."""
+    """Raise FileError for a file that is no JSON, if the tool also exports other formats."""
     if form.choose and not starts_as_json(file):
         raise FileError(f"It is no JSON.{_cure(form)}")
 
 
 def _members(path: Path) -> Iterator[Named]:
-    """The files of a folder or an archive, by name. Raises FileError."""
+    """Yield the files of a folder or an archive, by name. Raises FileError."""
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.is_file():
@@ -322,7 +323,7 @@ def _unpacked(file: BufferedReader) -> BufferedReader:
 
 
 def _lines(file: BufferedReader) -> Iterator[bytes]:
-    """The lines of a file; an endless one is cut."""
+    """Yield the lines of a file; an endless one is cut."""
     return plain_lines(iter(partial(file.read1, PART), b""), LONGEST_LINE)
 
 

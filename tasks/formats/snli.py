@@ -23,26 +23,28 @@ PARSES = {f"sentence{number}{kind}" for number in (1, 2) for kind in ("_parse", 
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """A pair with its author's label and the votes on it; parses are left out."""
+    """Return a pair with its author's label and the votes on it; parses are left out."""
     record = checked(parts[0][1], SHAPE, TITLE)
-    said = [one_of(one, LABELS, "annotator_labels", TITLE) for one in record["annotator_labels"]]
+    labels = [
+        one_of(label, LABELS, "annotator_labels", TITLE) for label in record["annotator_labels"]
+    ]
     taken = {*SHAPE, *PARSES} - {"captionID"}
     return {
         "uid": record["pairID"],
         "context": {"premise": record["sentence1"]},
         "input": {"hypothesis": record["sentence2"]},
-        "author_label": said[0] if said else None,
-        "validations": [vote_of(None, label) for label in said[1:]],
+        "author_label": labels[0] if labels else None,
+        "validations": [vote_of(None, label) for label in labels[1:]],
         "metadata": {n: value for n, value in record.items() if n not in taken},
     }
 
 
 def write(item: Item) -> Record | None:
-    """A pair with the labels of its author and of the judges, as SNLI has them."""
-    kept = strict_json(item.kept)
-    said = [kept["author_label"], *(vote.label for vote in item.votes)]
-    labels = [one for one in said if one in LABELS]
-    if len(labels) < len(said):
+    """Return a pair with the labels of its author and of the judges, as SNLI has them."""
+    row = strict_json(item.row_json)
+    author_and_votes = [row["author_label"], *(vote.label for vote in item.votes)]
+    labels = [label for label in author_and_votes if label in LABELS]
+    if len(labels) < len(author_and_votes):
         return None
     return {
         "gold_label": item.label or "-",

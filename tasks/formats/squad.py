@@ -16,17 +16,17 @@ SHAPE = {"context": str, "question": str, "id": str, "answers": list}
 
 
 def questions(file: BufferedReader) -> Iterator[Numbered]:
-    """Each question with its paragraph and title, an article at a time."""
+    """Yield each question with its paragraph and title, an article at a time."""
     number = 0
     for _, text in json_items("data.item")(file):
         try:
             article = checked(json.loads(text), {"paragraphs": list}, TITLE, "data[…]")
             for paragraph in article["paragraphs"]:
                 checked(paragraph, {"context": str, "qas": list}, TITLE, "paragraphs[…]")
-                for asked in paragraph["qas"]:
+                for question in paragraph["qas"]:
                     number += 1
                     about = {"context": paragraph["context"], "title": article.get("title", "")}
-                    yield number, json.dumps({**checked(asked, {}, TITLE), **about}).encode()
+                    yield number, json.dumps({**checked(question, {}, TITLE), **about}).encode()
         except BadRow as error:
             raise FileError(f"after question {number}: {error}.") from None
     if not number:
@@ -34,11 +34,11 @@ def questions(file: BufferedReader) -> Iterator[Numbered]:
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """A question on a passage; its first answer is the author's. Unanswerable ones have none."""
+    """Return a question on a passage; its first answer is the author's, if it can be answered."""
     record = checked(parts[0][1], SHAPE, TITLE)
     answers = [
-        checked(one, {"text": str, "answer_start": int}, TITLE, f"answers[{number}]")
-        for number, one in enumerate(record["answers"], 1)
+        checked(answer, {"text": str, "answer_start": int}, TITLE, f"answers[{number}]")
+        for number, answer in enumerate(record["answers"], 1)
     ]
     metadata = {n: value for n, value in record.items() if n not in SHAPE}
     if answers:
@@ -55,14 +55,14 @@ def row(parts: Sequence[Part]) -> Record:
 
 
 def write(item: Item) -> Record:
-    """An article of one question; where its answer starts is searched for if nobody told."""
-    kept = strict_json(item.kept)
-    passage, answer = item.texts["passage"], kept["author_label"]
-    start = kept["metadata"].get(f"{item.answer}_start", passage.find(answer or ""))
+    """Return an article of one question; search where its answer starts if the row does not say."""
+    row = strict_json(item.row_json)
+    passage, answer = item.texts["passage"], row["author_label"]
+    start = row["metadata"].get(f"{item.answer}_start", passage.find(answer or ""))
     is_found = type(start) is int and start >= 0
     answers = [{"text": answer, "answer_start": start}] if answer and is_found else []
-    asked = {"id": item.uid, "question": item.texts["question"], "answers": answers}
-    return {"title": item.uid, "paragraphs": [{"context": passage, "qas": [asked]}]}
+    question = {"id": item.uid, "question": item.texts["question"], "answers": answers}
+    return {"title": item.uid, "paragraphs": [{"context": passage, "qas": [question]}]}
 
 
 FRAME = ('{"version": "dynabench", "data": [', "]}")

@@ -28,8 +28,8 @@ def begin_draft(*, owner: User, source: Source | None, name: str = "", code: str
     if not can_make_tasks(locked):
         raise Refused(_("Confirm your e-mail address first."), code="new_tasks", status=403)
     if locked.task_drafts.filter(task=None).count() >= settings.NEW_TASKS_AT_ONCE:
-        said = _("You have %(number)d drafts. Finish or delete one first.")
-        raise Refused(said % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
+        message = _("You have %(number)d drafts. Finish or delete one first.")
+        raise Refused(message % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
     data = data_of(EMPTY if source is None else text_in(source))
     if name:
         data["name"] = name
@@ -38,7 +38,7 @@ def begin_draft(*, owner: User, source: Source | None, name: str = "", code: str
 
 
 def _stored(data: Data) -> dict[str, str]:
-    """What a draft stores of its data. Raises ConfigError when it is too large to read again."""
+    """Return the columns of a draft. Raises ConfigError when it is too large to read again."""
     text = text_of(data)
     data_of(text)
     return {"text": text, "name": str(data.get("name", ""))[:100]}
@@ -46,7 +46,7 @@ def _stored(data: Data) -> dict[str, str]:
 
 @transaction.atomic
 def begin_change(*, task: Task, owner: User) -> TaskDraft:
-    """The person's draft of the task's next configuration, begun where there is none.
+    """Return the person's draft of the task's next configuration; create it if there is none.
 
     No lock, a unique draft. Raises Refused.
     """
@@ -78,7 +78,7 @@ def _keep(draft: TaskDraft, data: Data) -> TaskDraft:
 
 
 def name_draft(*, draft: TaskDraft, name: str, code: str) -> TaskDraft:
-    """Give a draft the name and the code that its task shall have. As `change_draft`."""
+    """Set the name and the code of a draft's future task, as `change_draft` does."""
     named = change_draft(draft=draft, change=lambda data: put(data, ("name",), name))
     named.code = code
     named.save(update_fields=["code"])
@@ -108,7 +108,7 @@ def forget_drafts(*, task: Task, owner: User) -> None:
 
 
 def draft_text(draft: TaskDraft) -> str:
-    """The configuration that a draft comes to."""
+    """Return the configuration that a draft results in."""
     return text_of(completed(data_of(draft.text)))
 
 
@@ -120,6 +120,6 @@ def finish_draft(*, draft: TaskDraft, code: str) -> Task:
     """
     source = find_source(draft.kind, draft.source, draft.owner)
     about = {"maker": draft.owner, "code": code, "text": draft_text(draft), "source": source}
-    made = make_own_task(**about)[0]  # type: ignore[arg-type]
+    task = make_own_task(**about)[0]  # type: ignore[arg-type]
     forget_draft(draft)
-    return made
+    return task

@@ -46,13 +46,13 @@ KEYS = tuple(TaskConfig.__dataclass_fields__)
 
 
 def data_of(text: str) -> Data:
-    """The data of a text. Raises ConfigError where it is no YAML."""
-    found: Data = read_yaml(text).data
-    return found
+    """Parse a text to data. Raises ConfigError where it is no YAML."""
+    data: Data = read_yaml(text).data
+    return data
 
 
 def text_of(data: Data) -> str:
-    """YAML with the keys in the order in which the documentation explains them."""
+    """Serialise data as YAML with the keys in the order of the documentation."""
     return dump_yaml({key: data[key] for key in sorted(data, key=_place)})
 
 
@@ -61,22 +61,25 @@ def _place(key: str) -> int:
 
 
 def steps_of(data: Data) -> tuple[str, ...]:
-    """The steps that such a task has."""
+    """Return the steps that such a task has."""
     return OF_ARENAS if data.get("kind") == "arena" else tuple(STEPS)
 
 
 def get(data: Data, path: Loc, default: Any = None) -> Any:
-    """What stands at a path; the default where nothing does."""
-    found: Any = data
+    """Return what is at a path, or the default."""
+    value: Any = data
     for key in path:
-        if not isinstance(found, dict) or key not in found:
+        if not isinstance(value, dict) or key not in value:
             return default
-        found = found[key]
-    return found
+        value = value[key]
+    return value
 
 
 def put(data: Data, path: Sequence[str], value: Any) -> None:
-    """Let a value stand at a path; None or an empty one: nothing, nor an empty mapping around."""
+    """Set the value at a path.
+
+    None or an empty value removes it, and then empty mappings around it.
+    """
     *above, last = path
     holders = [data]
     for key in above:
@@ -93,53 +96,57 @@ def put(data: Data, path: Sequence[str], value: Any) -> None:
 
 
 def fields_in(data: Data, place: str) -> list[Data]:
-    """The fields of a place, whose list may be changed; an output may be no more than its name."""
+    """Return the fields of a place as a list that may be changed; names become mappings."""
     path, holder = PLACES[place], data
     for key in path[:-1]:
         holder[key] = holder.get(key) or {}
         holder = holder[key]
-    fields = [{"name": one} if isinstance(one, str) else one for one in holder.get(path[-1]) or []]
+    fields = [
+        {"name": item} if isinstance(item, str) else item for item in holder.get(path[-1]) or []
+    ]
     holder[path[-1]] = fields
     return fields
 
 
 def all_fields(data: Data) -> list[Data]:
-    """The fields of all places, in copies."""
+    """Return copies of the fields of all places."""
     copied = deepcopy(data)
     return [field for place in PLACES for field in fields_in(copied, place)]
 
 
 def names(data: Data, place: str, *types: str) -> list[str]:
-    """The names of a place's fields of these types."""
-    found = fields_in(deepcopy(data), place)
-    return [str(one["name"]) for one in found if one.get("name") and one.get("type") in types]
+    """Return the names of a place's fields of these types."""
+    fields = fields_in(deepcopy(data), place)
+    return [
+        str(field["name"]) for field in fields if field.get("name") and field.get("type") in types
+    ]
 
 
 def is_mirror(data: Data, place: str, field: Data) -> bool:
-    """Whether an output only says that the model answers what people fill in."""
-    inputs = {one.get("name") for one in fields_in(deepcopy(data), "input")}
+    """Return whether an output only says that the model answers what people fill in."""
+    inputs = {item.get("name") for item in fields_in(deepcopy(data), "input")}
     return place == "output" and (field.get("name") in inputs or "type" not in field)
 
 
-def free_name(data: Data, wanted: str) -> str:
-    """A name that no field has, from the words of a label."""
-    letters = "".join(c if c.isascii() and c.isalnum() else " " for c in wanted.lower())
+def free_name(data: Data, label: str) -> str:
+    """Return a name that no field has, derived from the words of a label."""
+    letters = "".join(c if c.isascii() and c.isalnum() else " " for c in label.lower())
     base = "_".join(letters.split())[:50] or "field"
     base = base if base[0].isalpha() else f"field_{base}"
-    taken = {one.get("name") for one in all_fields(data)}
+    taken = {field.get("name") for field in all_fields(data)}
     numbered = (base if n == 1 else f"{base}_{n}" for n in range(1, len(taken) + 2))
     return next(name for name in numbered if name not in taken)
 
 
 def move_field(data: Data, place: str, index: int, to: str, at: int) -> None:
-    """Let a field stand elsewhere: `at` is its index there. Raises IndexError."""
+    """Move a field to index `at` of another place. Raises IndexError."""
     field = fields_in(data, place).pop(index)
     fields_in(data, to).insert(max(at, 0), field)
     tidy(data)
 
 
 def remove_field(data: Data, place: str, index: int) -> None:
-    """Take a field away. Raises IndexError."""
+    """Remove a field. Raises IndexError."""
     del fields_in(data, place)[index]
     tidy(data)
 
@@ -155,7 +162,7 @@ NAMES: Sequence[tuple[str, ...]] = (
 
 
 def rename_field(data: Data, before: str, after: str) -> None:
-    """Let what refers to a field by its name go on doing so."""
+    """Rename a field wherever another part of the data refers to it."""
     for field in (one for place in PLACES for one in fields_in(data, place)):
         for inner in (("reference",), ("when", "field"), ("name",)):
             if get(field, inner) == before:
@@ -176,18 +183,18 @@ def rename_field(data: Data, before: str, after: str) -> None:
 
 
 def tidy(data: Data) -> None:
-    """Take empty lists of fields away, and let an output be its name where it is no more."""
+    """Remove empty lists of fields, and shorten an output that is only a name."""
     for path in PLACES.values():
         put(data, path, get(data, path))
     if "output" in data:
         data["output"] = [
-            one["name"] if isinstance(one, dict) and one.keys() == {"name"} else one
-            for one in data["output"]
+            output["name"] if isinstance(output, dict) and output.keys() == {"name"} else output
+            for output in data["output"]
         ]
 
 
 def completed(data: Data) -> Data:
-    """The data with what follows from its fields where nobody has said it: verdict and metrics."""
+    """Return the data with the verdict and metrics that follow from its fields, unless set."""
     full = {"version": 1, **deepcopy(data)}
     tidy(full)
     if full.get("kind") == "arena":
@@ -204,24 +211,27 @@ def completed(data: Data) -> Data:
 
 
 def _answer(data: Data) -> tuple[Data, bool]:
-    """What the model answers, and whether people give the same field to compare."""
-    inputs = {one.get("name"): one for one in fields_in(deepcopy(data), "input")}
-    outputs = [one for one in fields_in(deepcopy(data), "output") if one.get("type") != "prob"]
-    for output in sorted(outputs, key=lambda one: one.get("name") not in inputs):
+    """Return what the model answers, and whether people fill in the same field to compare."""
+    inputs = {item.get("name"): item for item in fields_in(deepcopy(data), "input")}
+    outputs = [item for item in fields_in(deepcopy(data), "output") if item.get("type") != "prob"]
+    for output in sorted(outputs, key=lambda item: item.get("name") not in inputs):
         return {**inputs.get(output.get("name"), {}), **output}, output.get("name") in inputs
     return {}, False
 
 
 def answer_of(data: Data) -> list[str]:
-    """The names of what people give and the model answers; else of what the model answers."""
-    inputs = {one.get("name") for one in fields_in(deepcopy(data), "input")}
+    """Return the names of fields that people and the model fill in.
+
+    Else the model's first answer.
+    """
+    inputs = {item.get("name") for item in fields_in(deepcopy(data), "input")}
     outputs = fields_in(deepcopy(data), "output")
-    answers = [str(one.get("name", "")) for one in outputs if one.get("type") != "prob"]
+    answers = [str(item.get("name", "")) for item in outputs if item.get("type") != "prob"]
     return [name for name in answers if name in inputs] or answers[:1]
 
 
 def rules_for(data: Data) -> list[str]:
-    """The verdict rules that fit what the model answers."""
+    """Return the verdict rules that fit what the model answers."""
     answer, is_compared = _answer(data)
     kind = str(answer.get("type", ""))
     is_text = kind in ("text", "long_text")
@@ -233,19 +243,19 @@ def rules_for(data: Data) -> list[str]:
         rules = texts if is_text or kind == "span" else ["exact_match"]
     if is_text:
         rules.append("pattern")
-    if any("{secret}" in str(one.get("system")) for one in all_fields(data)):
+    if any("{secret}" in str(field.get("system")) for field in all_fields(data)):
         rules.append("secret")
     return [*rules, "ask_user"]
 
 
 def metrics_for(data: Data) -> list[str]:
-    """The metrics that can score what the model answers, as `unfit_metrics` checks them."""
+    """Return the metrics that can score what the model answers, as `unfit_metrics` checks them."""
     answer, _is_compared = _answer(data)
     kind = FIELD_TYPES.get(str(answer.get("type")))
     verdict = get(completed(data), ("verdict", "type"))
     if verdict == "secret":
         return [name for name in METRICS if name in OF_SECRETS]
-    special = {name for one in FIELD_TYPES.values() for name in one.own_metrics}
+    special = {name for field_type in FIELD_TYPES.values() for name in field_type.own_metrics}
     own = kind.own_metrics if kind else ()
     return [
         name for name in METRICS if name not in OF_SECRETS and (name in own or name not in special)
@@ -276,34 +286,42 @@ def _rule(answer: Data, kind: str) -> str:
 
 
 def previewed(data: Data) -> Data:
-    """As `completed`, with stand-ins for what every task needs, so that it can be looked at."""
-    shown = deepcopy(data)
-    shown["name"] = shown.get("name") or "…"
-    if shown.get("kind") == "arena":
-        return completed(shown)
-    put(shown, ("goal", "text"), get(shown, ("goal", "text")) or "…")
-    for field in (one for place in PLACES if place != "output" for one in fields_in(shown, place)):
+    """Return `completed` data with stand-ins for what every task needs, for a preview."""
+    preview = deepcopy(data)
+    preview["name"] = preview.get("name") or "…"
+    if preview.get("kind") == "arena":
+        return completed(preview)
+    put(preview, ("goal", "text"), get(preview, ("goal", "text")) or "…")
+    for field in (
+        one for place in PLACES if place != "output" for one in fields_in(preview, place)
+    ):
         kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
         if "labels" in kind.keys and len(field.get("labels") or ()) < 2:
             field["labels"] = ["A", "B"]
-    if not _is_read(shown):
+    if not _is_read(preview):
         field = {"name": "field", "type": "long_text", "label": "…", "max_length": 300}
-        fields_in(shown, "input").append(field)
-    if not fields_in(shown, "output"):
-        shown["output"] = [{"name": "model_answer", "type": "long_text", "label": "…"}]
-    return completed(shown)
+        fields_in(preview, "input").append(field)
+    if not fields_in(preview, "output"):
+        preview["output"] = [{"name": "model_answer", "type": "long_text", "label": "…"}]
+    return completed(preview)
 
 
 def _is_read(data: Data) -> bool:
-    """Whether the model is given something to read."""
-    outputs = {one.get("name") for one in fields_in(deepcopy(data), "output")}
-    given = [one for one in fields_in(deepcopy(data), "input") if one.get("name") not in outputs]
-    kinds = [FIELD_TYPES[str(one["type"])] for one in given if one.get("type") in FIELD_TYPES]
+    """Return whether the model gets something to read."""
+    outputs = {field.get("name") for field in fields_in(deepcopy(data), "output")}
+    shown_inputs = [
+        field for field in fields_in(deepcopy(data), "input") if field.get("name") not in outputs
+    ]
+    kinds = [
+        FIELD_TYPES[str(field["type"])]
+        for field in shown_inputs
+        if field.get("type") in FIELD_TYPES
+    ]
     return bool(data.get("context")) or any(kind.is_read for kind in kinds)
 
 
 def is_begun(data: Data, step: str) -> bool:
-    """Whether anything of a step was said; until then nothing in it is wrong."""
+    """Return whether anything of a step is set; until then nothing in it is wrong."""
     return any(key in data for key in STEPS[step] if key != "version")
 
 
@@ -312,13 +330,13 @@ class _Nothing:
 
 
 def not_shown(data: Data) -> list[str]:
-    """The paths of what no step shows; it stays as it is."""
-    known = {key for keys in STEPS.values() for key in keys}
-    paths = [key for key in data if key not in known]
-    for key, shown in SHOWN.items():
-        held = data.get(key)
-        if isinstance(held, dict):
-            paths += [path_of((key, inner)) for inner in held if inner not in shown]
+    """Return the paths that no step shows; they stay as they are."""
+    known_keys = {key for keys in STEPS.values() for key in keys}
+    paths = [key for key in data if key not in known_keys]
+    for key, shown_keys in SHOWN.items():
+        value = data.get(key)
+        if isinstance(value, dict):
+            paths += [path_of((key, inner)) for inner in value if inner not in shown_keys]
     for place, path in PLACES.items():
         for index, field in enumerate(fields_in(deepcopy(data), place)):
             kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
@@ -328,13 +346,13 @@ def not_shown(data: Data) -> list[str]:
 
 
 def step_of(path: str) -> str:
-    """The step in which what stands at a problem's path is mended; `finish`: in none."""
+    """Return the step that corrects a problem at this path; `finish` if there is none."""
     first = path.partition(".")[0].partition("[")[0]
     return next((step for step, keys in STEPS.items() if first in keys), "finish")
 
 
 def field_of(path: str) -> tuple[str, int] | None:
-    """The place and index of the field that a path is about.
+    """Return the place and index of the field that a path is about; None for other paths.
 
     >>> field_of("metadata.create[1].when")
     ('create', 1)

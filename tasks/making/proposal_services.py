@@ -35,15 +35,15 @@ def ask_approval(
     check_owns(actor, task)
     if not needs_approval(task):
         raise Refused(_("This task needs no approval."), code="approved")
-    wanted: dict[str, Any] = {
+    values: dict[str, Any] = {
         "name": task.name,
         "wanted_code": task.code,
         "goal": goal,
         "people": people,
     }
-    wanted |= {"proposer": actor, "show": show}
+    values |= {"proposer": actor, "show": show}
     rows = TaskProposal.objects.select_for_update(of=("self",), no_key=True)
-    request, is_new = rows.get_or_create(task=task, defaults=wanted)
+    request, is_new = rows.get_or_create(task=task, defaults=values)
     if not is_new and request.state == State.WAITING:
         raise Refused(_("This task waits for approval already."), code="waiting")
     if show:
@@ -55,7 +55,7 @@ def ask_approval(
         "decided_at": None,
     }
     again["created_at"] = timezone.now()
-    changed_fields(request, wanted | again)
+    changed_fields(request, values | again)
     log(actor, "proposal.made", request)
     page = settings.SITE_URL + reverse("proposal", args=[request.pk])
     subject = f"Dynabench: a task waits for your approval: {task.name}"
@@ -110,7 +110,7 @@ def _open_to_others(task: Task, actor: User, show: bool) -> None:
 
 
 def _made_of(proposal: TaskProposal, code: str) -> Task:
-    """The task of a proposal that has none yet."""
+    """Create the task of a proposal that has none yet."""
     source = find_source(proposal.kind, proposal.source, proposal.proposer)
     text = renamed(proposal.config_text or _text_in(source), proposal.name)
     about: dict[str, Any] = {"maker": proposal.proposer, "code": code, "is_approved": True}
@@ -120,8 +120,8 @@ def _made_of(proposal: TaskProposal, code: str) -> Task:
 @transaction.atomic
 def withdraw_proposal(*, proposal: TaskProposal, actor: User) -> None:
     """Take back one's own proposal while it waits. One update, no lock. Raises Refused."""
-    mine = TaskProposal.objects.filter(pk=proposal.pk, proposer=actor, state=State.WAITING)
-    if not mine.update(state=State.WITHDRAWN, decided_at=timezone.now()):
+    own_waiting = TaskProposal.objects.filter(pk=proposal.pk, proposer=actor, state=State.WAITING)
+    if not own_waiting.update(state=State.WITHDRAWN, decided_at=timezone.now()):
         raise _is_over()
     log(actor, "proposal.withdrawn", proposal)
 
@@ -137,7 +137,7 @@ def _text_in(source: Source | None) -> str:
 
 
 def tell_proposer(proposer: User, name: str, state: str, reason: str, page: str) -> None:
-    """Mail what became of a proposal. page: the path where it goes on."""
+    """Mail the decision on a proposal; `page` is the path where the work continues."""
     words = [f"Your proposal “{name}” is {state}.", reason]
     text = "\n\n".join([*filter(None, words), f"{settings.SITE_URL}{page}"])
     mail_person(proposer, f"Dynabench: {name} is {state}", f"{text}\n")

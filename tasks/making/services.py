@@ -20,13 +20,16 @@ from tasks.services import end_waiting, keep_shown, new_task, shown_digests
 
 
 def begun_tasks() -> QuerySet[Task]:
-    """The tasks in which nobody can have written yet: no round was opened, no arena has models."""
+    """Return the tasks in which nobody can have written: no opened round, no arena with models."""
     opened = Round.objects.exclude(state__in=PLANNED)
     return Task.objects.filter(contestants__isnull=True).exclude(rounds__in=opened)
 
 
 def find_source(kind: str, code: str, maker: User) -> Source | None:
-    """What a task begins as: a template, or a task that the person edits; None: not there."""
+    """Return what a task begins as: a template, or a task that the person edits.
+
+    None if missing.
+    """
     if kind != TaskProposal.Kind.TASK:
         return templates().get(code)
     task = Task.objects.filter(code=code).first()
@@ -67,8 +70,8 @@ def make_own_task(
         check_code(code)
     waits = settings.NEW_TASKS == "approval" and not (is_approved or locked.is_superuser)
     if waits and is_visible:
-        said = _("A new task is private until an administrator has approved it.")
-        raise Refused(said, code="approval", field="is_visible")
+        message = _("A new task is private until an administrator has approved it.")
+        raise Refused(message, code="approval", field="is_visible")
     fields = {"is_visible": is_visible, "allow_try_out": allow_try_out, "made_by": maker}
     fields["is_unapproved"] = waits
     task, notes = new_task(code=code, config_text=text, actor=maker, **fields)
@@ -81,30 +84,32 @@ def make_own_task(
 
 
 def check_code(code: str) -> None:
-    """Whether a person may take this code for a task. Raises Refused."""
+    """Raise Refused if a person may not take this code for a task."""
     if code == SIMULATED or code in templates():
         raise Refused(_("This code is kept for the site. Take another one."), field="code")
     if Task.objects.filter(code=code).exists():
-        said = _("There is a task %(code)s. Take another code.") % {"code": code}
-        raise Refused(said, code="exists", field="code")
+        message = _("There is a task %(code)s. Take another code.") % {"code": code}
+        raise Refused(message, code="exists", field="code")
 
 
 def _check_may_make(maker: User) -> None:
     if not can_make_tasks(maker):
-        said = _("You may not make tasks on this site. Confirm your e-mail address first, or ask.")
-        raise Refused(said, code="new_tasks", status=403)
+        message = _(
+            "You may not make tasks on this site. Confirm your e-mail address first, or ask."
+        )
+        raise Refused(message, code="new_tasks", status=403)
     if maker.is_superuser:
         return
     if _unopened_tasks(maker).count() >= settings.NEW_TASKS_AT_ONCE:
-        said = _(
+        message = _(
             "You have %(number)d tasks without an opened round or an approval. Open or delete one "
             "first."
         )
-        raise Refused(said % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
+        raise Refused(message % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
 
 
 def _unopened_tasks(maker: User) -> QuerySet[Task]:
-    """Those of the maker that count: without an opened round, or still waiting for approval."""
+    """Return the maker's tasks that count: without an opened round, or waiting for approval."""
     counted = Q(pk__in=begun_tasks().values("pk"))
     if settings.NEW_TASKS != "everybody":
         counted |= Q(is_unapproved=True)
@@ -116,8 +121,8 @@ def _bring_files(source: Source | None, task: Task) -> None:
     if isinstance(source, Task):
         for media in source.media.filter(digest__in=shown_digests(task.config)):
             with media.file.open() as file:
-                found = Decoded(file.read(), media.mime, media.about)
-            store_decoded(task=task, found=found)
+                decoded_file = Decoded(file.read(), media.mime, media.about)
+            store_decoded(task=task, decoded_file=decoded_file)
     elif source and source.scenes:
         task.config_text = with_drawn_examples(source.scenes, task)
         task.save(update_fields=["config_text"])
@@ -131,9 +136,9 @@ def delete_begun_task(*, task: Task, actor: User) -> None:
     """
     end_waiting(task, actor, TaskProposal.State.WITHDRAWN)
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    said = _("Only an owner deletes a task, and only before a round was opened.")
+    message = _("Only an owner deletes a task, and only before a round was opened.")
     if not (can_own(actor, locked) and begun_tasks().filter(pk=task.pk).exists()):
-        raise Refused(said, code="begun")
+        raise Refused(message, code="begun")
     log(actor, "task.deleted", locked, name=locked.name)
     RoundTarget.objects.filter(round__task=locked).delete()
     delete_media(locked.media.all())
@@ -141,4 +146,4 @@ def delete_begun_task(*, task: Task, actor: User) -> None:
         with transaction.atomic():
             locked.delete()
     except ProtectedError:  # a snapshot of its board, say
-        raise Refused(said, code="begun") from None
+        raise Refused(message, code="begun") from None

@@ -25,12 +25,12 @@ class Template:
 
     @property
     def picture(self) -> str:
-        """The page part that draws what it is like."""
+        """Return the template of the picture that shows what it is like."""
         return f"own/new/pictures/{self.code}.html"
 
     @property
     def config(self) -> TaskConfig:
-        """The parsed configuration."""
+        """Return the parsed configuration."""
         return parsed_config(self.text)
 
 
@@ -39,12 +39,12 @@ Source = Template | Task
 
 
 def text_in(source: Source) -> str:
-    """The configuration of a template or a task, as text."""
+    """Return the configuration of a template or a task, as text."""
     return source.text if isinstance(source, Template) else source.config_text
 
 
 def kind_of(source: Source | None) -> str:
-    """What it is, as drafts and proposals store it; empty: nothing."""
+    """Return the kind of a source, as drafts and proposals store it; "" without one."""
     if source is None:
         return ""
     kind = TaskProposal.Kind
@@ -53,13 +53,13 @@ def kind_of(source: Source | None) -> str:
 
 @cache
 def templates() -> Mapping[str, Template]:
-    """All templates by code: the official tasks first, then the gallery."""
+    """Return all templates by code: the official tasks first, then the gallery."""
     official = [
         Template(file.parent.name, file.read_text(), _scenes(file.parent))
         for file in sorted(OFFICIAL.glob("*/task.yaml"))
     ]
     others = [Template(file.stem, file.read_text()) for file in sorted(GALLERY.glob("*.yaml"))]
-    return {one.code: one for one in (*official, *others)}
+    return {template.code: template for template in (*official, *others)}
 
 
 def _scenes(folder: Path) -> Path | None:
@@ -68,7 +68,10 @@ def _scenes(folder: Path) -> Path | None:
 
 
 def renamed(text: str, name: str) -> str:
-    """The configuration with another name; every other character stays. Raises ConfigError."""
+    """Return the configuration with another name.
+
+    Every other character stays. Raises ConfigError.
+    """
     value = next(node for key, node in read_yaml(text).root.value if key.value == "name")
     start, end = value.start_mark.index, value.end_mark.index
     written = json.dumps(name, ensure_ascii=False)  # JSON is YAML

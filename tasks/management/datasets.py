@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from tasks.datasets.reading import Found, Wanted
+from tasks.datasets.reading import RowsQuery, WrittenRows
 from tasks.datasets.spool import spooled
 
 FOLDER, HUB = "datasets", "hub"
@@ -17,7 +17,7 @@ NAMES = ("revision", "config", "split", "rows", "columns")
 
 
 def add_dataset_arguments(parser: ArgumentParser) -> None:
-    """Which rows of the data set, by the words of the library `datasets`."""
+    """Add the arguments that choose rows of a data set, named as in the library `datasets`."""
     about = parser.add_argument_group(f"with --from {FOLDER} or --from {HUB}")
     about.add_argument("--config", default="", metavar="NAME", help="its configuration")
     about.add_argument("--split", default="", metavar="NAME", help="such as train")
@@ -35,9 +35,10 @@ def add_dataset_arguments(parser: ArgumentParser) -> None:
 
 
 def is_dataset(options: Mapping[str, Any], besides: Collection[str] = ()) -> bool:
-    """Whether the rows come from one; CommandError where only then an argument says something.
+    """Return whether the rows come from a data set.
 
-    besides: arguments that say something elsewhere, too.
+    Raises CommandError when an argument is given that only data sets use; `besides` lists arguments
+    that other sources use, too.
     """
     if options["source"] in SOURCES:
         return True
@@ -48,12 +49,12 @@ def is_dataset(options: Mapping[str, Any], besides: Collection[str] = ()) -> boo
 
 
 @contextmanager
-def dataset_of(options: Mapping[str, Any], *, is_plain: bool) -> Iterator[tuple[Found, Path]]:
-    """The rows that the arguments name, as `spooled` has them; raises FileError."""
-    told = {name: options[name] for name in NAMES}
-    wanted = Wanted(where=options["file"], is_plain=is_plain, **told)
-    with spooled(wanted, of_hub=options["source"] == HUB) as found:
-        yield found
+def dataset_of(options: Mapping[str, Any], *, is_plain: bool) -> Iterator[tuple[WrittenRows, Path]]:
+    """Yield the rows that the arguments name, as `spooled` has them. Raises FileError."""
+    arguments = {name: options[name] for name in NAMES}
+    query = RowsQuery(where=options["file"], is_plain=is_plain, **arguments)
+    with spooled(query, of_hub=options["source"] == HUB) as dataset:
+        yield dataset
 
 
 def _columns(text: str) -> Mapping[str, str]:

@@ -6,21 +6,21 @@ from tasks.models import Round, Task
 
 
 def task_of(code: str) -> Task:
-    """The task with this code."""
+    """Return the task with this code."""
     if task := Task.objects.filter(code=code).first():
         return task
-    known = ", ".join(Task.objects.values_list("code", flat=True))
-    raise CommandError(f"There is no task {code!r}. Tasks: {known or 'none'}.")
+    codes = ", ".join(Task.objects.values_list("code", flat=True))
+    raise CommandError(f"There is no task {code!r}. Tasks: {codes or 'none'}.")
 
 
-def no_round(task: Task, wanted: str) -> CommandError:
-    """The error for a round that the task lacks."""
+def no_round(task: Task, description: str) -> CommandError:
+    """Return the error for a round that the task lacks."""
     numbers = ", ".join(f"{round.number} ({round.state})" for round in task.rounds.all())
-    return CommandError(f"{task.code} has no {wanted}. Rounds: {numbers or 'none'}.")
+    return CommandError(f"{task.code} has no {description}. Rounds: {numbers or 'none'}.")
 
 
 def round_of(task: Task, number: int) -> Round:
-    """The task's round with this number."""
+    """Return the task's round with this number."""
     if round := task.rounds.select_related("task").filter(number=number).first():
         return round
     raise no_round(task, f"round {number}")

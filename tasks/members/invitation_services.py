@@ -41,27 +41,27 @@ def invite(
     addresses = list(dict.fromkeys(address.lower() for address in addresses))
     check_colleagues(_lock_owned(task, actor, len(addresses)), len(addresses))
     there = task.members.filter(user__email__in=addresses).values_list("user__email", flat=True)
-    if known := ", ".join(there):
-        said = _("They are members already: %(addresses)s") % {"addresses": known}
-        raise Invalid(said, field="addresses")
+    if members := ", ".join(there):
+        message = _("They are members already: %(addresses)s") % {"addresses": members}
+        raise Invalid(message, field="addresses")
     now = timezone.now()
     open_ones(task).filter(address__in=addresses).update(revoked_at=now)
-    made = []
+    invitations = []
     for address in addresses:
         key = secrets.token_urlsafe(32)
-        made.append(_made(task, key, role=role, days=days, address=address))
+        invitations.append(_made(task, key, role=role, days=days, address=address))
         log(actor, "invitation.made", task, user=address, role=role)
-        mail_invitation(address, *_mail(made[-1], key, actor))
-    return made
+        mail_invitation(address, *_mail(invitations[-1], key, actor))
+    return invitations
 
 
 @transaction.atomic
 def make_link(
     *, task: Task, actor: User, role: str, most: int, days: int
 ) -> tuple[Invitation, str]:
-    """A link that up to `most` people may accept within `days`, and its address on this site.
+    """Create a link that up to `most` people may accept within `days`; return it with its address.
 
-    Nobody can read the address again. Owners are invited by mail alone. Locks the task, for the
+    Nobody can read the address again. Owners are invited only by mail. Locks the task, for the
     cap. Raises Refused, Invalid.
     """
     if role in OWNERS:
@@ -69,14 +69,14 @@ def make_link(
             _("A link for many makes nobody an owner. Invite owners by mail."), field="role"
         )
     if not 1 <= most <= MOST_USES:
-        said = _("Choose a number from 1 to %(most)d.") % {"most": MOST_USES}
-        raise Invalid(said, field="most")
+        message = _("Choose a number from 1 to %(most)d.") % {"most": MOST_USES}
+        raise Invalid(message, field="most")
     locked = _lock_owned(task, actor, 1)
     check_colleagues(locked, most)
     key = secrets.token_urlsafe(32)
-    made = _made(task, key, role=role, days=days, most=most)
+    invitation = _made(task, key, role=role, days=days, most=most)
     log(actor, "invitation.made", task, role=role, most=most)
-    return made, address_of(key)
+    return invitation, address_of(key)
 
 
 @transaction.atomic
@@ -89,9 +89,9 @@ def revoke(*, invitation: Invitation, actor: User) -> None:
 
 
 def find(key: str) -> Invitation | None:
-    """The open invitation with this key."""
+    """Return the open invitation with this key; None without one."""
     invitations = Invitation.objects.select_related("task").filter(digest=digest_of(key))
-    return next((one for one in invitations if one.state == "open"), None)
+    return next((invitation for invitation in invitations if invitation.state == "open"), None)
 
 
 @transaction.atomic
@@ -102,25 +102,32 @@ def accept(*, key: str, user: User) -> Task:
     it is accepted no more often than it says. Raises Refused.
     """
     locked = Invitation.objects.select_for_update(of=("self",), no_key=True)
-    found = locked.filter(digest=digest_of(key)).first()
-    if found is None or found.state != "open":
+    invitation = locked.filter(digest=digest_of(key)).first()
+    if invitation is None or invitation.state != "open":
         raise Refused(_("This invitation is over. Ask for another one."), code="gone", status=410)
-    if role_of(user, found.task):
-        return found.task
+    if role_of(user, invitation.task):
+        return invitation.task
     annotator_of(user)
-    role = {"role": found.role, "address": "", "invitation": found, "is_blind": False}
-    former = TaskMember.objects.filter(task=found.task, user=user).first()
+    role = {"role": invitation.role, "address": "", "invitation": invitation, "is_blind": False}
+    former = TaskMember.objects.filter(task=invitation.task, user=user).first()
     if former:  # a role that did not count while its address was not confirmed
-        note_ended_readers(found.task, {user: (former.role, found.role)})
-    TaskMember.objects.update_or_create(task=found.task, user=user, defaults=role)
-    found.uses += 1
-    found.save(update_fields=["uses"])
-    log(user, "member.joined", found.task, user=user.email, person=user.pk, role=found.role)
-    return found.task
+        note_ended_readers(invitation.task, {user: (former.role, invitation.role)})
+    TaskMember.objects.update_or_create(task=invitation.task, user=user, defaults=role)
+    invitation.uses += 1
+    invitation.save(update_fields=["uses"])
+    log(
+        user,
+        "member.joined",
+        invitation.task,
+        user=user.email,
+        person=user.pk,
+        role=invitation.role,
+    )
+    return invitation.task
 
 
 def open_ones(task: Task) -> QuerySet[Invitation]:
-    """The task's invitations that somebody may accept."""
+    """Return the task's invitations that somebody may accept."""
     now = timezone.now()
     return task.invitations.filter(revoked_at=None, ends_at__gt=now, uses__lt=F("most"))
 
@@ -133,7 +140,7 @@ def tidy_invitations(most: int) -> int:
 
 
 def address_of(key: str) -> str:
-    """Where the invitation with this key is accepted."""
+    """Return the address at which the invitation with this key is accepted."""
     return settings.SITE_URL + reverse("join", args=[key])
 
 
@@ -152,7 +159,7 @@ def _made(task: Task, key: str, *, days: int, **values: object) -> Invitation:
 
 
 def _mail(invitation: Invitation, key: str, actor: User) -> tuple[str, str]:
-    """Its subject and its text."""
+    """Return the subject and the text of the mail."""
     task = {"task": invitation.task.name, "role": _(TaskMember.Role(invitation.role).label)}
     task["person"] = str(annotator_of(actor))  # a stranger may read the mail: no address
     day = date_format(invitation.ends_at, "j F Y")

@@ -46,7 +46,7 @@ class Media(models.Model):
 
     @property
     def ending(self) -> str:
-        """Of its file's name; the same for all of its kind."""
+        """Return the ending of its file's name, the same for all files of its type."""
         return self.mime.partition("/")[2]
 
 

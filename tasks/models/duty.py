@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 class DutyQuerySet(models.QuerySet["Duty"]):
     def standing(self) -> "DutyQuerySet":
-        """Those that are not ended."""
+        """Return the assignments that have not ended."""
         return self.filter(ended_at=None)
 
 

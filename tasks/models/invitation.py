@@ -26,7 +26,7 @@ class Invitation(models.Model):
 
     @property
     def state(self) -> str:
-        """open, used, revoked or ended."""
+        """Return open, used, revoked or ended."""
         if self.uses >= self.most:
             return "used"
         if self.revoked_at:

@@ -13,9 +13,10 @@ class MemberQuerySet(models.QuerySet[Any]):
     """Members of tasks, as their table offers them."""
 
     def with_standing(self) -> Self:
-        """Each with `stands`: the role counts once the address that it was given to is confirmed.
+        """Add to each member `stands`: whether the role counts.
 
-        Otherwise anybody who signed up with somebody's address would get the role that is theirs.
+        It does once the address that it was given to is confirmed. Otherwise anybody who signed up
+        with another person's address would get that person's role.
         """
         confirmed = EmailAddress.objects.filter(
             user=OuterRef("user"), email__iexact=OuterRef("address"), verified=True
@@ -23,11 +24,11 @@ class MemberQuerySet(models.QuerySet[Any]):
         return self.annotate(stands=Q(address="") | Exists(confirmed))
 
     def standing(self) -> Self:
-        """Those whose role counts."""
+        """Return the members whose role counts."""
         return self.with_standing().filter(stands=True)
 
     def colleagues(self) -> Self:
-        """Those who belong to the task, whom pages, mails and the API name as its members.
+        """Return those who belong to the task: pages, mails and the API name them as its members.
 
         People of a panel have a row too, which lets them work in their study, and belong to none.
         """

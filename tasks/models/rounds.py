@@ -12,7 +12,7 @@ from tasks.models.task import Task
 
 
 def hidden_name(position: int) -> str:
-    """Model A, Model B … by the place in the round's loop."""
+    """Return Model A, Model B … by the place in the round's loop."""
     return f"Model {chr(ord('A') + position % 26)}"
 
 
@@ -88,23 +88,23 @@ class Round(models.Model):
 
     @property
     def is_being_written(self) -> bool:
-        """Whether people may still finish what they were writing when the round closed."""
+        """Return whether people may still finish what they were writing when the round closed."""
         closed = self.state == self.State.CLOSED and self.writing_until is not None
         return closed and timezone.now() < self.writing_until  # type: ignore[operator]
 
     @property
     def has_fixed_targets(self) -> bool:
-        """Whether its targets stay what they are; the database holds it (`tasks.rounds.fixed`)."""
+        """Return whether its targets may no longer change; `tasks.rounds.fixed` has the trigger."""
         return self.opened_at is not None or self.state == self.State.RELEASED
 
     @property
     def is_past_end(self) -> bool:
-        """Whether its end has come; the next request that sees it closes the round."""
+        """Return whether its end has come; the next request that sees it closes the round."""
         return self.ends_at is not None and self.ends_at <= timezone.now()
 
     @property
     def budget(self) -> Budget:
-        """What closes the round by itself, as a plain value for the rules."""
+        """Return what closes the round by itself, as a plain value for the rules."""
         return Budget(
             collected=self.max_collected,
             fooling=self.max_fooling,
@@ -117,14 +117,14 @@ class Round(models.Model):
 
     @property
     def target_names(self) -> list[str]:
-        """The targets as people may read them now."""
+        """Return the names of the targets that people may read now."""
         entries = enumerate(self.round_targets.all())
         return [self.shown_name(entry.target, place) for place, entry in entries]
 
     def shown_name(self, target: TargetModel, place: int) -> str:
-        """A target as people may read it now: Model A, Model B … while the round hides its name.
+        """Return a target's name, or Model A, Model B … while the round hides it.
 
-        place: among the round's targets, from 0.
+        `place` is its index among the round's targets, from 0.
         """
         if self.show_target_name or self.state in (self.State.CLOSED, self.State.RELEASED):
             return target.name

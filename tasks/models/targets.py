@@ -61,7 +61,7 @@ class TargetModel(AtAddress):
 
     @property
     def base_url(self) -> str:
-        """Where the target answers; our model server has one address for all language models."""
+        """Return where the target answers; our model server has one address for language models."""
         own = "v1" if self.adapter == "openai_chat" else f"models/{self.name}"
         return self.url or f"{settings.MODEL_SERVER_URL}/{own}"
 

@@ -60,32 +60,32 @@ class Task(models.Model):
 
     @property
     def config(self) -> TaskConfig:
-        """The parsed configuration."""
+        """Return the parsed configuration."""
         return parsed_config(self.config_text)
 
     @cached_property
     def roles(self) -> dict[int, str | None]:
-        """The roles that were asked of this object, by user; see `tasks.permissions.role_of`."""
+        """Return the roles cached on this object, by user; see `tasks.permissions.role_of`."""
         return {}
 
     @cached_property
     def idle_readers(self) -> set[int]:
-        """The users among them whose role reads labels but does not count now."""
+        """Return the users among them whose role reads labels but does not count now."""
         return set()
 
     @cached_property
     def blind_owners(self) -> set[int]:
-        """The users among them who own the task and judge it blindly now."""
+        """Return the users among them who own the task and judge it blindly now."""
         return set()
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether people pass a content gate first."""
+        """Return whether people pass a content gate first."""
         return self.config.content_warning is not None
 
     @property
     def is_simulated(self) -> bool:
-        """Whether programs wrote and judged what is in it."""
+        """Return whether programs wrote and judged what is in it."""
         return self.code == SIMULATED
 
 

@@ -33,7 +33,7 @@ CREATE TRIGGER roundtarget_fixed BEFORE INSERT OR UPDATE OR DELETE ON tasks_roun
 
 
 def make_triggers(*, using: str, **signal: Any) -> None:
-    """After `migrate` and `flush`: the triggers, where their table exists."""
+    """Create the triggers after `migrate` and `flush`, where their table exists."""
     connection = connections[using]
     if RoundTarget._meta.db_table not in connection.introspection.table_names():
         return
@@ -44,23 +44,23 @@ def make_triggers(*, using: str, **signal: Any) -> None:
             return
         for action, rows in NAMES.items():
             fixed = " OR ".join(FIXED.format(row=row) for row in rows)
-            made = (
+            statement = (
                 f"CREATE TRIGGER roundtarget_fixed_{action.lower()} BEFORE {action}"
                 f" ON tasks_roundtarget WHEN {fixed} BEGIN SELECT RAISE(ABORT, '{WORDS}'); END"
             )
-            cursor.execute(made)
+            cursor.execute(statement)
 
 
 def drop_triggers(*, using: str, **signal: Any) -> None:
-    """Before `migrate`: no triggers."""
+    """Drop the triggers before `migrate`."""
     connection = connections[using]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("DROP TRIGGER IF EXISTS roundtarget_fixed ON tasks_roundtarget")
             return
         for action in NAMES:
-            dropped = f"DROP TRIGGER IF EXISTS roundtarget_fixed_{action.lower()}"
-            cursor.execute(dropped)
+            statement = f"DROP TRIGGER IF EXISTS roundtarget_fixed_{action.lower()}"
+            cursor.execute(statement)
 
 
 @contextmanager

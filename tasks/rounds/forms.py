@@ -124,7 +124,7 @@ class RoundForm(EndsAhead):
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The arguments of the services, once the form is valid."""
+        """Return the arguments of the services, once the form is valid."""
         data = dict(self.cleaned_data)
         others = data.keys() & {"targets", "parents", "contexts_of"}
         return {**{name: data.pop(name) for name in others}, "fields": data}

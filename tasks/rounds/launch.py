@@ -24,7 +24,7 @@ class Gap(NamedTuple):
 
 
 def gaps(config: TaskConfig, prepared: Prepared) -> list[Gap]:
-    """What is missing, what is needed first.
+    """Return what is missing, what is required first.
 
     An author judges nothing of their own, so votes need one more person than there are votes. Rows
     to be judged have no author here, and no target answers them.
@@ -32,7 +32,7 @@ def gaps(config: TaskConfig, prepared: Prepared) -> list[Gap]:
     has_shown = bool(config.examples.good)
     people = config.validation.votes.needed + (not config.judges_rows)
     has_texts = bool(prepared.contexts)
-    found = {
+    missing_by_gap = {
         Gap("rows", True): config.judges_rows and not has_texts,
         Gap("contexts", True): bool(config.context) and not (config.judges_rows or has_texts),
         Gap("one_target", True): config.talk is not None and prepared.targets != 1,
@@ -41,4 +41,4 @@ def gaps(config: TaskConfig, prepared: Prepared) -> list[Gap]:
         Gap("examples", False): not has_shown,
         Gap("judges", False): prepared.judges is not None and prepared.judges < people,
     }
-    return [gap for gap, is_missing in found.items() if is_missing]
+    return [gap for gap, is_missing in missing_by_gap.items() if is_missing]

@@ -27,20 +27,20 @@ class RoundError(Refused):
 
 
 def loop_of(round: Round) -> list[TargetModel]:
-    """The round's targets now, in their order."""
+    """Return the round's targets now, in their order."""
     entries = RoundTarget.objects.filter(round=round).select_related("target")
     return [entry.target for entry in entries]
 
 
 def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
-    """Exactly these targets, shown as Model A, Model B … in this order; what to log, with names.
+    """Set exactly these targets, shown as Model A, Model B … in this order; return what to log.
 
-    Raises Refused when that is a change and the round was opened. Its caller holds the round; locks
-    the targets, so that none is deleted meanwhile.
+    Raises Refused when that is a change and the round was opened. Its caller holds the lock of the
+    round; locks the targets, so that none is deleted in between.
     """
-    wanted = list(targets)
+    new_targets = list(targets)
     before = loop_of(round)
-    if wanted == before:
+    if new_targets == before:
         return {}
     if round.has_fixed_targets:
         words = _(
@@ -48,7 +48,7 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
             "broken target while nothing was collected."
         )
         raise Refused(words, code="fixed")
-    ids = {target.pk for target in wanted}
+    ids = {target.pk for target in new_targets}
     rows = TargetModel.objects.filter(pk__in=ids).order_by("pk")
     if len(rows.select_for_update(of=("self",), no_key=True)) < len(ids):
         words = _("A target was deleted meanwhile. Look at the targets again.")
@@ -56,19 +56,19 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
     round.round_targets.all().delete()
     RoundTarget.objects.bulk_create(
         RoundTarget(round=round, target=target, position=position)
-        for position, target in enumerate(wanted)
+        for position, target in enumerate(new_targets)
     )
-    return {"targets": {"before": [t.name for t in before], "after": [t.name for t in wanted]}}
+    return {"targets": {"before": [t.name for t in before], "after": [t.name for t in new_targets]}}
 
 
-def check_asked(asked: Sequence[TargetModel]) -> None:
-    """Raises RoundError unless the targets are what they were when they answered. Locks them.
+def check_asked(targets: Sequence[TargetModel]) -> None:
+    """Raise RoundError unless the targets are what they were when they answered. Locks them.
 
     The lock lets none become another model before the round is seen to have been opened with it.
     """
-    rows = TargetModel.objects.filter(pk__in=[target.pk for target in asked]).order_by("pk")
+    rows = TargetModel.objects.filter(pk__in=[target.pk for target in targets]).order_by("pk")
     now = {target.pk: target for target in rows.select_for_update(of=("self",), no_key=True)}
-    for target in asked:
+    for target in targets:
         if model_to_dict(now[target.pk]) != model_to_dict(target):
             values = {"target": target.name}
             raise RoundError(_("%(target)s was changed at the same moment. Try again.") % values)

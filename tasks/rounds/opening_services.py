@@ -19,7 +19,7 @@ LONGEST = timedelta(hours=1)
 
 
 def change_state(*, round: Round, state: str, actor: User | None) -> Round:
-    """As `set_round_state`; a round whose targets are being loaded opens when they are ready.
+    """Set the state as `set_round_state`; open a round later whose targets are still being loaded.
 
     It waits in its row, so it is opened whichever process of the site runs then. Call it outside
     transactions. Raises RoundError.

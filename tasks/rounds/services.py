@@ -45,12 +45,12 @@ def plan_round(
     if task.config.kind == "arena":
         raise Refused(_("An arena has no rounds. Import comparisons into it."), code="arena")
     last = task.rounds.aggregate(last=Max("number"))["last"] or 0
-    made = Round.objects.create(task=task, number=last + 1, **fields)
-    noted = set_targets(made, targets)
-    made.parents.set(parents)
-    _copy_contexts(contexts_of, made, actor)
-    log(actor, "round.created", made, fields=sorted(fields), **noted)
-    return made
+    round = Round.objects.create(task=task, number=last + 1, **fields)
+    noted = set_targets(round, targets)
+    round.parents.set(parents)
+    _copy_contexts(contexts_of, round, actor)
+    log(actor, "round.created", round, fields=sorted(fields), **noted)
+    return round
 
 
 def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> None:
@@ -94,7 +94,7 @@ def change_round(
     fixed = ("rule",) if locked.opened_at else ()
     noted: dict[str, Any] = {
         "fields": changed_fields(
-            locked, {name: one for name, one in fields.items() if name not in fixed}
+            locked, {name: value for name, value in fields.items() if name not in fixed}
         )
     }
     if targets is not None:
@@ -128,18 +128,18 @@ def delete_round(*, round: Round, actor: User) -> None:
     Raises Refused, too while it is live: people may be writing.
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
-    said = _(
+    message = _(
         "Only an owner deletes a round: one that is not open, and in which nobody has written."
     )
     live = (Round.State.OPEN, Round.State.PAUSED)
     if locked.state in live or not can_own(actor, locked.task):
-        raise Refused(said, code="round")
+        raise Refused(message, code="round")
     log(actor, "round.deleted", locked)
     fields = list(locked.contexts.values_list("fields", flat=True))
     try:
         with lifted(Round.objects.filter(pk=locked.pk)):
             locked.delete()
     except ProtectedError:  # an example, or a dataset
-        raise Refused(said, code="round") from None
-    for digest in digests_in(value for one in fields for value in one.values()):
+        raise Refused(message, code="round") from None
+    for digest in digests_in(value for values in fields for value in values.values()):
         delete_unnamed(task=round.task, digest=digest)

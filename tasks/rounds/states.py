@@ -62,10 +62,10 @@ def set_round_state(
     release.
     """
     noted: dict[str, Any] = {"reason": reason} if reason else {}
-    asked: list[TargetModel] = []
+    targets: list[TargetModel] = []
     if state == State.OPEN:
-        asked, noted["targets"] = _asked_targets(round)
-    return _move(round, state, actor, noted, asked, waiting_since)
+        targets, noted["targets"] = _asked_targets(round)
+    return _move(round, state, actor, noted, targets, waiting_since)
 
 
 def _check_step(round: Round, state: str) -> None:
@@ -75,7 +75,7 @@ def _check_step(round: Round, state: str) -> None:
 
 
 def _asked_targets(round: Round) -> tuple[list[TargetModel], dict[str, str]]:
-    """The targets of a round that may open, and the version of each that answered an example."""
+    """Return the targets of a round that may open, and the version of each that answered."""
     now = Round.objects.select_related("task").get(pk=round.pk)
     _check_step(now, State.OPEN)
     with transaction.atomic():
@@ -93,10 +93,10 @@ def _move(
     state: str,
     actor: User | None,
     noted: dict[str, Any],
-    asked: list[TargetModel],
+    targets: list[TargetModel],
     waiting_since: datetime | None,
 ) -> Round:
-    """The step itself; `asked`: the targets as they were when they answered."""
+    """Change the state; `asked` has the targets as they were when they answered."""
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     _check_step(locked, state)
     if waiting_since not in (None, locked.opening_since):
@@ -104,9 +104,9 @@ def _move(
     changes: dict[str, Any] = {"state": state, "opening_since": None, "opening_note": ""}
     if state == State.OPEN:
         _check_can_open(locked)
-        if {target.pk for target in asked} != {target.pk for target in loop_of(locked)}:
+        if {target.pk for target in targets} != {target.pk for target in loop_of(locked)}:
             raise RoundError(_("Its targets were changed at the same moment. Open it again."))
-        check_asked(asked)
+        check_asked(targets)
         changes |= {"opened_at": locked.opened_at or timezone.now(), "writing_until": None}
     elif state == State.CLOSED:
         now = timezone.now()

@@ -50,5 +50,5 @@ def sent(name, kind):
 
 def stored(task, kind):
     """The value of a field whose file is stored."""
-    store_decoded(task=task, found=DECODED[kind])
+    store_decoded(task=task, decoded_file=DECODED[kind])
     return value(kind)

@@ -140,7 +140,7 @@ def pictures(people):
     context = ContextFactory(round=round, fields={})
     examples = []
     for number, scene in enumerate(islice(make_scenes(3), 40)):
-        value = {**store_decoded(task=task, found=picture(png(scene))), "alt": "Shapes"}
+        value = {**store_decoded(task=task, decoded_file=picture(png(scene))), "alt": "Shapes"}
         inputs = {"image": value, "label": str(int(len(scene.things) > 5))}
         examples.append(Example(
             round=round, context=context, annotator=people[number % 8], inputs=inputs,

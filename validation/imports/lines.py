@@ -86,7 +86,7 @@ class LineReader:
         """The row that a layout's record became. Raises BadRow."""
         if line.wrong:
             raise BadRow(line.wrong)
-        self._check_question(line.asked)
+        self._check_question(line.questions)
         return row_of(line.row, self._options.task or "") if line.row else None
 
     def _check_question(self, asked: Iterable[str]) -> None:

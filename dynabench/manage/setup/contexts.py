@@ -37,7 +37,7 @@ from tasks.contexts.forms import (
 )
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts, undo_import
 from tasks.contexts.uploads import KeptUpload, UploadGone, keep_upload, kept_upload
-from tasks.datasets.reading import Wanted
+from tasks.datasets.reading import RowsQuery
 from tasks.datasets.spool import spooled
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.line_files import FileError
@@ -127,7 +127,7 @@ def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> Ht
             if is_used_up("hub", request.user.pk):
                 raise Refused(_("You asked the hub often. Wait an hour."), status=429)
             told = dict(form.cleaned_data)
-            wanted = Wanted(where=told.pop("dataset"), is_plain=desk != "contexts", **told)
+            wanted = RowsQuery(where=told.pop("dataset"), is_plain=desk != "contexts", **told)
             with spooled(wanted, of_hub=True, is_page=True) as (found, rows):
                 name = f"{found.title}.jsonl"
                 shown = _shown(request, round, desk, lambda: [rows.read_bytes()], name, found.terms)

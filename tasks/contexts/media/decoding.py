@@ -48,7 +48,7 @@ class Decoded:
 
 
 def picture(data: bytes) -> Decoded:
-    """A picture redrawn, upright and on white: PNG of a PNG or GIF, JPEG of others.
+    """Draw a picture upright and on white: as PNG if it was PNG or GIF, else as JPEG.
 
     Raises BadMedia.
     """
@@ -75,7 +75,7 @@ def picture(data: bytes) -> Decoded:
 
 
 def _check_picture(opened: Any) -> None:
-    """Before anything is decoded. Raises BadMedia."""
+    """Check a picture before anything of it is decoded. Raises BadMedia."""
     if opened.width * opened.height > MAX_PIXELS:
         raise BadMedia(TOO_MANY_PIXELS)
     if getattr(opened, "is_animated", False) and opened.format != "MPO":  # of some phones
@@ -85,7 +85,7 @@ def _check_picture(opened: Any) -> None:
 
 
 def _on_white(drawn: Any) -> Any:
-    """In RGB; what lets the page shine through would look different to people and models."""
+    """Convert to RGB on white; transparency would look different to people and models."""
     from PIL import Image
 
     if not drawn.has_transparency_data:
@@ -97,9 +97,9 @@ def _on_white(drawn: Any) -> Any:
 
 
 def recording(data: bytes) -> Decoded:
-    """The sound of a file as WAV: one channel, 16,000 samples a second, 16 bits.
+    """Convert the sound of a file to WAV: one channel, 16,000 samples a second, 16 bits.
 
-    How long it is follows from what was decoded, never from what the file says. Raises BadMedia.
+    Its length follows from the decoded samples, never from what the file declares. Raises BadMedia.
     """
     import av
 
@@ -110,11 +110,11 @@ def recording(data: bytes) -> Decoded:
             wave.open(file, "wb") as written,
         ):
             written.setparams((1, 2, RATE, 0, "NONE", ""))
-            for part in _heard(opened):
-                samples += part.samples
+            for frame in _heard(opened):
+                samples += frame.samples
                 if samples > MAX_SECONDS * RATE:
                     raise BadMedia(TOO_LONG)
-                written.writeframesraw(bytes(part.planes[0])[: 2 * part.samples])
+                written.writeframesraw(bytes(frame.planes[0])[: 2 * frame.samples])
     except (av.FFmpegError, IndexError, ValueError):  # no sound at all: there is no first stream
         raise BadMedia(NO_SOUND) from None
     if not samples:
@@ -123,7 +123,7 @@ def recording(data: bytes) -> Decoded:
 
 
 def _heard(opened: Any) -> Iterator[Any]:
-    """The sound of an opened file, piece by piece, as it is stored."""
+    """Yield the sound of an opened file, piece by piece, as it is stored."""
     import av
 
     resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE)

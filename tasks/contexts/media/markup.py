@@ -16,7 +16,10 @@ class Markup(SafeString):
 
 
 def shown_value(config: TaskConfig, field: str, value: Any) -> str:
-    """A field's value for a template: words, or Markup, shielded where the task is sensitive."""
+    """Return a field's value for a template: words, or Markup.
+
+    Markup is shielded where the task is sensitive.
+    """
     component = config.component(field)
     if not component.is_media or not isinstance(value, Mapping) or "mime" not in value:
         return config.display(field, value)
@@ -31,13 +34,17 @@ def shown_value(config: TaskConfig, field: str, value: Any) -> str:
 
 
 def in_words(value: Any) -> str:
-    """A value in a list of the admin: of a file its address and words."""
+    """Return a value for a list of the admin: the address and words of a file, else the value."""
     if isinstance(value, Mapping) and "digest" in value:
         return f"/media/{value['digest']}/ {value.get('alt', '')}".strip()
     return str(value)
 
 
 def shown_media(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
-    """The pictures and recordings among what somebody wrote."""
-    names = [one.name for one in config.input if one.is_media and inputs.get(one.name)]
+    """Render the pictures and recordings among a person's inputs."""
+    names = [
+        component.name
+        for component in config.input
+        if component.is_media and inputs.get(component.name)
+    ]
     return [shown_value(config, name, inputs[name]) for name in names]

@@ -16,10 +16,11 @@ from tasks.permissions import Person, can_read, can_see
 
 
 def may_open(user: Person, media: Media) -> bool:
-    """Whether the person sent the file, or may see something that names it.
+    """Return whether the person sent the file, or may see something that names it.
 
-    What nobody has used yet is its sender's; of strangers and of several it is known by its digest.
-    Of what was withdrawn members know, and those whose own work names it.
+    A file that nobody has used yet belongs to its sender; one sent by visitors or by several people
+    is open to whoever knows its digest. A withdrawn file is open to members, and to those whose own
+    work names it.
     """
     task = media.task
     if not can_see(user, task):
@@ -34,12 +35,12 @@ def may_open(user: Person, media: Media) -> bool:
 
 
 def _names(user: User, media: Media) -> bool:
-    """Whether the person's own examples or drafts name it."""
+    """Return whether the person's own examples or drafts name the file."""
     own = Annotator.objects.filter(user=user)
     for rows, where in (("examples", "inputs"), ("assignment", "draft")):
-        mine = own.filter(**{f"{rows}__round__task": media.task_id})
+        owners = own.filter(**{f"{rows}__round__task": media.task_id})
         text = Cast(f"{rows}__{where}", TextField())
-        if mine.annotate(text=text).filter(text__contains=media.digest).exists():
+        if owners.annotate(text=text).filter(text__contains=media.digest).exists():
             return True
     return False
 
@@ -47,12 +48,18 @@ def _names(user: User, media: Media) -> bool:
 def with_media(
     task: Task, components: Iterable[Component], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The values, with those of media as they are stored; people and programs send digest and alt.
+    """Return the values, with media completed from storage; requests send only digest and alt.
 
     One whose file is not there stays as it is, and the check of its type refuses it.
     """
-    found = ((one.name, values.get(one.name)) for one in components if one.is_media)
-    sent = {name: value for name, value in found if isinstance(value, Mapping) and _digest(value)}
+    media_values = (
+        (component.name, values.get(component.name))
+        for component in components
+        if component.is_media
+    )
+    sent = {
+        name: value for name, value in media_values if isinstance(value, Mapping) and _digest(value)
+    }
     if not sent:
         return dict(values)
     rows = Media.objects.filter(task=task, digest__in=[_digest(v) for v in sent.values()])
@@ -75,7 +82,7 @@ def _alt(value: Mapping[str, Any]) -> Any:
 
 
 def data_url(task: Task, value: Any) -> str:
-    """A stored file as `data:image/png;base64,…`; empty where there is none (any more)."""
+    """Return a stored file as `data:image/png;base64,…`; "" where there is none (any more)."""
     if isinstance(value, str) and value.startswith("data:"):
         return value  # it was read before
     digest = _digest(value) if isinstance(value, Mapping) else ""
@@ -90,6 +97,6 @@ def data_url(task: Task, value: Any) -> str:
 
 
 def for_models(config: TaskConfig, task: Task, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as models read them: pictures and recordings as data URLs, without their words."""
+    """Return the values as models read them: media as data URLs, without their words."""
     urls = {n: data_url(task, values[n]) for n in config.media_fields if n in values}
     return {**values, **urls}

@@ -29,7 +29,10 @@ UNUSED = timedelta(days=1)
 
 
 def decoded(kind: str, data: bytes) -> Decoded:
-    """What is stored of a file that somebody sent. kind: image or audio. Raises Invalid."""
+    """Decode a file that somebody sent to what is stored of it. Raises Invalid.
+
+    `kind` is image or audio.
+    """
     if len(data) > MAX_BYTES:
         raise Invalid(_(TOO_MANY_BYTES))
     try:
@@ -45,20 +48,24 @@ def store_media(
 
     Unused, it is deleted after a day. No lock: the file is there before its row. Raises Invalid.
     """
-    found = decoded(kind, data)
-    return store_decoded(task=task, found=found, sent_by=sent_by)
+    decoded_file = decoded(kind, data)
+    return store_decoded(task=task, decoded_file=decoded_file, sent_by=sent_by)
 
 
 def store_decoded(
-    *, task: Task, found: Decoded, sent_by: Annotator | None = None
+    *, task: Task, decoded_file: Decoded, sent_by: Annotator | None = None
 ) -> dict[str, Any]:
-    """As `store_media`, of what was decoded before."""
-    digest = hashlib.sha256(found.data).hexdigest()
+    """Store a decoded file as `store_media` does."""
+    digest = hashlib.sha256(decoded_file.data).hexdigest()
     same = Media.objects.filter(task=task, digest=digest)
     if not same.update(kept_from=timezone.now(), sent_by=_whose(sent_by)):
-        about = {"mime": found.mime, "size": len(found.data), "about": dict(found.about)}
+        about = {
+            "mime": decoded_file.mime,
+            "size": len(decoded_file.data),
+            "about": dict(decoded_file.about),
+        }
         media = Media(task=task, digest=digest, sent_by=sent_by, **about)
-        media.file.save(f"{digest}.{media.ending}", ContentFile(found.data), save=False)
+        media.file.save(f"{digest}.{media.ending}", ContentFile(decoded_file.data), save=False)
         try:
             with transaction.atomic():
                 media.save(force_insert=True)
@@ -70,9 +77,9 @@ def store_decoded(
 
 
 def _whose(sender: Annotator | None) -> Case | None:
-    """Whose a file becomes that is sent once more: the last one's, nobody's while it is unused.
+    """Return the owner of a file that is sent again: the sender; nobody while it is unused.
 
-    So both may see it, and none of them who leaves takes it along.
+    So both may see it, and none of them takes it along when they leave.
     """
     if sender is None:
         return None
@@ -81,7 +88,7 @@ def _whose(sender: Annotator | None) -> Case | None:
 
 
 def value_of(media: Media) -> dict[str, Any]:
-    """What a field of a context or example holds of it, but for the words."""
+    """Return the value that a field of a context or example stores, without the words."""
     return {
         "digest": media.digest,
         "mime": media.mime,
@@ -104,14 +111,17 @@ def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
 
 
 def touch(*, task: Task, digests: Collection[str]) -> None:
-    """Let the day of those that are there begin again, as a draft names them; locks the rows."""
+    """Start the day of the stored files again, as a draft names them; locks the rows."""
     if digests:
         _update(task, digests, kept_from=timezone.now())
 
 
 @transaction.atomic
 def _update(task: Task, digests: Collection[str], **now: Any) -> int:
-    """How many rows were there. An update by itself would lock them in no order."""
+    """Update the rows and return how many there were.
+
+    They are locked first: an update by itself would lock them in no order.
+    """
     there = [*_locked(task, digests).values_list("pk", flat=True)]
     return Media.objects.filter(pk__in=there).update(**now)
 
@@ -127,20 +137,24 @@ def tidy_orphans(most: int) -> int:
 
     Whoever stored them was killed between the two, or their transaction failed.
     """
-    old, found = timezone.now() - UNUSED, 0
+    old, count = timezone.now() - UNUSED, 0
     for folder in _folders():
         names = files_in(folder)
-        known = {*Media.objects.filter(file__in=names).values_list("file", flat=True)}
+        stored_names = {*Media.objects.filter(file__in=names).values_list("file", flat=True)}
         for name in names:
-            if name in known or found == most or default_storage.get_modified_time(name) > old:
+            if (
+                name in stored_names
+                or count == most
+                or default_storage.get_modified_time(name) > old
+            ):
                 continue
             default_storage.delete(name)
-            found += 1
-    return found
+            count += 1
+    return count
 
 
 def _folders() -> Iterator[str]:
-    """Where files of tasks lie."""
+    """Yield the folders that hold files of tasks."""
     for task in folders_in("tasks"):
         media = f"tasks/{task}/media"
         yield from (f"{media}/{name}" for name in folders_in(media))
@@ -163,21 +177,21 @@ def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) 
 
 def hide_withdrawn(*, task: Task, digests: Collection[str]) -> None:
     """Hide what only withdrawn examples name now; locks the rows. Call it in their transaction."""
-    found = _locked(task, digests).filter(is_used=True)
-    hidden = [one.pk for one in found if not is_named(task, one.digest, retracted=False)]
+    used = _locked(task, digests).filter(is_used=True)
+    hidden = [media.pk for media in used if not is_named(task, media.digest, retracted=False)]
     Media.objects.filter(pk__in=hidden).update(is_withdrawn=True)
 
 
 def _locked(task: Task, digests: Collection[str]) -> QuerySet[Media]:
-    """Rows that are locked by id, as all who lock several do, so that none waits for another."""
+    """Return rows locked in the order of their ids, so that two such locks cannot deadlock."""
     rows = Media.objects.filter(task=task, digest__in=digests)
     return rows.select_for_update(of=("self",)).order_by("pk")
 
 
 def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
-    """Whether a context, an example or the configuration of the task names it.
+    """Return whether a context, an example or the configuration of the task names the file.
 
-    retracted: whether an example that was taken back counts.
+    `retracted` tells whether a retracted example counts.
     """
     contexts = Context.objects.filter(round__task=task)
     examples = contexts if retracted else contexts.filter(examples__retracted_at=None)
@@ -199,6 +213,6 @@ def delete_media(chosen: QuerySet[Media]) -> int:
 
 
 def digests_in(values: Iterable[Any]) -> set[str]:
-    """The digests of pictures and recordings among the values of fields."""
-    found = (value.get("digest") for value in values if isinstance(value, Mapping))
-    return {digest for digest in found if isinstance(digest, str)}
+    """Return the digests of pictures and recordings among the values of fields."""
+    digests = (value.get("digest") for value in values if isinstance(value, Mapping))
+    return {digest for digest in digests if isinstance(digest, str)}

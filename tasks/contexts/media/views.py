@@ -22,19 +22,19 @@ HEADERS = {
 @login_not_required
 @require_safe
 def media_file(request: HttpRequest, digest: str) -> HttpResponse:
-    """A picture or recording, for who may see what names it; its digest never changes.
+    """Serve a picture or recording to people who may see what names it; its digest never changes.
 
     Only what `tasks.contexts.media.decoding` wrote is sent, as what it wrote.
     """
     rows = Media.objects.filter(digest=digest).select_related("task", "sent_by")
-    media = next((one for one in rows if may_open(request.user, one)), None)
+    media = next((row for row in rows if may_open(request.user, row)), None)
     if media is None:
         raise Http404
     return served(request, media)
 
 
 def served(request: HttpRequest, media: Media) -> HttpResponse:
-    """The file, for somebody who may see its task. Raises Http404."""
+    """Return the file, for a person who may see its task. Raises Http404."""
     tag = f'"{media.digest}"'
     if request.headers.get("If-None-Match") == tag:
         return HttpResponse(status=304, headers={**HEADERS, "ETag": tag})
@@ -47,11 +47,11 @@ def served(request: HttpRequest, media: Media) -> HttpResponse:
 
 
 def _part(request: HttpRequest, data: bytes, headers: dict[str, str]) -> HttpResponse:
-    """The bytes that are asked for; some browsers ask for recordings in parts alone."""
-    asked = RANGE.fullmatch(request.headers.get("Range", ""))
-    if not asked:
+    """Return the requested range of bytes; some browsers request recordings only in ranges."""
+    byte_range = RANGE.fullmatch(request.headers.get("Range", ""))
+    if not byte_range:
         return HttpResponse(data, headers=headers)
-    start, end = int(asked[1]), min(int(asked[2] or len(data)), len(data) - 1)
+    start, end = int(byte_range[1]), min(int(byte_range[2] or len(data)), len(data) - 1)
     if start > end:
         headers["Content-Range"] = f"bytes */{len(data)}"
         return HttpResponse(status=416, headers=headers)

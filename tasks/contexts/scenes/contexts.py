@@ -15,7 +15,7 @@ from .scene import Scene, in_words, make_scenes
 
 
 def drawn_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
-    """The rows of contexts that a `scenes.json` asks for; their pictures are stored.
+    """Yield the rows of contexts that a `scenes.json` asks for, and store their pictures.
 
     A row's metadata says what is in its picture.
     """
@@ -24,41 +24,41 @@ def drawn_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
 
 
 def drawn_scenes(file: Path, task: Task) -> Iterator[tuple[Scene, dict[str, Any]]]:
-    """Each scene with its picture, which is stored, and its tag.
+    """Yield each scene with its stored picture and its tag.
 
-    The file holds `seed`, `count`, and `examples`: the first so many scenes are those of the
+    The file holds `seed`, `count`, and `examples`: the first that many scenes are those of the
     examples in the configuration.
     """
-    asked = json.loads(file.read_bytes())
-    first = asked["examples"]
-    for scene in islice(make_scenes(asked["seed"]), first, first + asked["count"]):
+    plan = json.loads(file.read_bytes())
+    first = plan["examples"]
+    for scene in islice(make_scenes(plan["seed"]), first, first + plan["count"]):
         image = {**_stored(task, scene), "alt": in_words(scene)}
         yield scene, {"image": image, "tag": f"{len(scene.things)} shapes"}
 
 
 def with_drawn_examples(file: Path, task: Task) -> str:
-    """The configuration as text, whose examples name the pictures that are drawn and stored here.
+    """Return the configuration as text, its examples naming the pictures drawn and stored here.
 
-    They are told by their words: another build of the library of pictures packs the same pixels
+    They are matched by their words: another build of the library of pictures packs the same pixels
     into other bytes, and so gives another digest.
     """
-    asked = json.loads(file.read_bytes())
-    scenes = islice(make_scenes(asked["seed"]), asked["examples"])
+    plan = json.loads(file.read_bytes())
+    scenes = islice(make_scenes(plan["seed"]), plan["examples"])
     digests = {in_words(scene): _stored(task, scene)["digest"] for scene in scenes}
     text = task.config_text
     for example in (*task.config.examples.good, *task.config.examples.bad):
-        for shown in example.context.values():
-            if isinstance(shown, dict) and shown.get("alt") in digests:
-                text = text.replace(shown["digest"], digests[shown["alt"]])
+        for image in example.context.values():
+            if isinstance(image, dict) and image.get("alt") in digests:
+                text = text.replace(image["digest"], digests[image["alt"]])
     return text
 
 
 def _stored(task: Task, scene: Scene) -> dict[str, Any]:
-    return store_decoded(task=task, found=picture(png(scene)))
+    return store_decoded(task=task, decoded_file=picture(png(scene)))
 
 
 def _truth(scene: Scene) -> list[dict[str, Any]]:
-    """Rows and columns count from 1."""
+    """Describe the shapes; rows and columns count from 1."""
     return [
         {
             "size": thing.size,

@@ -25,7 +25,7 @@ CORNERS = {"square": 4, "triangle": 3, "star": 10}
 
 
 def draw(scene: Scene) -> Image.Image:
-    """A scene as an RGB picture of SIDE x SIDE."""
+    """Draw a scene as an RGB picture of SIDE x SIDE."""
     large = Image.new("RGB", (SIDE * FINER, SIDE * FINER), PAPER)
     pen = ImageDraw.Draw(large)
     for thing in scene.things:
@@ -34,7 +34,7 @@ def draw(scene: Scene) -> Image.Image:
 
 
 def png(scene: Scene) -> bytes:
-    """A scene as a PNG file."""
+    """Return a scene as a PNG file."""
     file = BytesIO()
     draw(scene).save(file, "PNG", optimize=True)
     return file.getvalue()

@@ -52,25 +52,25 @@ class _Wanted:
 
     def _fits(self, thing: Thing) -> bool:
         pairs = (self.size, thing.size), (self.colour, thing.colour), (self.shape, thing.shape)
-        return all(wanted in (None, found) for wanted, found in pairs)
+        return all(feature in (None, thing_feature) for feature, thing_feature in pairs)
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.size, self.colour, self.shape or "shape")))
 
     @property
     def one(self) -> str:
-        """With its article."""
+        """Return the description with its article."""
         return f"{'an' if str(self)[0] in 'aeiou' else 'a'} {self}"
 
 
 def ask(scene: Scene, chance: random.Random) -> Iterator[Question]:
-    """Endless questions on a scene, each with one right answer."""
+    """Yield endless questions on a scene, each with one right answer."""
     kinds, shares = list(SHARES), list(SHARES.values())
     while True:
         kind = chance.choices(kinds, shares)[0]
-        asked = _ASKERS[kind](scene.things, chance)
-        if asked:
-            yield Question(kind, *asked)
+        parts = _ASKERS[kind](scene.things, chance)
+        if parts:
+            yield Question(kind, *parts)
 
 
 _Things = Sequence[Thing]
@@ -79,58 +79,58 @@ _Asked = tuple[str, str, _Things] | tuple[str, str, _Things, _Things] | None
 
 
 def _exists(things: Sequence[Thing], chance: random.Random) -> _Asked:
-    wanted = _described(things, chance)
+    look = _described(things, chance)
     text = chance.choice(("Is there {}?", "Do you see {}?", "Can you see {} in the picture?"))
-    found = wanted.among(things)
-    return text.format(wanted.one), _yes_no(found), found
+    matching = look.among(things)
+    return text.format(look.one), _yes_no(matching), matching
 
 
 def _count(things: Sequence[Thing], chance: random.Random) -> _Asked:
-    wanted = chance.choice((_Wanted(), _described(things, chance), _one_feature(things, chance)))
+    look = chance.choice((_Wanted(), _described(things, chance), _one_feature(things, chance)))
     text = chance.choice(("How many {}s are there?", "How many {}s do you see?"))
-    found = wanted.among(things)
-    if len(found) > LARGEST_COUNT:
+    matching = look.among(things)
+    if len(matching) > LARGEST_COUNT:
         return None
-    return text.format(wanted), str(len(found)), found
+    return text.format(look), str(len(matching)), matching
 
 
 def _colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
     thing = chance.choice(things)
-    wanted = _Wanted(chance.choice((None, thing.size)), None, chance.choice((None, thing.shape)))
-    if len(wanted.among(things)) != 1:
+    look = _Wanted(chance.choice((None, thing.size)), None, chance.choice((None, thing.shape)))
+    if len(look.among(things)) != 1:
         return None
     text = chance.choice(
         ("What colour is the {}?", "What color is the {}?", "Which colour is the {}?")
     )
-    return text.format(wanted), thing.colour, [thing]
+    return text.format(look), thing.colour, [thing]
 
 
 def _shape(things: Sequence[Thing], chance: random.Random) -> _Asked:
     thing = chance.choice(things)
-    wanted = _Wanted(chance.choice((None, thing.size)), thing.colour)
-    if len(wanted.among(things)) != 1:
+    look = _Wanted(chance.choice((None, thing.size)), thing.colour)
+    if len(look.among(things)) != 1:
         return None
     text = chance.choice(("Which shape is {}?", "What shape is {}?")).format(thing.colour)
-    return f"What is the {wanted}?" if wanted.size else text, thing.shape, [thing]
+    return f"What is the {look}?" if look.size else text, thing.shape, [thing]
 
 
 def _size(things: Sequence[Thing], chance: random.Random) -> _Asked:
     thing = chance.choice(things)
-    wanted = _Wanted(None, chance.choice((None, thing.colour)), thing.shape)
-    if len(wanted.among(things)) != 1:
+    look = _Wanted(None, chance.choice((None, thing.colour)), thing.shape)
+    if len(look.among(things)) != 1:
         return None
     text = chance.choice(("Is the {} small or large?", "How large is the {}?"))
-    return text.format(wanted), thing.size, [thing]
+    return text.format(look), thing.size, [thing]
 
 
 def _where(things: Sequence[Thing], chance: random.Random) -> _Asked:
-    one, other = chance.sample(things, 2)
-    wanted, mark = (_Wanted(None, thing.colour, thing.shape) for thing in (one, other))
-    if len(wanted.among(things)) != 1 or len(mark.among(things)) != 1:
+    one, landmark = chance.sample(things, 2)
+    look, landmark_look = (_Wanted(None, thing.colour, thing.shape) for thing in (one, landmark))
+    if len(look.among(things)) != 1 or len(landmark_look.among(things)) != 1:
         return None
     name = chance.choice(list(RELATIONS))
-    answer = _yes_no(RELATIONS[name](one, other))
-    return f"Is the {wanted} {name} the {mark}?", answer, [one], [other]
+    answer = _yes_no(RELATIONS[name](one, landmark))
+    return f"Is the {look} {name} the {landmark_look}?", answer, [one], [landmark]
 
 
 def _exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
@@ -138,9 +138,9 @@ def _exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
     if not placed:
         return None
     place, others, mark = placed
-    wanted = _one_feature(others or things, chance)
-    found = wanted.among(others)
-    return f"Is there {wanted.one} {place}?", _yes_no(found), found, [mark]
+    look = _one_feature(others or things, chance)
+    matching = look.among(others)
+    return f"Is there {look.one} {place}?", _yes_no(matching), matching, [mark]
 
 
 def _colour_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
@@ -152,7 +152,7 @@ def _shape_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
 
 
 def _only_one_where(things: Sequence[Thing], chance: random.Random, feature: str) -> _Asked:
-    """A question on the only shape, of some look, in a place."""
+    """Return a question on the only shape of some look in a place."""
     placed = _placed(things, chance)
     if not placed or not placed[1]:
         return None
@@ -169,7 +169,10 @@ def _only_one_where(things: Sequence[Thing], chance: random.Random, feature: str
 def _placed(
     things: Sequence[Thing], chance: random.Random
 ) -> tuple[str, list[Thing], Thing] | None:
-    """A place next to the only shape of its look: in words, what is there, and that shape."""
+    """Choose a place next to the only shape of its look.
+
+    Returns the place in words, the shapes there, and that shape.
+    """
     mark = chance.choice(things)
     seen = _Wanted(None, mark.colour, mark.shape)
     if len(seen.among(things)) != 1:
@@ -180,7 +183,7 @@ def _placed(
 
 
 def _described(things: Sequence[Thing], chance: random.Random) -> _Wanted:
-    """A look with colour and shape that is there as often as not, size at times."""
+    """Choose a look with colour and shape, sometimes size, that is there half of the time."""
     thing = chance.choice(things)
     size = chance.choice((None, None, thing.size))
     colour, shape = thing.colour, thing.shape
@@ -192,15 +195,15 @@ def _described(things: Sequence[Thing], chance: random.Random) -> _Wanted:
 
 
 def _one_feature(things: Sequence[Thing], chance: random.Random) -> _Wanted:
-    """A look with a colour or a shape, mostly one that is there."""
+    """Choose a look with a colour or a shape, mostly one that is there."""
     thing = chance.choice(things)
     if chance.random() < 0.3:
         thing = Thing(thing.size, chance.choice(COLOURS), chance.choice(SHAPES), 0, 0, 0, 0)
     return chance.choice((_Wanted(colour=thing.colour), _Wanted(shape=thing.shape)))
 
 
-def _yes_no(found: object) -> str:
-    return "yes" if found else "no"
+def _yes_no(is_true: object) -> str:
+    return "yes" if is_true else "no"
 
 
 _ASKERS: dict[str, Callable[[Sequence[Thing], random.Random], _Asked]] = {

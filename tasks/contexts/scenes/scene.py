@@ -38,7 +38,7 @@ class Scene:
 
 
 def make_scene(chance: random.Random) -> Scene:
-    """A scene of FEWEST to MOST shapes."""
+    """Make a scene of FEWEST to MOST shapes."""
     cells = sorted(chance.sample(range(GRID * GRID), chance.randint(FEWEST, MOST)))
     return Scene(
         tuple(
@@ -57,14 +57,14 @@ def make_scene(chance: random.Random) -> Scene:
 
 
 def make_scenes(seed: int) -> Iterator[Scene]:
-    """Endless scenes, the same ones for the same seed."""
+    """Yield endless scenes, the same ones for the same seed."""
     chance = random.Random(seed)
     while True:
         yield make_scene(chance)
 
 
 def in_words(scene: Scene) -> str:
-    """What is where, for people who cannot see the picture."""
+    """Describe what is where, for people who cannot see the picture."""
     return "; ".join(
         f"row {thing.row + 1}, column {thing.column + 1}: {thing.size} {thing.colour} {thing.shape}"
         for thing in scene.things

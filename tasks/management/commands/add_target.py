@@ -60,14 +60,14 @@ class Command(BaseCommand):
         fields = {name: getattr(target, name) for name in COPIED}
         round = None if options["round"] is None else round_of(task, options["round"])
         with as_command_error():
-            made = register_target(task=task, name=target.name, round=round, **fields)
+            registered = register_target(task=task, name=target.name, round=round, **fields)
         where = f" in round {round.number}" if round else ""
         self.stdout.write(f"{target.name} is a target of {task.code}{where}: {target.base_url}")
         if options["ask"]:
-            self._ask(made)
+            self._ask(registered)
 
     def _ask(self, target: TargetModel) -> None:
-        """Say what the target answers to the task's example; a failure leaves it registered."""
+        """Print the target's answer to the task's example; a failure leaves it registered."""
         contact = contact_target(target, None)
         if contact is None:
             return
@@ -77,7 +77,7 @@ class Command(BaseCommand):
             self.stderr.write(f"It was asked once and did not answer. {contact.words}")
 
     def _target(self, task: Task, options: dict[str, Any]) -> TargetModel:
-        """The row, unsaved."""
+        """Return the row, unsaved."""
         source, revision, url = options["source"], "", ""
         if source.startswith(("http://", "https://")):
             source, url = "", source.rstrip("/")
@@ -111,7 +111,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
 
     def _serving(self, task: Task, source: str, options: dict[str, Any]) -> dict[str, Any]:
-        """How our model server loads it; options not given here are read from its folder."""
+        """Return how our model server loads it; other options are read from its folder."""
         backend, precision = options["backend"], options["precision"]
         if source.startswith(PACKAGE):
             return {"backend": backend, "precision": precision or "int8"}
@@ -121,7 +121,7 @@ class Command(BaseCommand):
         return settings
 
     def _check(self, target: TargetModel) -> None:
-        """What can be known before the first call: the folder's files, labels, options."""
+        """Check what can be known before the first call: the folder's files, labels, options."""
         if problem := gpus_problem(target.gpus, settings.EVALUATION_GPUS):
             raise CommandError(problem)
         if target.gpus and target.url:
@@ -142,9 +142,9 @@ class Command(BaseCommand):
         if folder.kind == WRITES and target.adapter != "openai_chat":
             raise CommandError("A language model is asked by the adapter openai_chat.")
         config = target.task.config
-        wanted = {label.value for label in config.labels(config.answer_field)}
-        if folder.labels and set(folder.labels) != wanted:
+        task_labels = {label.value for label in config.labels(config.answer_field)}
+        if folder.labels and set(folder.labels) != task_labels:
             raise CommandError(
                 f"The model's labels are {', '.join(folder.labels)}, the task's "
-                f"{', '.join(sorted(wanted))}. Name them with --labels, in the model's order."
+                f"{', '.join(sorted(task_labels))}. Name them with --labels, in the model's order."
             )

@@ -48,34 +48,34 @@ class Command(BaseCommand):
         task, number = task_of(options["code"]), options["round"]
         round = latest_unfinished(task) if number is None else round_of(task, number)
         with as_command_error(FileError), _opened(options) as file:
-            found = self._read(round, file, options["file"])
-            bad = f"{found.error_count} bad line{'' if found.error_count == 1 else 's'}"
-            if found.error_count and not options["skip_bad"]:
+            summary = self._read(round, file, options["file"])
+            bad = f"{summary.error_count} bad line{'' if summary.error_count == 1 else 's'}"
+            if summary.error_count and not options["skip_bad"]:
                 raise CommandError(
                     f"{bad} cannot be stored, so nothing was. "
                     "Mend the file, or leave the lines out with --skip-bad."
                 )
             about: dict[str, Any] = {"file_name": file.name, "terms": file.terms}
-            import_contexts(round=round, found=found, actor=None, **about)
-        duplicates = found.row_count - found.error_count - found.stored
-        left_out = f", {bad} left out" if found.error_count else ""
-        self.stdout.write(f"{round}: {found.stored} new, {duplicates} duplicates{left_out}.")
+            import_contexts(round=round, found=summary, actor=None, **about)
+        duplicates = summary.row_count - summary.error_count - summary.stored
+        left_out = f", {bad} left out" if summary.error_count else ""
+        self.stdout.write(f"{round}: {summary.stored} new, {duplicates} duplicates{left_out}.")
 
     def _read(self, round: Round, file: "_File", path: str) -> Summary:
-        """What the file holds; every bad line goes to stderr."""
+        """Return what the file holds; print every bad line to stderr."""
         matching = file.matching(round.task.config)
         try:
             with file.path.open("rb") as lines:
-                found = preview_contexts(
+                summary = preview_contexts(
                     round=round, lines=lines, file_name=file.path.name, matching=matching
                 )
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}.") from None
-        for bad in found.errors:
+        for bad in summary.errors:
             self.stderr.write(f"{path}:{bad.line}: {bad.message}")
-        if found.error_count > len(found.errors):
-            self.stderr.write(f"{path}: and {found.error_count - len(found.errors)} more")
-        return found
+        if summary.error_count > len(summary.errors):
+            self.stderr.write(f"{path}: and {summary.error_count - len(summary.errors)} more")
+        return summary
 
 
 class _File(NamedTuple):
@@ -90,62 +90,62 @@ class _File(NamedTuple):
     columns: Sequence[str] | None = None
 
     def matching(self, config: TaskConfig) -> Matching | None:
-        """The field that each column fills. Raises FileError."""
+        """Return the field that each column fills. Raises FileError."""
         if self.columns is None:
             return None
-        found = guess(self.columns, config)
-        if missing := {*needed_fields(config)} - {*found.values()}:
+        fields_by_column = guess(self.columns, config)
+        if missing := {*needed_fields(config)} - {*fields_by_column.values()}:
             raise FileError(
                 f"No column fills {', '.join(sorted(missing))}; there are "
                 f"{', '.join(self.columns)}. Match them with --columns FIELD=COLUMN."
             )
-        return found
+        return fields_by_column
 
 
 @contextmanager
 def _opened(options: Mapping[str, Any]) -> Iterator[_File]:
-    """What the arguments name, as a file that is read line by line. Raises FileError."""
+    """Yield the source that the arguments name, as a file read line by line. Raises FileError."""
     path = Path(options["file"])
     source = FORMATS.get(options["source"])
     if is_dataset(options, besides=["columns"] if source else []):
-        with dataset_of(options, is_plain=False) as (found, rows):
-            columns = [*options["columns"]] or found.columns
-            yield _File(rows, found.title, found.terms, columns)
+        with dataset_of(options, is_plain=False) as (dataset, rows):
+            columns = [*options["columns"]] or dataset.columns
+            yield _File(rows, dataset.title, dataset.terms, columns)
     elif source:
         with scratch() as folder:
             rows = folder / "rows.jsonl"
             names: dict[str, None] = {}
             with rows.open("wb") as lines:
-                for shown in _shown(path, source, options["columns"]):
-                    names |= dict.fromkeys(shown)
-                    lines.write(json.dumps(shown).encode() + b"\n")
+                for record in _shown(path, source, options["columns"]):
+                    names |= dict.fromkeys(record)
+                    lines.write(json.dumps(record).encode() + b"\n")
             yield _File(rows, path.name, source.terms, [*names])
     else:
         yield _File(path, path.name)
 
 
 def _shown(path: Path, source: Format, columns: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """What people read of each record. Raises FileError.
+    """Yield what people read of each record. Raises FileError.
 
-    columns: the column of each field that is taken; empty: all under their own names.
+    `columns` maps fields to the columns taken; empty for all under their own names.
     """
     for line in lines_of(path, source, NO_QUESTION):
         if line.wrong:
             raise FileError(f"{line.place}: {line.wrong}.")
         if line.row is None:
             continue
-        shown = {**line.row.get("context", {}), **line.row.get("input", {})}
+        visible = {**line.row.get("context", {}), **line.row.get("input", {})}
         if not columns:
-            yield shown
+            yield visible
             continue
-        if missing := {*columns.values()} - shown.keys():
-            there = f"there are {', '.join(shown)}" if shown else "there are none"
+        if missing := {*columns.values()} - visible.keys():
+            there = f"there are {', '.join(visible)}" if visible else "there are none"
             raise FileError(f"{line.place}: no column {', '.join(sorted(missing))}; {there}.")
-        yield {field: shown[column] for field, column in columns.items()}
+        yield {field: visible[column] for field, column in columns.items()}
 
 
 def latest_unfinished(task: Task) -> Round:
-    """The last round that takes contexts."""
+    """Return the last round that takes contexts."""
     unfinished = task.rounds.select_related("task").exclude(state__in=FINISHED)
     if round := unfinished.order_by("number").last():
         return round

@@ -72,7 +72,7 @@ class Command(BaseCommand):
         names: Callable[[], Iterable[str]],
         cache_dir: Path,
     ) -> ModelRegistry:
-        """Made in the process that serves."""
+        """Create the registry, in the process that serves."""
         if settings.HAS_TRACES:
             start_tracing("dynabench-models")
         return ModelRegistry(resolve, names, cache_dir)
@@ -80,8 +80,8 @@ class Command(BaseCommand):
 
 def _usual_port(*, is_registered: bool) -> int:
     """Return the port where the site asks for registered models, or the one of the docs."""
-    asked = urlsplit(settings.MODEL_SERVER_URL)
-    return (asked.port or 80) if is_registered else 8100
+    address = urlsplit(settings.MODEL_SERVER_URL)
+    return (address.port or 80) if is_registered else 8100
 
 
 def _check_free(host: str, port: int) -> None:

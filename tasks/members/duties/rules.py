@@ -17,11 +17,25 @@ DAY = timedelta(days=1)
 
 
 def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
-    """The places of each share, so that each place has `overlap` different owners.
+    """Return the places of each share, so that each place has `overlap` different owners.
 
-    shares: of all judgements, together at most 1. They are laid end to end around a circle, which
-    they cover `overlap` times: the first `sum(shares)` of all places. So the same shares always get
-    the same places, and later examples spread over them as earlier ones did.
+    Parameters
+    ----------
+    shares : sequence of float
+        Parts of all judgements, together at most 1.
+    overlap : int
+        How many people judge each example.
+
+    Returns
+    -------
+    list of list of Span
+        The stretches of places of each share, in the order of `shares`.
+
+    Notes
+    -----
+    The shares are laid end to end around a circle, which they cover `overlap` times: the first
+    `sum(shares)` of all places. So the same shares always get the same places, and later examples
+    spread over them as earlier ones did.
     """
     ends = [0]
     for share in shares:
@@ -36,7 +50,7 @@ def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
 
 
 def _spans(start: int, length: int, around: int) -> list[Span]:
-    """A stretch of the circle; in two parts where it goes beyond its seam."""
+    """Return a stretch of the circle, in two parts where it crosses the seam."""
     over = start + length - around
     if over <= 0:
         return [(start, start + length - 1)]
@@ -44,7 +58,7 @@ def _spans(start: int, length: int, around: int) -> list[Span]:
 
 
 def too_much(shares: Sequence[float], overlap: int) -> Literal["", "sum", "overlap"]:
-    """Why shares cannot stand together: they are more than all, or somebody would judge twice."""
+    """Return why shares cannot be combined: they exceed all, or one person would judge twice."""
     if sum(shares) > 2 - FULL:
         return "sum"
     if shares and max(shares) * overlap > sum(shares) * (2 - FULL):
@@ -63,11 +77,11 @@ class Standing:
 
     @property
     def is_done(self) -> bool:
-        """Whether as much is done as was wanted; a share of nothing is not."""
+        """Return whether the requested amount is done; a share of nothing never is."""
         return bool(self.wanted) and self.done >= (self.wanted or 0)
 
     def state(self, today: date) -> Literal["over", "done", "late", "open"]:
-        """In one word."""
+        """Return the state in one word."""
         if self.is_done:
             return "done"
         if self.is_over:
@@ -78,7 +92,22 @@ class Standing:
 def news(
     set_at: datetime, due_on: date | None, now: datetime
 ) -> tuple[Literal["assigned", "due", "overdue"], datetime]:
-    """What to tell a person of a duty that is not done, and since when it is so."""
+    """Return what to tell a person about an unfinished assignment, and since when it holds.
+
+    Parameters
+    ----------
+    set_at : datetime
+        When the assignment was set.
+    due_on : date or None
+        Its last day (UTC); None without one.
+    now : datetime
+        The present time.
+
+    Returns
+    -------
+    tuple of str and datetime
+        "overdue" once the last day is over, "due" from a day before it, else "assigned".
+    """
     if due_on:
         midnight = datetime.combine(due_on, time(), UTC)
         if now >= midnight + DAY:

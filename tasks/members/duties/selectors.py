@@ -21,34 +21,37 @@ WRITING = PreparedRead(
 
 
 def standing_of(task: Task) -> QuerySet[Duty]:
-    """The task's duties that are not ended."""
+    """Return the task's duties that have not ended."""
     return Duty.objects.standing().filter(task=task)
 
 
 def applying(duties: Iterable[Duty], round: int, person: int | None) -> Duty | None:
-    """The one that holds for somebody in a round, of a task's standing duties of one kind.
+    """Return the duty that holds for a person in a round, of a task's open duties of one kind.
 
     What is set for a round goes before what is set for all, and a name before everybody.
     """
-    found = {(duty.round_id, duty.person_id): duty for duty in duties}
+    duties_by_scope = {(duty.round_id, duty.person_id): duty for duty in duties}
     keys = [(which, who) for which in (round, None) for who in (person, None)]
-    return next((found[key] for key in keys if key in found), None)
+    return next((duties_by_scope[key] for key in keys if key in duties_by_scope), None)
 
 
 def writing_duty(round: Round, user: int | None) -> Duty | None:
-    """What the user with this id is asked to write in the round. One query."""
+    """Return what the user with this id is asked to write in the round. One query."""
     return applying(WRITING.rows(task=round.task_id), round.pk, user)
 
 
 def within(duty: Duty, path: str) -> Q:
-    """Rows of the duty's round, or of its task. path: from a row to its round, such as `round`."""
+    """Return the condition for rows of the duty's round, or of its task.
+
+    `path` leads from a row to its round, such as `round`.
+    """
     if duty.round_id:
         return Q(**{path: duty.round_id})
     return Q(**{f"{path}__task": duty.task_id})
 
 
 def may_be_asked(task: Task, kind: str) -> list[User]:
-    """The members whose role lets them do this, by address. One query."""
+    """Return the members whose role lets them do this, by address. One query."""
     members = task.members.colleagues().standing().filter(user__is_active=True)
     return [
         member.user
@@ -58,12 +61,15 @@ def may_be_asked(task: Task, kind: str) -> list[User]:
 
 
 def progress_words(duty: Duty, done: int) -> str:
-    """How far its person is; of a share never how much is left, which would tell what is gold."""
+    """Describe how far its person is.
+
+    For a share never say how much is left, which would reveal what is gold.
+    """
     words = _("assignment: %(done)d of %(amount)d") if duty.amount else _("assignment: %(done)d")
-    said = words % {"done": done, "amount": duty.amount}
+    progress = words % {"done": done, "amount": duty.amount}
     if duty.due_on is None:
-        return said
+        return progress
     return _("%(assignment)s, until %(day)s") % {
-        "assignment": said,
+        "assignment": progress,
         "day": date_format(duty.due_on, "j M"),
     }

@@ -50,15 +50,15 @@ def set_duties(
         _check_share(kind, people, amount)
     _check_people(task, kind, people, round)
     each = {"amount": amount, "share": share, "overlap": overlap, "due_on": due_on}
-    for one in people:
-        annotator_of(one)  # places may be kept for who has not come yet
+    for person in people:
+        annotator_of(person)  # places may be kept for who has not come yet
     about = {"task": task, "round": round, "kind": kind, "set_by": actor, "set_at": timezone.now()}
     whom: Sequence[User | None] = people or [None]
-    made = [Duty.objects.create(person=one, **about, **each) for one in whom]
+    duties = [Duty.objects.create(person=person, **about, **each) for person in whom]
     _settle_shares(task, round, overlap if share else None)
-    for duty in made:
+    for duty in duties:
         _log(actor, "duty.set", duty)
-    return made
+    return duties
 
 
 @transaction.atomic
@@ -85,7 +85,7 @@ def change_duty(
 
 @transaction.atomic
 def end_duty(*, duty: Duty, actor: User) -> None:
-    """Ask for it no longer; what was done stays. One update, no lock. Raises Refused."""
+    """End the duty; what was done stays. One update, no lock. Raises Refused."""
     if not can_edit(actor, duty.task):
         raise _not_theirs()
     if Duty.objects.standing().filter(pk=duty.pk).update(ended_at=timezone.now()):
@@ -114,26 +114,26 @@ def _not_theirs() -> Refused:
 
 
 def _standing(duty: Duty) -> Duty:
-    found = Duty.objects.standing().filter(pk=duty.pk).select_related("task", "round", "person")
-    if (row := found.first()) is None:
+    rows = Duty.objects.standing().filter(pk=duty.pk).select_related("task", "round", "person")
+    if (row := rows.first()) is None:
         raise Refused(_("This assignment was ended meanwhile. Set another one."), code="gone")
     return row
 
 
 def _check_people(task: Task, kind: str, people: Collection[User], round: Round | None) -> None:
-    asked = may_be_asked(task, kind)
-    if wrong := ", ".join(public_name(one) for one in people if one not in asked):
+    allowed_people = may_be_asked(task, kind)
+    if wrong := ", ".join(public_name(person) for person in people if person not in allowed_people):
         words = _("Their role does not let them: %(people)s. Change it first.")
         raise Invalid(words % {"people": wrong}, field="people")
     there = standing_of(task).filter(kind=kind, round=round)
     if there.filter(person__in=people).exists() or (
         not people and there.filter(person=None).exists()
     ):
-        said = _("Such an assignment stands already. Change it, or end it first.")
-        raise Invalid(said, field="people")
+        message = _("Such an assignment stands already. Change it, or end it first.")
+        raise Invalid(message, field="people")
     if standing_of(task).count() + len(people) > MOST:
-        said = _("A task has at most %(most)d assignments. End some first.")
-        raise Refused(said % {"most": MOST}, code="cap")
+        message = _("A task has at most %(most)d assignments. End some first.")
+        raise Refused(message % {"most": MOST}, code="cap")
 
 
 def _check_share(kind: str, people: Collection[User], amount: int | None) -> None:
@@ -148,7 +148,7 @@ def _check_share(kind: str, people: Collection[User], amount: int | None) -> Non
 def _equal_share(
     task: Task, kind: str, people: Collection[User], round: Round | None
 ) -> float | None:
-    """An equal part for each of what nobody has yet. Raises Invalid."""
+    """Return an equal part for each person of what nobody has yet. Raises Invalid."""
     if kind != Duty.Kind.JUDGE or not people:
         raise Invalid(_("Say how many."), field="amount")
     free = 1 - sum(_sizes(_shares(task, round)))
@@ -169,9 +169,9 @@ def _settle_shares(task: Task, round: Round | None, overlap: int | None) -> None
     """Give all shares of a round one overlap. Raises Invalid where they cannot stand together."""
     if overlap is None:
         return
-    mine = _shares(task, round)
-    mine.update(overlap=overlap)
-    match too_much(_sizes(mine), overlap):
+    shares = _shares(task, round)
+    shares.update(overlap=overlap)
+    match too_much(_sizes(shares), overlap):
         case "sum":
             raise Invalid(_("All shares come to more than 100 %."), field="share")
         case "overlap":

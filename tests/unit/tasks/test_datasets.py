@@ -12,7 +12,7 @@ from pyarrow import parquet
 from tasks.datasets import hub
 from tasks.datasets.files import card_of, converted_splits, names_in_card, pick, splits_of
 from tasks.datasets.hub import Pieces, Reference, reference_of
-from tasks.datasets.reading import Wanted, write_rows
+from tasks.datasets.reading import RowsQuery, write_rows
 from tasks.formats import reading
 from tasks.line_files import FileError
 from tests.support.hub import COMMIT, CONVERTED, dataset_hub
@@ -97,7 +97,7 @@ def read(tmp_path):
     def read(where, endpoint="", most=0, pieces=None, **told):
         into = tmp_path / "rows.jsonl"
         pieces = pieces or Pieces(tmp_path / "pieces")
-        found = write_rows(Wanted(str(where), **told), endpoint, pieces, into, most)
+        found = write_rows(RowsQuery(str(where), **told), endpoint, pieces, into, most)
         return found, [*map(json.loads, into.read_text().splitlines())]
 
     return read

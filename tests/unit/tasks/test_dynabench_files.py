@@ -133,7 +133,7 @@ def item(**told):
         "label": "neutral", "model": "m", "prediction": "entailment",
         "votes": [Vote("v", "neutral")], "is_choice": True, **told,
     }  # fmt: skip
-    return Item(**about, kept=json.dumps(kept))
+    return Item(**about, row_json=json.dumps(kept))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_pairs_come_back_as_far_as_a_layout_holds_them(name, file, lost, tmp_pat
     path.parent.mkdir(exist_ok=True)
     path.write_text("".join(written([item()], name)))
     [row], _ = read(path, name)
-    kept = json.loads(item().kept)
+    kept = json.loads(item().row_json)
     for key in kept.keys() - lost - {"metadata", "round", "author"}:
         assert row[key] == kept[key], key
     assert [vote["label"] for vote in row.get("validations", [])] in (["neutral"], [])

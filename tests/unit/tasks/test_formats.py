@@ -141,7 +141,7 @@ def item_of(tool, *, votes=(), metadata=(), more=(), **changes):
     }  # fmt: skip
     told = {"label": said["settled"], "model": "m", "prediction": said["model"], "votes": votes}
     texts = TEXTS | dict(more)
-    return Item("u1", texts, "label", kept=json.dumps(kept), is_choice=bool(labels), **told)
+    return Item("u1", texts, "label", row_json=json.dumps(kept), is_choice=bool(labels), **told)
 
 
 def without_kept(value):

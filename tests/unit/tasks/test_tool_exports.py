@@ -72,14 +72,14 @@ def test_of_several_questions_one_is_named(tmp_path, tool):
     [line] = lines(path, tool)
     assert "tone, why" in line.wrong
     [line] = lines(path, tool, "tone")
-    assert (labels(line), line.asked) == ([("1", "good"), ("2", "good")], ("tone",))
+    assert (labels(line), line.questions) == ([("1", "good"), ("2", "good")], ("tone",))
     [other] = lines(path, tool, "why")
-    assert (labels(other), other.asked) == ([("1", "a"), ("2", "a")], ("why",))
+    assert (labels(other), other.questions) == ([("1", "a"), ("2", "a")], ("why",))
     if tool != "potato":
         assert line.row["model_prediction"]["label"] == "bad"
         assert other.row["model_prediction"] is None
     [none] = lines(path, tool, "what")
-    assert (labels(none), none.asked) == ([], ())
+    assert (labels(none), none.questions) == ([], ())
 
 
 def test_spans_beside_the_question_that_is_named_are_no_answers_to_it(tmp_path):

@@ -159,7 +159,7 @@ ITEM = Item(
     model="m1",
     prediction="neutral",
     votes=[Vote("h1", "entailment"), Vote(None, "correct", is_verdict=True)],
-    kept=json.dumps({
+    row_json=json.dumps({
         "uid": "u1",
         "context": {"premise": "A cat sleeps."},
         "input": {"hypothesis": "An animal rests."},
@@ -184,7 +184,7 @@ def test_what_goes_out_comes_back(tool, count, tmp_path):
         path.write_text("\n".join(json.dumps({**r, "id": n}) for n, r in enumerate(records)))
     rows, reasons = read(path, tool)
     assert reasons == []
-    assert rows == [json.loads(ITEM.kept)] * count
+    assert rows == [json.loads(ITEM.row_json)] * count
 
 
 def test_what_tools_show(tmp_path):
