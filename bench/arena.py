@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 django.setup()
 
 from bench.command import parser_of, with_origin  # noqa: E402
-from leaderboard.arena.ranking import counted, paired, rank_models  # noqa: E402
+from leaderboard.arena.ranking import count_outcomes, pair_models, rank_models  # noqa: E402
 from leaderboard.arena.report import STYLE_DRAWS  # noqa: E402
 from tests.support.arenas import simulated, styled  # noqa: E402
 
@@ -50,8 +50,8 @@ def main() -> None:
     unit = seconds_of_unit()
     votes = simulated(1, np.linspace(-2, 2, MODELS).tolist(), voters=voters, each=50)
     started = time.process_time()
-    pairs, cells = paired(MODELS, votes.left, votes.right, votes.outcome)
-    pairs.fit(counted(pairs, cells))
+    pairs, cells = pair_models(MODELS, votes.left, votes.right, votes.outcome)
+    pairs.fit(count_outcomes(pairs, cells))
     fitted = time.process_time()
     rank_models(MODELS, votes)
     took = {"fit seconds": fitted - started, "report seconds": time.process_time() - fitted}

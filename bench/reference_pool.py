@@ -42,7 +42,7 @@ from evaluation.seeds import OFFICIAL  # noqa: E402
 from evaluation.training.reference import BASELINES, POOLS, build  # noqa: E402
 from evaluation.training.starters import CODES, recipe  # noqa: E402
 from leaderboard.scoring.anchored import COSTS  # noqa: E402
-from leaderboard.scoring.pools import path_of, shipped  # noqa: E402
+from leaderboard.scoring.pools import path_of, shipped_pool  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from tests.support.chat_server import chat_server  # noqa: E402
 
@@ -125,7 +125,7 @@ def of_talks(code: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
     """A task's pool as it is shipped. keeps_costs: throughput and memory as in the one before."""
-    rows, report, before = [], {}, shipped(code)
+    rows, report, before = [], {}, shipped_pool(code)
     for name, about, report in of_folders(code, folders) if code in POOLS else of_talks(code):
         costs = _costs(before.rows[name]) if before and keeps_costs else {}
         rows.append({"model": name, "about": about, **figures(report), **costs})

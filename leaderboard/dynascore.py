@@ -9,6 +9,9 @@ of the examples, the same resamples in all rows. Other fields are ignored.
 that `--anchors` names, or without it the pool that comes with the row's task.
 """
 
+# This is the command: it reads and prints. The rules are those of leaderboard/scoring/, by which
+# boards are scored, too (see leaderboard/scoring/dynascore.py).
+
 import argparse
 import json
 import sys
@@ -18,8 +21,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from leaderboard.scoring import anchored
-from leaderboard.scoring.anchored import AnchorsError
+from leaderboard.scoring.anchored import COSTS, AnchorsError, anchors_of, score_on_anchors
 from leaderboard.scoring.dynascore import (
     GAPS,
     MEMORY_BUDGET,
@@ -31,18 +33,20 @@ from leaderboard.scoring.dynascore import (
     bootstrap,
     exchange_rates,
     moved_by,
-    scored,
+    score_models,
 )
-from leaderboard.scoring.pools import shipped
+from leaderboard.scoring.pools import shipped_pool
 
 MAIN = "perf"
 DRAWS = 200
-"""Of a table with standard errors."""
+"""Resamples of a table with standard errors."""
+OPTIONAL = ("note", "least", "most")
+"""Fields that only some printed rows have."""
 TableRow = dict[str, float | None]
 
 
 class TableError(ValueError):
-    """A line that cannot be read; the message names it and says how to mend it."""
+    """A line that cannot be read; the message names it and says how to correct it."""
 
 
 @dataclass
@@ -54,97 +58,110 @@ class TaskTable:
     replicates: dict[str, list[TableRow]] = field(default_factory=dict)
 
 
-def read(lines: Iterable[bytes], name: str) -> dict[str, TaskTable]:
-    """The tables of a file in JSON lines, by task; blank lines are skipped. Raises TableError."""
+def read_tables(lines: Iterable[bytes], name: str) -> dict[str, TaskTable]:
+    """Read the tables of a file in JSON lines, by task; blank lines are skipped.
+
+    name: of the file, for messages. Raises TableError.
+    """
     tables: dict[str, TaskTable] = {}
     for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                _add(tables, json.loads(line))
-            except json.JSONDecodeError as error:
-                where = f"{name}:{number}: no JSON at column {error.colno}"
-                raise TableError(f"{where}: {error.msg}. Write one object a line.") from error
-            except (ValueError, RecursionError) as error:
-                raise TableError(f"{name}:{number}: {error}") from error
+        if not line.strip():
+            continue
+        try:
+            _add_row(tables, json.loads(line))
+        except json.JSONDecodeError as error:
+            where = f"{name}:{number}: no JSON at column {error.colno}"
+            raise TableError(f"{where}: {error.msg}. Write one object a line.") from error
+        except (ValueError, RecursionError) as error:
+            raise TableError(f"{name}:{number}: {error}") from error
     if not tables:
         raise TableError(f"{name} holds no rows.")
     return tables
 
 
-def _add(tables: dict[str, TaskTable], given: Any) -> None:
-    if not isinstance(given, dict):
+def _add_row(tables: dict[str, TaskTable], row: Any) -> None:
+    """Add a line's row to the table of its task. Raises TableError."""
+    if not isinstance(row, dict):
         raise TableError('a row is an object: {"task": "nli", "model": "BERT", "perf": 64.8, …}.')
-    task, model = (_name(given, key) for key in ("task", "model"))
+    task, model = _name(row, "task"), _name(row, "model")
     table = tables.setdefault(task, TaskTable())
     if model in table.rows:
         raise TableError(f"{model} has a row in {task} already; give each model one.")
-    table.rows[model] = {metric: _number(given, metric) for metric in WEIGHTS}
-    table.errors[model] = errors = {m: _number(given, f"{m}_se") for m in WEIGHTS}
+    table.rows[model] = {metric: _number(row, metric) for metric in WEIGHTS}
+    table.errors[model] = errors = {metric: _number(row, f"{metric}_se") for metric in WEIGHTS}
     if any(error is not None and error < 0 for error in errors.values()):
         raise TableError("a standard error is 0 or more.")
-    replicates = given.get("replicates") or []
-    if not isinstance(replicates, list) or not all(isinstance(one, dict) for one in replicates):
+    table.replicates[model] = _replicates(row)
+    counts = {len(replicates) for replicates in table.replicates.values() if replicates}
+    if len(counts) > 1:
+        number = len(table.replicates[model])
+        raise TableError(f"{model} has {number} replicates; give each model of {task} as many.")
+
+
+def _replicates(row: dict[str, Any]) -> list[TableRow]:
+    """Return a row's resamples, each with the metrics that it names. Raises TableError."""
+    replicates = row.get("replicates") or []
+    if not isinstance(replicates, list) or not all(isinstance(each, dict) for each in replicates):
         raise TableError('replicates is a list of objects: [{"perf": 64.1, …}, …].')
-    table.replicates[model] = [
-        {m: _number(one, m) for m in WEIGHTS if m in one} for one in replicates
-    ]
-    numbers = {len(some) for some in table.replicates.values() if some}
-    if len(numbers) > 1:
-        raise TableError(
-            f"{model} has {len(replicates)} replicates; give each model of {task} as many."
-        )
+    rows = []
+    for replicate in replicates:
+        metrics = [metric for metric in WEIGHTS if metric in replicate]
+        rows.append({metric: _number(replicate, metric) for metric in metrics})
+    return rows
 
 
-def _name(given: dict[str, Any], key: str) -> str:
-    value = given.get(key)
+def _name(row: dict[str, Any], key: str) -> str:
+    """Return the text under a key. Raises TableError."""
+    value = row.get(key)
     if not isinstance(value, str) or not value.strip():
         raise TableError(f'{key} is missing: write "{key}": "…".')
     return value
 
 
-def _number(given: dict[str, Any], key: str) -> float | None:
-    value = given.get(key)
+def _number(row: dict[str, Any], key: str) -> float | None:
+    """Return the number under a key; None if it was not run. Raises TableError."""
+    value = row.get(key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        shown = json.dumps(value, ensure_ascii=False)[:40]
-        raise TableError(f"{key} is {shown}: write a number without quotes, or null if not run.")
+        text = json.dumps(value, ensure_ascii=False)[:40]
+        raise TableError(f"{key} is {text}: write a number without quotes, or null if not run.")
     if not abs(value) < 1e100:  # nor NaN
         raise TableError(f"{key} is not a finite number: write null if it was not run.")
     return float(value)
 
 
-def draws(table: TaskTable) -> Iterator[dict[str, TableRow]]:
-    """Resamples of a table, none where the file tells of none; the order of rows is no matter.
+def draw_tables(table: TaskTable) -> Iterator[dict[str, TableRow]]:
+    """Yield resamples of a table, none where the file has neither replicates nor errors.
 
-    What `replicates` name is as they say, the rest is normal around its value, by its error.
+    What `replicates` name is as they say, the rest is normal around its value, by its error. The
+    order of the rows does not matter.
     """
     count = max(map(len, table.replicates.values()))
-    if not count and any(error for row in table.errors.values() for error in row.values()):
+    if not count and any(any(row.values()) for row in table.errors.values()):
         count = DRAWS
     chance = Random(0)
     for number in range(count):
-        drawn = {}
+        drawn: dict[str, TableRow] = {}
         for model, row in sorted(table.rows.items()):
-            drawn[model] = {
-                metric: None
-                if value is None
-                else chance.gauss(value, table.errors[model][metric] or 0)
-                for metric, value in row.items()
-            }
+            drawn[model] = {}
+            for metric, value in row.items():
+                if value is not None:
+                    value = chance.gauss(value, table.errors[model][metric] or 0)
+                drawn[model][metric] = value
             if table.replicates[model]:
                 drawn[model] |= table.replicates[model][number]
         yield drawn
 
 
-def result(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]:
-    """One task's rates and rows as they are printed, and what a reader should know about them."""
+def score_task(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]:
+    """Return one task's rates and rows as they are printed, and sentences about them."""
     errors = {model: row[rule.main] for model, row in table.errors.items()}
     rates = exchange_rates(rule, table.rows, errors)
-    resamples = list(draws(table))
+    resamples = list(draw_tables(table))
     intervals = bootstrap(rule, table.rows, resamples, errors=errors) if resamples else {}
-    rows = _printed(scored(rule, table.rows, rates), intervals)
-    notices = [*rates.notices]
+    rows = _printed(score_models(rule, table.rows, rates), intervals)
+    notices = list(rates.notices)
     if moving := moved_by(rule, table.rows, errors=errors):
         notices.append(
             f"Without one of these the order of the others changes: {', '.join(moving)}."
@@ -152,66 +169,66 @@ def result(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]:
     return {"rates": dict(rates.values), "rows": rows}, notices
 
 
-OPTIONAL = ("note", "least", "most")
-"""What only some rows have."""
-
-
 def _printed(
     rows: Iterable[ScoredModel], intervals: Mapping[str, Interval]
 ) -> list[dict[str, Any]]:
-    found = []
+    """Return the rows as they are printed, without optional fields that say nothing."""
+    printed = []
     for row in rows:
+        line = asdict(row)
+        for name in OPTIONAL:
+            if line[name] in ("", None):
+                del line[name]
         interval = intervals.get(row.model)
-        line = asdict(row) | {
-            "low": interval.low if interval else None,
-            "high": interval.high if interval else None,
-        }
-        found.append({k: v for k, v in line.items() if k not in OPTIONAL or v not in ("", None)})
-    return found
+        line["low"] = interval.low if interval else None
+        line["high"] = interval.high if interval else None
+        printed.append(line)
+    return printed
 
 
-def anchored_result(
-    weighted: Mapping[str, float], table: TaskTable, pool: Table
+def score_anchored_task(
+    weights: Mapping[str, float], table: TaskTable, pool: Table
 ) -> tuple[dict[str, Any], list[str]]:
-    """As `result`, on the scale of a pool. No rates: no metric has a price in units of another.
+    """Return what `score_task` does, on the scale of a pool.
 
-    Raises AnchorsError.
+    There are no rates: no metric has a price in units of another. Raises AnchorsError.
     """
-    anchors = anchored.anchors_of(_in_percent(pool), MAIN, WEIGHTS)
+    anchors = anchors_of(_in_percent(pool), MAIN, WEIGHTS)
     unit = 100 if _is_in_fractions(table.rows) else 1
-    rows = anchored.scored(anchors, weighted, _times(unit, table.rows))
+    rows = score_on_anchors(anchors, weights, _times(unit, table.rows))
     drawn: dict[str, list[float]] = {}
-    for draw in draws(table):
-        for row in anchored.scored(anchors, weighted, _times(unit, draw)):
+    for draw in draw_tables(table):
+        for row in score_on_anchors(anchors, weights, _times(unit, draw)):
             if row.dynascore is not None:
                 drawn.setdefault(row.model, []).append(row.dynascore)
     printed = _printed(rows, _intervals(rows, drawn))
-    return {"rates": dict.fromkeys(WEIGHTS), "rows": printed}, [*anchors.notices]
+    return {"rates": dict.fromkeys(WEIGHTS), "rows": printed}, list(anchors.notices)
 
 
 def _intervals(
     rows: Iterable[ScoredModel], drawn: Mapping[str, Sequence[float]]
 ) -> dict[str, Interval]:
-    """Of the scores, the table itself being one of the draws."""
+    """Return the intervals of the scores; the table itself is one of the draws."""
     import numpy as np
 
     from evaluation.scoring.bootstrap import interval
 
-    return {
-        row.model: Interval(*interval(np.array([row.dynascore, *some]))[1:], row.rank, row.rank)
-        for row in rows
-        if row.dynascore is not None and row.rank and (some := drawn.get(row.model))
-    }
+    intervals = {}
+    for row in rows:
+        scores = drawn.get(row.model)
+        if row.dynascore is not None and row.rank and scores:
+            _value, low, high = interval(np.array([row.dynascore, *scores]))
+            intervals[row.model] = Interval(low, high, row.rank, row.rank)
+    return intervals
 
 
 def _is_in_fractions(table: Table) -> bool:
-    """Whether its shares are from 0 to 1: none is above 1, and one is no whole number."""
-    shares = [
-        value
-        for row in table.values()
-        for metric, value in row.items()
-        if metric not in anchored.COSTS and value is not None
-    ]
+    """Return whether shares are from 0 to 1: none is above 1, and one is no whole number."""
+    shares = []
+    for row in table.values():
+        for metric, value in row.items():
+            if metric not in COSTS and value is not None:
+                shares.append(value)
     return all(value <= 1 for value in shares) and any(0 < value < 1 for value in shares)
 
 
@@ -220,42 +237,47 @@ def _in_percent(table: Table) -> Table:
 
 
 def _times(unit: float, table: Table) -> Table:
-    """The table with its shares in another unit."""
-    return {
-        model: {
-            metric: value if value is None or metric in anchored.COSTS else unit * value
-            for metric, value in row.items()
-        }
-        for model, row in table.items()
-    }
+    """Return the table with its shares in another unit."""
+    scaled: dict[str, TableRow] = {}
+    for model, row in table.items():
+        scaled[model] = {}
+        for metric, value in row.items():
+            is_share = value is not None and metric not in COSTS
+            scaled[model][metric] = unit * value if value is not None and is_share else value
+    return scaled
 
 
-def pool_of(task: str, given: Mapping[str, TaskTable] | None) -> Table | None:
-    """The anchors of a task: of a file, or those that are shipped; None: there are none."""
-    if given is not None:
-        return given[task].rows if task in given else None
-    if (pool := shipped(task)) is None:
+def pool_of(task: str, tables: Mapping[str, TaskTable] | None) -> Table | None:
+    """Return the reference models of a task: from a file's tables, or else as shipped.
+
+    None when there are none.
+    """
+    if tables is not None:
+        return tables[task].rows if task in tables else None
+    pool = shipped_pool(task)
+    if pool is None:
         return None
-    return {
-        model: {MAIN: row.get(pool.main)} | {m: row.get(m) for m in WEIGHTS if m != MAIN}
-        for model, row in pool.rows.items()
-    }
+    rows: dict[str, TableRow] = {}
+    for model, row in pool.rows.items():
+        rows[model] = {metric: row.get(metric) for metric in WEIGHTS}
+        rows[model][MAIN] = row.get(pool.main)  # whatever the task calls it
+    return rows
 
 
-def weights(text: str) -> dict[str, float]:
-    """`perf=4,memory=0.5`; what is not named keeps its usual weight."""
-    given = dict(WEIGHTS)
-    for part in text.split(","):
-        metric, _, number = part.partition("=")
+def parse_weights(text: str) -> dict[str, float]:
+    """Parse `perf=4,memory=0.5`; what is not named keeps its usual weight."""
+    weights = dict(WEIGHTS)
+    for setting in text.split(","):
+        metric, _, number = setting.partition("=")
         if metric.strip() not in WEIGHTS:
-            known = ", ".join(WEIGHTS)
-            raise argparse.ArgumentTypeError(f"{metric!r} is none of the metrics: {known}.")
+            names = ", ".join(WEIGHTS)
+            raise argparse.ArgumentTypeError(f"{metric!r} is none of the metrics: {names}.")
         try:
-            given[metric.strip()] = float(number)
+            weights[metric.strip()] = float(number)
         except ValueError as error:
-            what = f"{part!r} is no weight: write {metric.strip()}=1."
-            raise argparse.ArgumentTypeError(what) from error
-    return given
+            message = f"{setting!r} is no weight: write {metric.strip()}=1."
+            raise argparse.ArgumentTypeError(message) from error
+    return weights
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -283,7 +305,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--weights",
-        type=weights,
+        type=parse_weights,
         default=WEIGHTS,
         metavar="perf=4,…",
         help="usual: 4 for perf, else 1",
@@ -292,48 +314,51 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the result as JSON; notices and mistakes go to stderr. A mistake exits with 1 or 2."""
+    """Print the result as JSON; notices and mistakes go to stderr.
+
+    A mistake in the file exits with 1, one in the arguments with 2.
+    """
     parser = _parser()
-    given = parser.parse_args(arguments)
-    is_anchored = given.mode == "anchored"
+    options = parser.parse_args(arguments)
+    is_anchored = options.mode == "anchored"
     for name in ("memory_budget", "min_gap") if is_anchored else ("anchors",):
-        if getattr(given, name) is not None:
+        if getattr(options, name) is not None:
             option = f"--{name.replace('_', '-')}"
-            parser.error(f"--mode {given.mode} has no {option}.")
-    budget = given.memory_budget
+            parser.error(f"--mode {options.mode} has no {option}.")
+    budget = options.memory_budget
     try:
         rule = Rule(
-            mode="robust" if is_anchored else given.mode,
-            weights=given.weights,
+            mode="robust" if is_anchored else options.mode,  # its weights are checked for all
+            weights=options.weights,
             budgets={"memory": MEMORY_BUDGET if budget is None else budget},
-            min_gap=given.min_gap,
+            min_gap=options.min_gap,
         )
-        tables = _tables(given.file)
-        pools = _tables(given.anchors) if given.anchors else None
+        tables = _read_file(options.file)
+        pools = _read_file(options.anchors) if options.anchors else None
     except (OSError, ValueError) as error:
         sys.exit(f"{parser.prog}: {error}")
-    found = {}
+    tasks = {}
     for task, table in tables.items():
         if not is_anchored:
-            found[task], notices = result(rule, table)
+            tasks[task], notices = score_task(rule, table)
         elif (pool := pool_of(task, pools)) is None:
-            parser.error(_without(task, given.anchors))
+            parser.error(_explain_missing_pool(task, options.anchors))
         else:
             try:
-                found[task], notices = anchored_result(rule.weights, table, pool)
+                tasks[task], notices = score_anchored_task(rule.weights, table, pool)
             except AnchorsError as error:
                 parser.error(f"--anchors: of {task}, {error}")
         for notice in notices:
             print(f"{task}: {notice}", file=sys.stderr)
-    print(json.dumps({"mode": given.mode, "tasks": found}, allow_nan=False))
+    print(json.dumps({"mode": options.mode, "tasks": tasks}, allow_nan=False))
 
 
-def _tables(path: Path) -> dict[str, TaskTable]:
-    return read(path.read_bytes().splitlines(), str(path))
+def _read_file(path: Path) -> dict[str, TaskTable]:
+    return read_tables(path.read_bytes().splitlines(), str(path))
 
 
-def _without(task: str, file: Path | None) -> str:
-    """Why a task has no anchors, and how to mend it."""
+def _explain_missing_pool(task: str, file: Path | None) -> str:
+    """Explain why a task has no anchors, and how to give it some."""
     if file:
         return f"--anchors: {file} has no row of {task}; add rows of its reference models."
     return f"No reference pool comes with {task}: name a file of reference models by --anchors."

@@ -22,7 +22,7 @@ from dynabench.communities.pairs import pair_board, tasks_with_pairs
 from dynabench.communities.permissions import can_propose, can_run, listed_communities
 from dynabench.communities.proposal_services import decide_community, propose_community
 from dynabench.communities.selectors import NEWS, entries_for, waiting_proposals
-from leaderboard.people.ranking import shown
+from leaderboard.people.ranking import ranking_lines
 from leaderboard.people.standings import may_play, standings
 from leaderboard.snapshots.previews import tops_of
 from tasks.contexts.media.views import HEADERS
@@ -136,7 +136,9 @@ def people(request: HttpRequest, slug: str) -> HttpResponse:
     if not may_play(me):
         raise Http404
     tasks = [entry.task for entry in entries_for(request.user, found)]
-    places = shown(standings([task for task in tasks if not task.is_sensitive]), me.pseudonym)
+    places = ranking_lines(
+        standings([task for task in tasks if not task.is_sensitive]), me.pseudonym
+    )
     values = {
         **_frame(request, found, "people"),
         "me": me,

@@ -17,7 +17,14 @@ from core.web.api import read
 from leaderboard import models
 from leaderboard.board.forks import services
 from leaderboard.board.opening import start_of
-from leaderboard.scoring.weights import METRIC, MOST, SET, Weighting, WeightsError, check_names
+from leaderboard.scoring.weights import (
+    METRIC,
+    MOST,
+    SET,
+    Weighting,
+    WeightsError,
+    check_weight_names,
+)
 from tasks.access import find_task, require
 from tasks.permissions import can_edit
 
@@ -93,7 +100,7 @@ def _weighting(
     metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
 ) -> Weighting:
     """Lay the requested weights over those that the board opens with. Raises WeightsError."""
-    check_names([METRIC + name for name in metrics] + [SET + name for name in sets], start)
+    check_weight_names([METRIC + name for name in metrics] + [SET + name for name in sets], start)
     return Weighting({**start.metrics, **metrics}, {**start.sets, **sets})
 
 

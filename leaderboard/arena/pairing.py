@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from leaderboard.arena.ranking import Floats, Places, Votes, counted, paired
+from leaderboard.arena.ranking import Floats, Places, Votes, count_outcomes, pair_models
 
 UNIFORM = 0.05
 """The share of the battles whose pair is drawn with equal chances."""
 PRIOR = 0.25
-"""What is known of each model at first: as by one comparison with an equal one."""
+"""The prior information about each model: that of one comparison with an equal model."""
 
 
 def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats]:
@@ -36,32 +36,35 @@ def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats
     first, second = np.triu_indices(len(live), 1)
     pairs = np.column_stack([live[first], live[second]])
     if len(votes.left):
-        covariance, strengths = _known(count, votes)
+        covariance, strengths = _posterior(count, votes)
     else:
         covariance, strengths = np.eye(count) / PRIOR, np.zeros(count)
     left, right = pairs.T
     spread = covariance[left, left] + covariance[right, right] - 2 * covariance[left, right]
-    told = _told(strengths[left] - strengths[right])
-    gain = told * spread**2 / (1 + told * spread)  # Sherman and Morrison (1950)
+    information = _information(strengths[left] - strengths[right])
+    # By how much one more comparison lowers the variance: Sherman and Morrison (1950).
+    gain = information * spread**2 / (1 + information * spread)
     return pairs, (1 - UNIFORM) * gain / gain.sum() + UNIFORM / len(pairs)
 
 
-def _known(count: int, votes: Votes) -> tuple[Floats, Floats]:
+def _posterior(count: int, votes: Votes) -> tuple[Floats, Floats]:
     """Return the covariance of the strengths around their prior, and the strengths."""
-    pairs, cells = paired(count, votes.left, votes.right, votes.outcome)
-    counts = counted(pairs, cells)
+    pairs, cells = pair_models(count, votes.left, votes.right, votes.outcome)
+    counts = count_outcomes(pairs, cells)
     strengths = pairs.fit_bounded(counts).strengths
-    told = counts.sum(axis=1) * _told(strengths[pairs.first] - strengths[pairs.second])
+    leads = strengths[pairs.first] - strengths[pairs.second]
+    information = counts.sum(axis=1) * _information(leads)
     precision = np.eye(count) * PRIOR
-    np.add.at(precision, (pairs.first, pairs.first), told)
-    np.add.at(precision, (pairs.second, pairs.second), told)
-    np.add.at(precision, (pairs.first, pairs.second), -told)
-    np.add.at(precision, (pairs.second, pairs.first), -told)
+    # A comparison is about a difference, so it adds to both models and takes from their product.
+    np.add.at(precision, (pairs.first, pairs.first), information)
+    np.add.at(precision, (pairs.second, pairs.second), information)
+    np.add.at(precision, (pairs.first, pairs.second), -information)
+    np.add.at(precision, (pairs.second, pairs.first), -information)
     return np.linalg.inv(precision), strengths
 
 
-def _told(lead: Floats) -> Floats:
+def _information(lead: Floats) -> Floats:
     """Return the information of one comparison about a difference (Bradley and Terry's model)."""
     chance = 1 / (1 + np.exp(-lead))
-    told: Floats = chance * (1 - chance)
-    return told
+    information: Floats = chance * (1 - chance)
+    return information

@@ -16,6 +16,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
+from leaderboard.scoring.ranks import shared_ranks
+
 LEFT, RIGHT, TIE = range(3)
 DRAWS = 500
 FURTHEST = 30.0
@@ -30,7 +32,7 @@ Places = NDArray[np.intp]
 
 
 class Votes(NamedTuple):
-    """Of each comparison the places of its two models, its outcome and the place of its voter."""
+    """Comparisons: the places of both models, the outcome and the place of the voter of each."""
 
     left: Places
     right: Places
@@ -39,14 +41,15 @@ class Votes(NamedTuple):
 
 
 Interval = tuple[float | None, float | None, float | None]
-"""A value with the ends of its 95 % interval; None: not known."""
+"""A value with the ends of its 95 % interval; None where unknown."""
 
 
 @dataclass(frozen=True)
 class Strength:
-    """A model's natural logarithm of strength with 95 %; the mean of the ranked models is 0.
+    """The natural logarithm of a model's strength with 95 %; the mean of ranked models is 0.
 
-    None: the model was never compared with most others. low, high: None with one voter, too.
+    value: None for a model that was never compared with most others. low, high: None with one
+    voter, too.
     """
 
     value: float | None
@@ -57,16 +60,19 @@ class Strength:
 
 @dataclass(frozen=True)
 class Ranking:
-    """is_bounded: maximum likelihood was infinite, so an imaginary model was added."""
+    """The models' strengths by place, and the effects of their style.
+
+    is_bounded: maximum likelihood was infinite, so an imaginary model was added.
+    """
 
     strengths: tuple[Strength, ...]
     is_bounded: bool
     style: tuple[Interval, ...] = ()
-    """Of each covariate its effect on the lead of the side that has one unit more of it."""
+    """The effect of each covariate on the lead of the side that has one unit more of it."""
 
 
 class Fit(NamedTuple):
-    """Strengths with mean 0 and the weight of a tie (its logarithm; None: there are no ties)."""
+    """Strengths with mean 0, and the logarithm of the weight of a tie (None without ties)."""
 
     strengths: Floats
     style: Floats  # the effect of each covariate
@@ -76,11 +82,11 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of `count` models that were compared: the places of both.
+    """The compared pairs of `count` models, by the places of both.
 
     Counts have shape (pairs, 3): how often the first won, the second won, and neither. style has
-    shape (pairs, covariates): what the first has more of than the second; a pair may be there more
-    than once then.
+    shape (pairs, covariates): how much more of each covariate the first has than the second. With
+    style, each comparison is a pair of its own.
     """
 
     count: int
@@ -100,13 +106,14 @@ class Pairs:
         To bound each covariate, it is also compared with itself, once with one unit more of the
         covariate.
         """
-        models, more = np.arange(self.count), self.covariates.shape[1]
-        alone, imaginary = np.zeros((self.count, more)), np.full(self.count + more, self.count)
+        models, style_count = np.arange(self.count), self.covariates.shape[1]
+        imaginary = np.full(self.count + style_count, self.count)
+        no_style = np.zeros((self.count, style_count))
         return Pairs(
             self.count + 1,
             np.concatenate([self.first, models, imaginary[self.count :]]),
             np.concatenate([self.second, imaginary]),
-            np.vstack([self.covariates, alone, np.eye(more)]),
+            np.vstack([self.covariates, no_style, np.eye(style_count)]),
         )
 
     def fit(self, counts: Floats, start: Fit | None = None) -> Fit:
@@ -114,16 +121,18 @@ class Pairs:
 
         Each model has half a win and half a loss against the imaginary one.
         """
-        found = self._climb(counts, start) if self._is_strong(counts) else None
-        return found or self.fit_bounded(counts)
+        fit = None
+        if self._is_strong(counts):
+            fit = self._climb(counts, start)
+        return fit or self.fit_bounded(counts)
 
     def fit_bounded(self, counts: Floats) -> Fit:
         """Return the maximum of the likelihood with the imaginary model, which is always finite."""
         halves = np.tile([HALF, HALF, 0], (self.count + self.covariates.shape[1], 1))
-        found = self.bounded._climb(np.vstack([counts, halves]), None)
-        assert found is not None  # each model has beaten and lost to the imaginary one
-        strengths = found.strengths[:-1]
-        return Fit(strengths - strengths.mean(), found.style, found.tie, is_bounded=True)
+        fit = self.bounded._climb(np.vstack([counts, halves]), None)
+        assert fit is not None  # each model has beaten and lost to the imaginary one
+        strengths = fit.strengths[:-1]
+        return Fit(strengths - strengths.mean(), fit.style, fit.tie, is_bounded=True)
 
     def _is_strong(self, counts: Floats) -> bool:
         """Return whether every group of models won or tied against the rest once (Ford 1957)."""
@@ -134,6 +143,7 @@ class Pairs:
 
     def _climb(self, counts: Floats, start: Fit | None) -> Fit | None:
         """Find the likelihood's maximum by Newton's method with halved steps; None if infinite."""
+        # A point has the strengths, the effects of style and the logarithm of a tie's weight.
         point = np.zeros(self.count + self.covariates.shape[1] + 1)
         has_ties = bool(counts[:, 2].any())
         if start and (start.tie is not None) == has_ties:
@@ -149,6 +159,7 @@ class Pairs:
                 tie = float(point[-1]) if has_ties else None
                 return Fit(strengths, point[self.count : -1], tie, is_bounded=False)
             before = value
+            # A whole step may overshoot; half of it, often enough, raises the likelihood.
             while True:
                 value, chances = self._likelihood(counts, point + step, has_ties)
                 if value >= before - CLOSE:
@@ -172,26 +183,28 @@ class Pairs:
     def _step(self, counts: Floats, chances: Floats, has_ties: bool) -> tuple[Floats, float]:
         """Return Newton's step, and twice what it would add to the likelihood."""
         played = counts.sum(axis=1)
-        lead = (chances[:, 0] - chances[:, 1]) / 2
+        lead = (chances[:, 0] - chances[:, 1]) / 2  # the expected lead of the first model
         curve = played * ((chances[:, 0] + chances[:, 1]) / 4 - lead**2)
         behind = (counts[:, 0] - counts[:, 1]) / 2 - played * lead
-        size, more = self.count, self.covariates
-        hessian = np.zeros((size + more.shape[1] + 1,) * 2)
+        size, style = self.count, self.covariates
+        # The negative second derivative, in blocks: strengths, style, tie.
+        hessian = np.zeros((size + style.shape[1] + 1,) * 2)
         between = np.bincount(self.first * size + self.second, curve, size**2).reshape(size, size)
         hessian[:size, :size] = -between - between.T
         hessian[range(size), range(size)] += self._sums(curve, curve)
         hessian[:size, :size] += max(curve.mean(), 1e-6)  # holds the mean where it is
         slope = np.zeros(len(hessian))
-        slope[:size], slope[size:-1] = self._sums(behind, -behind), more.T @ behind
-        hessian[size:-1, size:-1] = more.T @ (curve[:, None] * more)
-        for n, each in enumerate(more.T * curve, start=size):
-            hessian[:size, n] = hessian[n, :size] = self._sums(each, -each)
-        hessian[-1, -1] = 1.0
+        slope[:size], slope[size:-1] = self._sums(behind, -behind), style.T @ behind
+        hessian[size:-1, size:-1] = style.T @ (curve[:, None] * style)
+        for place, of_covariate in enumerate(style.T * curve, start=size):
+            cross = self._sums(of_covariate, -of_covariate)
+            hessian[:size, place] = hessian[place, :size] = cross
+        hessian[-1, -1] = 1.0  # without ties the last entry of the point stays where it is
         if has_ties:
             ties = chances[:, 2]
             cross = -played * ties * lead
             hessian[:size, -1] = hessian[-1, :size] = self._sums(cross, -cross)
-            hessian[size:-1, -1] = hessian[-1, size:-1] = more.T @ cross
+            hessian[size:-1, -1] = hessian[-1, size:-1] = style.T @ cross
             hessian[-1, -1] = played @ (ties * (1 - ties))
             slope[-1] = counts[:, 2].sum() - played @ ties
         step: Floats = cho_solve(cho_factor(hessian), slope)
@@ -235,36 +248,45 @@ def rank_models(
     Ranking
         Strengths by place of the model, and the effects of the covariates.
     """
+    # 1. Keep the largest connected group: others have no strength that compares with it.
     group = largest_group(count, votes)
-    kept = np.isin(votes.left, group)
-    left, right, outcome, voter = (part[kept] for part in votes)
+    is_kept = np.isin(votes.left, group)
+    left, right, outcome, voter = (column[is_kept] for column in votes)
     first, second = np.searchsorted(group, left), np.searchsorted(group, right)
-    shown = [*group]
+
+    # 2. Count the outcomes by pair; with style, each comparison is a pair of its own.
+    scale = np.ones(0)
+    places = list(group)  # in `values` below: strengths, then effects
     if style is None:
-        scale = np.ones(0)
-        pairs, cells = paired(len(group), first, second, outcome)
+        pairs, cells = pair_models(len(group), first, second, outcome)
     else:
-        scale = np.sqrt((style[kept] ** 2).mean(axis=0))
+        scale = np.sqrt((style[is_kept] ** 2).mean(axis=0))
         differs = np.flatnonzero(scale)
-        more = style[kept][:, differs] / scale[differs]
-        pairs, cells = Pairs(len(group), first, second, more), 3 * np.arange(len(left)) + outcome
-        shown += [*(count + differs)]
-    fit = pairs.fit(counted(pairs, cells))
+        scaled_style = style[is_kept][:, differs] / scale[differs]
+        pairs = Pairs(len(group), first, second, scaled_style)
+        cells = 3 * np.arange(len(left)) + outcome
+        places += list(count + differs)
+
+    # 3. Fit, and draw whole voters for the intervals, as their votes are not independent.
+    fit = pairs.fit(count_outcomes(pairs, cells))
     values, halves = np.full((2, count + len(scale)), np.nan)
-    values[shown] = [*fit.strengths, *fit.style]
+    values[places] = np.concatenate([fit.strengths, fit.style])
     voters, voter = np.unique(voter, return_inverse=True)
     if len(voters) > 1:
-        halves[shown] = _half_widths(pairs, cells, voter, fit, np.random.default_rng(seed), draws)
+        halves[places] = _half_widths(pairs, cells, voter, fit, np.random.default_rng(seed), draws)
     values[count:] /= scale  # 0 where the value is unknown anyway
     halves[count:] /= scale
+
+    # 4. Rank the models by their intervals; effects have no rank.
     lows, highs = values - halves, values + halves
-    known = [*zip(*map(_known, (values, lows, highs)), strict=True)]
+    columns = (_none_for_nan(column) for column in (values, lows, highs))
+    intervals = list(zip(*columns, strict=True))
     ranks = _ranks(values[:count], lows[:count], highs[:count])
     strengths = [
         Strength(value, low, high, rank)
-        for (value, low, high), rank in zip(known, ranks, strict=False)  # effects have no rank
+        for (value, low, high), rank in zip(intervals[:count], ranks, strict=True)
     ]
-    return Ranking(tuple(strengths), fit.is_bounded, tuple(known[count:]))
+    return Ranking(tuple(strengths), fit.is_bounded, tuple(intervals[count:]))
 
 
 def _half_widths(
@@ -277,24 +299,26 @@ def _half_widths(
     """
     sizes = np.bincount(voter)
     drawn = np.empty((draws, pairs.count + len(fit.style)))
-    for n in range(draws):
+    for draw in range(draws):
         times = np.bincount(chance.integers(len(sizes), size=len(sizes)), minlength=len(sizes))
-        found = pairs.fit(counted(pairs, cells, times[voter]), fit)
-        drawn[n] = np.append(found.strengths, found.style)
+        # From the fit to all votes it is only a few steps to that of a draw.
+        drawn_fit = pairs.fit(count_outcomes(pairs, cells, times[voter]), fit)
+        drawn[draw] = np.append(drawn_fit.strengths, drawn_fit.style)
     freedom = max(sizes.sum() ** 2 / (sizes @ sizes) - 1, 1.0)
     half: Floats = stdtrit(freedom, 0.975) * drawn.std(axis=0, ddof=1)
     return half
 
 
-def paired(count: int, left: Places, right: Places, outcome: Places) -> tuple[Pairs, Places]:
+def pair_models(count: int, left: Places, right: Places, outcome: Places) -> tuple[Pairs, Places]:
     """Return the compared pairs, and for each comparison its cell in their counts."""
     first, second = np.minimum(left, right), np.maximum(left, right)
     keys, pair = np.unique(first * count + second, return_inverse=True)
+    # LEFT and RIGHT (0 and 1) change places where the left model is the second of its pair.
     turned = np.where(outcome == TIE, TIE, outcome ^ (left > right))
     return Pairs(count, keys // count, keys % count), 3 * pair + turned
 
 
-def counted(pairs: Pairs, cells: Places, times: Places | None = None) -> Floats:
+def count_outcomes(pairs: Pairs, cells: Places, times: Places | None = None) -> Floats:
     """Count the outcomes of the pairs. times: how often each comparison counts (default: once)."""
     counts: Floats = np.bincount(cells, times, 3 * len(pairs.first)).reshape(-1, 3).astype(float)
     return counts
@@ -311,8 +335,8 @@ def largest_group(count: int, votes: Votes) -> Places:
 
 def _groups(count: int, ends: Places, others: Places, connection: str) -> tuple[int, Places]:
     graph = coo_array((np.ones(len(ends)), (ends, others)), shape=(count, count))
-    found: tuple[int, Places] = connected_components(graph.tocsr(), connection=connection)
-    return found
+    groups: tuple[int, Places] = connected_components(graph.tocsr(), connection=connection)
+    return groups
 
 
 def _ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | None]:
@@ -321,11 +345,12 @@ def _ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | None]:
     Without intervals all models share rank 1.
     """
     above = (lows[:, None] > highs[None, :]).sum(axis=0)
-    known = ~np.isnan(values)
-    return [
-        1 + int((above[known] < above[n]).sum()) if known[n] else None for n in range(len(values))
-    ]
+    places = np.flatnonzero(~np.isnan(values))
+    ranks: list[int | None] = [None] * len(values)
+    for place, rank in zip(places.tolist(), shared_ranks((-above[places]).tolist()), strict=True):
+        ranks[place] = rank
+    return ranks
 
 
-def _known(values: Floats) -> list[float | None]:
+def _none_for_nan(values: Floats) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]

@@ -44,7 +44,7 @@ from leaderboard.board.columns import (
 from leaderboard.board.query import MODES, Mode
 from leaderboard.board.sets import Set, shown_sets, with_detectable
 from leaderboard.models import Board, Resample
-from leaderboard.scoring.pools import Pool, measured_here, plain, shipped
+from leaderboard.scoring.pools import Pool, locally_measured_pool, plain_pool, shipped_pool
 from tasks.config.schema import CUSTOM_PREFIX, LLM_JUDGE
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
@@ -224,13 +224,13 @@ def pool_of(task: Task, board: Board | None) -> Pool:
     An official pool has the costs that were measured here, if they were.
     """
     config = task.config
-    pool = shipped(task.code)
+    pool = shipped_pool(task.code)
     if pool and board and (here := board.anchor_costs):
         rows = json.dumps(here["rows"], sort_keys=True)
-        pool = measured_here(task.code, here["version"], here["runner"], rows)
+        pool = locally_measured_pool(task.code, here["version"], here["runner"], rows)
     if pool and pool.main == config.metrics.main:
         return pool
-    return plain(config.metrics.main, len(config.component(config.answer_field).labels))
+    return plain_pool(config.metrics.main, len(config.component(config.answer_field).labels))
 
 
 def _models(task: Task, user: Person | None) -> tuple[Model, ...]:

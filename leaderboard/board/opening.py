@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
-from leaderboard.scoring.weights import Weighting, opening, saved
+from leaderboard.scoring.weights import Weighting, opening_weights, saved_weights
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy
@@ -14,7 +14,9 @@ if TYPE_CHECKING:  # it loads numpy
 
 def opening_of(task: Task, matrix: "Matrix") -> Weighting:
     """Return the weights of the task's owner."""
-    return opening(matrix.weighable, task.config.weights, [one.name for one in matrix.counting])
+    return opening_weights(
+        matrix.weighable, task.config.weights, [one.name for one in matrix.counting]
+    )
 
 
 def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
@@ -25,4 +27,4 @@ def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
     if not fork.isprintable():  # PostgreSQL takes no NUL
         raise Http404
     found = get_object_or_404(task.forks, name=fork)
-    return saved(found.metrics, found.evaluation_sets, start)
+    return saved_weights(found.metrics, found.evaluation_sets, start)

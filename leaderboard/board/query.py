@@ -5,7 +5,14 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlencode
 
-from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError, check_names, read
+from leaderboard.scoring.weights import (
+    METRIC,
+    SET,
+    Weighting,
+    WeightsError,
+    check_weight_names,
+    read_weights,
+)
 
 OPTIONS = ("fork", "mode", "mine", "sort", "page", "all", "x", "y", "open", "format")
 """What a URL says apart from weights."""
@@ -52,11 +59,11 @@ def asked(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) -> Aske
 
     Raises WeightsError, also for the weight of an unknown metric or set.
     """
-    check_names(query, start)
+    check_weight_names(query, start)
     options = {name: query[name][-1] for name in OPTIONS if any(query.get(name, ()))}
     if options.get("mode", modes[0]) not in modes:
         raise WeightsError(f"mode: choose among {', '.join(modes)}.", "mode")
-    return Asked(start, read(_chosen(query, start, settled), start), options)
+    return Asked(start, read_weights(_chosen(query, start, settled), start), options)
 
 
 def before(query: Query, start: Weighting) -> Weighting | None:
@@ -65,7 +72,7 @@ def before(query: Query, start: Weighting) -> Weighting | None:
     Raises WeightsError.
     """
     is_form = any(len(texts) > 1 for texts in query.values())
-    return read(_chosen(query, start, lambda texts: texts[0]), start) if is_form else None
+    return read_weights(_chosen(query, start, lambda texts: texts[0]), start) if is_form else None
 
 
 def settled(texts: Sequence[str]) -> str:

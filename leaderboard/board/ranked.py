@@ -25,8 +25,8 @@ from leaderboard.board.scales import anchors_for, rule_of
 from leaderboard.board.scores import Scores, anchored_scores, priced_scores
 from leaderboard.scoring.anchored import ALIKE, Anchors, used_weights
 from leaderboard.scoring.dynascore import Rates, Rule, exchange_rates
-from leaderboard.scoring.ranks import as_shown
-from leaderboard.scoring.weights import Weighting, check
+from leaderboard.scoring.ranks import rank_labels
+from leaderboard.scoring.weights import Weighting, check_weights
 
 MOST_MOVED = 3
 """Models of whom a status line tells where they moved."""
@@ -91,7 +91,7 @@ def ranked(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ra
     mode: one of the matrix's formulas, by default its usual one. The latest results are cached with
     the numbers. Raises WeightsError.
     """
-    check(weighting)
+    check_weights(weighting)
     wanted = mode or matrix.modes[0]
     how = _anchored if wanted == "anchored" else partial(_ranked, mode=wanted)
     key = (
@@ -215,7 +215,7 @@ def _ranks_of(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, str]
 
     So no model is placed above one with a higher score, however little is known of it.
     """
-    found = as_shown([*accumulate((firsts[at] for at in order), max)])
+    found = rank_labels([*accumulate((firsts[at] for at in order), max)])
     return dict(zip(order, found, strict=True))
 
 

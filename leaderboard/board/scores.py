@@ -1,4 +1,8 @@
-"""Scores of a board's models by a formula, with intervals and with draws. It loads numpy."""
+"""Scores of a board's models by a formula, with intervals and with draws. It loads numpy.
+
+The formulas are those of `leaderboard.scoring`: `anchored_points` and `priced_points`. A score is
+the sum of a model's points. Here they are applied to all models and all resamples at once.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,17 +12,17 @@ import numpy as np
 from leaderboard.board.intervals import Formula, ends_of
 from leaderboard.board.matrix import Floats, Marks, Matrix
 from leaderboard.board.means import Draws, Means
-from leaderboard.scoring.anchored import Anchors, points, used_weights
-from leaderboard.scoring.dynascore import Rates, Rule
+from leaderboard.scoring.anchored import Anchors, anchored_points, used_weights
+from leaderboard.scoring.dynascore import Rates, Rule, priced_points, priced_weights
 
 
 @dataclass(frozen=True)
 class Scores:
     """Scores of models; NaN: not run. used: the metrics that have a weight.
 
-    least, most: the worst and the best that metrics allow which were not measured, equal where all
-    were. low, high: from the low end of the worst case to the high end of the best; NaN: none.
-    least_draws, most_draws: by which models are paired.
+    least, most: the worst and the best that unmeasured metrics allow, equal where all were
+    measured. low, high: from the low end of the worst case to the high end of the best; NaN without
+    an interval. least_draws, most_draws: the scores by which models are compared in pairs.
     """
 
     least: Floats
@@ -32,14 +36,14 @@ class Scores:
     @property
     def is_run(self) -> Marks:
         """Return which models have a score."""
-        found: Marks = ~np.isnan(self.least)
-        return found
+        is_run: Marks = ~np.isnan(self.least)
+        return is_run
 
     @property
     def is_range(self) -> Marks:
         """Return which models have a score that depends on what was not measured."""
-        found: Marks = self.is_run & (self.least != self.most)
-        return found
+        is_range: Marks = self.is_run & (self.least != self.most)
+        return is_range
 
 
 def anchored_scores(
@@ -48,69 +52,65 @@ def anchored_scores(
     """Score by the anchored formula; also return what each metric adds, NaN where not measured."""
     used = used_weights(anchors, weights)
     if not used:
-        return _none(matrix, means), {}
-    names = dict.fromkeys([*used, matrix.main])
-    columns = {name: means.values[:, matrix.metrics.index(name)] for name in names}
-    draws = {name: _draws(matrix, means, name) for name in names}
+        return _no_scores(matrix, means), {}
+    metrics = dict.fromkeys([*used, matrix.main])
+    columns = {metric: _column(matrix, means, metric) for metric in metrics}
+    draws = {metric: _draws(matrix, means, metric) for metric in metrics}
 
-    def worst(some: Mapping[str, Floats]) -> Floats:
-        return np.asarray(sum(points(anchors, used, some, unmeasured=0.0).values()))
+    def worst(values: Mapping[str, Floats]) -> Floats:
+        return _sum(anchored_points(anchors, used, values, unmeasured=0.0))
 
-    def best(some: Mapping[str, Floats]) -> Floats:
-        return np.asarray(sum(points(anchors, used, some, unmeasured=1.0).values()))
+    def best(values: Mapping[str, Floats]) -> Floats:
+        return _sum(anchored_points(anchors, used, values, unmeasured=1.0))
 
     least, most = worst(columns), best(columns)
-    is_same = bool(np.array_equal(least, most, equal_nan=True))
     low, high = _ends(matrix, means, worst, columns)
-    if not is_same:
-        high = _ends(matrix, means, best, columns)[1]
     least_draws = worst(draws).astype(np.float32)
-    most_draws = least_draws if is_same else best(draws).astype(np.float32)
-    found = Scores(least, most, low, high, least_draws, most_draws, (*used,))
-    return found, points(anchors, used, columns)
+    most_draws = least_draws
+    # Most boards have no ranges; then the best case need not be computed again.
+    if not np.array_equal(least, most, equal_nan=True):
+        high = _ends(matrix, means, best, columns)[1]
+        most_draws = best(draws).astype(np.float32)
+    scores = Scores(least, most, low, high, least_draws, most_draws, tuple(used))
+    return scores, anchored_points(anchors, used, columns)
 
 
 def priced_scores(matrix: Matrix, means: Means, rule: Rule, rates: Rates) -> Scores:
-    """Compute Σ weight × utility ÷ rate, as `dynascore.scored`, for all models and draws at once.
+    """Score by the Dynascore, as `dynascore.score_models` scores a table.
 
     The rates are the same in all draws: the interval is that of a score in these units. Rates that
     are read from the draws are noisy and too large, as in each draw other neighbours nearly tie.
     """
-    used = {
-        name: rate
-        for name, weight in rule.weights.items()
-        if weight and (rate := rates.values.get(name))
-    }
+    used = priced_weights(rule, rates)
     if not used:
-        return _none(matrix, means)
-    total = sum(rule.weights[name] for name in used)
+        return _no_scores(matrix, means)
 
-    def formula(some: Mapping[str, Floats]) -> Floats:
-        return np.asarray(
-            sum(
-                rule.weights[name] / total / rate * _utility(rule, name, some[name])
-                for name, rate in used.items()
-            )
-        )
+    def formula(values: Mapping[str, Floats]) -> Floats:
+        return _sum(priced_points(rule, rates, values))
 
-    columns = {name: means.values[:, matrix.metrics.index(name)] for name in used}
+    columns = {metric: _column(matrix, means, metric) for metric in used}
     score = formula(columns)
     low, high = _ends(matrix, means, formula, columns)
-    draws = formula({name: _draws(matrix, means, name) for name in used}).astype(np.float32)
+    draws = formula({metric: _draws(matrix, means, metric) for metric in used}).astype(np.float32)
+    # Costs alone have one draw, which stands for all.
     draws = np.broadcast_to(draws, (len(score), means.draws.shape[-1]))
-    return Scores(score, score, low, high, draws, draws, (*used,))
+    return Scores(score, score, low, high, draws, draws, tuple(used))
 
 
-def _none(matrix: Matrix, means: Means) -> Scores:
-    """Return scores of which no model has one, as no metric counts."""
-    nothing = np.full(len(matrix.models), np.nan)
+def _sum(points: Mapping[str, Floats]) -> Floats:
+    return np.asarray(sum(points.values()))
+
+
+def _no_scores(matrix: Matrix, means: Means) -> Scores:
+    """Return scores for a board on which no metric counts: no model has one."""
+    missing = np.full(len(matrix.models), np.nan)
     draws = means.draws[0]
-    return Scores(nothing, nothing, nothing, nothing, draws, draws, ())
+    return Scores(missing, missing, missing, missing, draws, draws, ())
 
 
-def _utility(rule: Rule, name: str, values: Floats) -> Floats:
-    budget = rule.budgets.get(name)
-    return values if budget is None else budget - values
+def _column(matrix: Matrix, means: Means, metric: str) -> Floats:
+    """Return a metric's values by place of the model."""
+    return means.values[:, matrix.metrics.index(metric)]
 
 
 def _ends(
@@ -120,25 +120,25 @@ def _ends(
 
     Costs were measured once, so they count as exact.
     """
-    drawn = [name for name in columns if name in matrix.drawn]
-    places = [matrix.metrics.index(name) for name in drawn]
+    drawn = [metric for metric in columns if metric in matrix.drawn]
     if not drawn:
-        nothing = np.full(len(matrix.models), np.nan)
-        return nothing, nothing
-    ends = {
-        name: (means.low[:, place], means.high[:, place])
-        for name, place in zip(drawn, places, strict=True)
-    }
-    of_draws = [matrix.drawn.index(name) for name in drawn]
+        missing = np.full(len(matrix.models), np.nan)
+        return missing, missing
+    places = [matrix.metrics.index(metric) for metric in drawn]
+    ends = {}
+    for metric, place in zip(drawn, places, strict=True):
+        ends[metric] = means.low[:, place], means.high[:, place]
+    of_draws = [matrix.drawn.index(metric) for metric in drawn]
     correlation = means.correlations[np.ix_(of_draws, of_draws)]
-    unsure = np.any(means.unsure[:, places], axis=1)
+    is_unsure = np.any(means.unsure[:, places], axis=1)
     low, high = ends_of(formula, columns, ends, correlation)
-    return np.where(unsure, np.nan, low), np.where(unsure, np.nan, high)
+    return np.where(is_unsure, np.nan, low), np.where(is_unsure, np.nan, high)
 
 
-def _draws(matrix: Matrix, means: Means, name: str) -> Floats:
+def _draws(matrix: Matrix, means: Means, metric: str) -> Floats:
     """Return a metric's draws, models × draws, NaN without a value. Draws of a cost are equal."""
-    column = means.values[:, matrix.metrics.index(name)][:, None]
-    if name not in matrix.drawn:
+    column = _column(matrix, means, metric)[:, None]
+    if metric not in matrix.drawn:
         return column
-    return np.where(np.isnan(column), np.float32(np.nan), means.draws[matrix.drawn.index(name)])
+    draws = means.draws[matrix.drawn.index(metric)]
+    return np.where(np.isnan(column), np.float32(np.nan), draws)

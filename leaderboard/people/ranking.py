@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.scoring.ranks import as_shown
+from leaderboard.scoring.ranks import rank_labels, shared_ranks
 from validation.rules.rates import wilson
 
 TOP = 10
@@ -12,7 +12,7 @@ NEIGHBOURS = 3
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Somebody in a task: `tries` (at least 1), of them `fooled`: verified model errors."""
+    """A person in a task: `tries` (at least 1), of them `fooled`: verified model errors."""
 
     pseudonym: str
     tries: int
@@ -35,8 +35,11 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A line of the ranking; `rank` is 2, or 2= where shared. Gap: lines before it are left out."""
+class RankingLine:
+    """A line of the ranking. rank: 2, or 2= where shared. after_gap: lines before it are left out.
+
+    is_mine: it is the reader's own.
+    """
 
     rank: str
     standing: Standing
@@ -44,21 +47,26 @@ class Place:
     after_gap: bool = False
 
 
-def ranked(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
+def rank_people(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     """Rank by the lower end of the interval, then by name; equal ends share a rank."""
-    scored = sorted((-one.low, one.pseudonym, one) for one in standings)
-    before: dict[float, int] = {}
-    for number, (low, _, _) in enumerate(scored):
-        before.setdefault(low, number)
-    shown = as_shown([before[low] + 1 for low, _, _ in scored])
-    return [(rank, one) for rank, (_, _, one) in zip(shown, scored, strict=True)]
+    ordered = sorted(standings, key=lambda standing: (-standing.low, standing.pseudonym))
+    labels = rank_labels(shared_ranks([standing.low for standing in ordered]))
+    return list(zip(labels, ordered, strict=True))
 
 
-def shown(standings: Sequence[Standing], mine: str) -> list[Place]:
-    """Return the first ten lines, and those up to three lines from one's own."""
-    lines = ranked(standings)
-    own = next((n for n, (_, one) in enumerate(lines) if one.pseudonym == mine), -NEIGHBOURS - 1)
-    kept = [n for n in range(len(lines)) if n < TOP or abs(n - own) <= NEIGHBOURS]
-    return [
-        Place(*lines[n], is_mine=n == own, after_gap=n > TOP and n - 1 not in kept) for n in kept
-    ]
+def ranking_lines(standings: Sequence[Standing], pseudonym: str) -> list[RankingLine]:
+    """Return the first ten lines, and those up to three lines from the reader's own."""
+    ranked = rank_people(standings)
+    own_place = None
+    for place, (_, standing) in enumerate(ranked):
+        if standing.pseudonym == pseudonym:
+            own_place = place
+    lines: list[RankingLine] = []
+    last_place = -1
+    for place, (rank, standing) in enumerate(ranked):
+        is_near = own_place is not None and abs(place - own_place) <= NEIGHBOURS
+        if place < TOP or is_near:
+            after_gap = place > last_place + 1
+            lines.append(RankingLine(rank, standing, place == own_place, after_gap))
+            last_place = place
+    return lines

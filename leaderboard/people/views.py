@@ -10,7 +10,7 @@ from annotation.access import participant
 from core.accounts.models import Annotator
 from core.web.downloads import csv_file
 from leaderboard.people.activity import team_week
-from leaderboard.people.ranking import Place, shown
+from leaderboard.people.ranking import RankingLine, ranking_lines
 from leaderboard.people.standings import may_play, standings
 from tasks.access import find_task
 from tasks.models import Task
@@ -26,9 +26,9 @@ def enter(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
     return task, me
 
 
-def places_of(task: Task, me: Annotator) -> list[Place]:
+def places_of(task: Task, me: Annotator) -> list[RankingLine]:
     """Return the lines that the person sees: none unless they chose to be in the ranking."""
-    return shown(standings([task]), me.pseudonym) if me.in_ranking else []
+    return ranking_lines(standings([task]), me.pseudonym) if me.in_ranking else []
 
 
 def people(request: HttpRequest, code: str) -> HttpResponse:

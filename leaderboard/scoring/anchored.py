@@ -3,22 +3,26 @@
 A metric's place is where its value lies between two anchors, from 0 to 1. The anchors come from a
 frozen pool of reference models (`leaderboard.scoring.pools`), never from the models that are
 scored. docs/statistics.md tells why the anchors are what they are.
+
+`anchored_points` is the formula. `score_on_anchors` applies it to a table, as the command does, and
+`leaderboard.board.scores.anchored_scores` to a board and all resamples of it at once.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from leaderboard.scoring.dynascore import ScoredModel, Table
+from leaderboard.scoring.ranks import rank_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COSTS: Mapping[str, bool] = {"throughput": True, "memory": False}
-"""Metrics that are no shares, and whether more of them is better."""
+"""Metrics that are not shares, and whether more of them is better."""
 SPANS: Mapping[str, float] = {"throughput": 1000.0, "memory": 40.0}
-"""How many times as much as the best model of a pool the worst anchor of a cost is, at least.
+"""How many times worse than the best model of a pool the worst anchor of a cost is, at least.
 
 Reference models are all small. So wide a scale tells a distilled encoder, a BERT-base and a
 language model of a thousand million parameters apart; docs/statistics.md has their places.
@@ -43,7 +47,7 @@ class Scale:
     is_ratio: bool = False
 
     def places(self, values: "NDArray[Any]") -> "NDArray[Any]":
-        """Of values in any shape, from 0 to 1; NaN stays."""
+        """Return the places, from 0 to 1, of values in any shape; NaN stays NaN."""
         import numpy as np
 
         low, high = self.low, self.high
@@ -51,13 +55,13 @@ class Scale:
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = np.log(values)
             low, high = np.log(low), np.log(high)
-        found: NDArray[Any] = np.clip((values - low) / (high - low), 0.0, 1.0)
-        return found
+        places: NDArray[Any] = np.clip((values - low) / (high - low), 0.0, 1.0)
+        return places
 
 
 @dataclass(frozen=True)
 class Anchors:
-    """The scales of a pool. notices: a sentence for each metric that has none."""
+    """The scales of a pool. notices: a sentence for each metric that has no scale."""
 
     main: str
     scales: Mapping[str, Scale]
@@ -65,26 +69,46 @@ class Anchors:
 
 
 def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
-    """The anchors that a pool gives. Values in percent; costs in any unit. Raises AnchorsError.
+    """Return the anchors that a pool of reference models gives.
 
+    Parameters
+    ----------
+    pool : Table
+        The reference models. Shares are in percent, costs in any unit.
+    main : str
+        The metric that says what a model understands.
+    metrics : collection of str
+        The metrics that need a scale.
+
+    Returns
+    -------
+    Anchors
+        A scale for each metric in which the useful models differ, else a notice.
+
+    Raises
+    ------
+    AnchorsError
+        If the pool lacks the main metric, or a baseline is perfect in it.
+
+    Notes
+    -----
     Main metric: from the best baseline to the perfect 100. Other shares: from the worst model that
     is better than the baselines to 100. Costs: from the worst such model, or SPANS times the best,
     to the best.
     """
-    known = {model: value for model, row in pool.items() if (value := row.get(main)) is not None}
-    if not known:
+    quality = _measured(pool, main)
+    if not quality:
         raise AnchorsError(f"no reference model has {main}.")
-    baselines = [value for model, value in known.items() if model.casefold() in BASELINES]
-    low = max(baselines) if baselines else min(known.values())
+    baselines = [value for model, value in quality.items() if model.casefold() in BASELINES]
+    low = max(baselines) if baselines else min(quality.values())
     if not low < PERFECT:
         raise AnchorsError(f"a baseline has {main} {low:g}, which leaves nothing to be better at.")
-    useful = [row for model, row in pool.items() if known.get(model, -inf) > low]
+    useful = {model: pool[model] for model in pool if quality.get(model, -inf) > low}
     scales, notices = {main: Scale(low, PERFECT)}, []
     for metric in metrics:
         if metric == main:
             continue
-        values = [value for row in useful if (value := row.get(metric)) is not None]
-        scale = _scale(metric, values)
+        scale = _scale(metric, _measured(useful, metric).values())
         if scale:
             scales[metric] = scale
         else:
@@ -95,29 +119,53 @@ def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
     return Anchors(main, scales, tuple(notices))
 
 
-def plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
-    """Of a task without reference models: its shares from `low`, in percent, to the perfect 100.
+def _measured(pool: Table, metric: str) -> dict[str, float]:
+    """Return the values of one metric by model, without missing ones."""
+    values = {}
+    for model, row in pool.items():
+        value = row.get(metric)
+        if value is not None:
+            values[model] = value
+    return values
 
-    low: what answers without any knowledge have of the main metric, and under perturbations and in
-    groups too. Costs have no scale.
+
+def plain_anchors(main: str, low: float, metrics: Collection[str]) -> Anchors:
+    """Return the anchors of a task without reference models.
+
+    Parameters
+    ----------
+    main : str
+        The main metric.
+    low : float
+        The main metric, in percent, of answers without any knowledge. It is place 0 of all shares,
+        under perturbations and in groups too.
+    metrics : collection of str
+        The metrics that need a scale.
+
+    Returns
+    -------
+    Anchors
+        Scales from `low` to the perfect 100. Costs have none.
     """
-    shares = [name for name in dict.fromkeys([main, *metrics]) if name not in COSTS]
-    notices = tuple(
-        f"{metric} is left out and the other weights count more: "
-        "there are no reference models to compare it with."
-        for metric in metrics
-        if metric in COSTS
-    )
-    return Anchors(main, {name: Scale(low, PERFECT) for name in shares}, notices)
+    scales, notices = {}, []
+    for metric in dict.fromkeys([main, *metrics]):
+        if metric not in COSTS:
+            scales[metric] = Scale(low, PERFECT)
+        elif metric in metrics:
+            notices.append(
+                f"{metric} is left out and the other weights count more: "
+                "there are no reference models to compare it with."
+            )
+    return Anchors(main, scales, tuple(notices))
 
 
 def _scale(metric: str, values: Collection[float]) -> Scale | None:
-    """The scale of a metric other than the main one; None where the models do not span any."""
+    """Return the scale of a metric other than the main one; None when the models do not differ."""
     if metric not in COSTS:
         low, high = min(values, default=PERFECT), PERFECT
         return Scale(low, high) if low < high else None
-    values = [value for value in values if value > 0]
-    least, most = min(values, default=0.0), max(values, default=0.0)
+    positive = [value for value in values if value > 0]
+    least, most = min(positive, default=0.0), max(positive, default=0.0)
     if not least < most:
         return None
     if COSTS[metric]:
@@ -125,92 +173,151 @@ def _scale(metric: str, values: Collection[float]) -> Scale | None:
     return Scale(max(most, least * SPANS[metric]), least, is_ratio=True)
 
 
-def points(
+def used_weights(anchors: Anchors, weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weights above 0 of metrics that have a scale."""
+    return {name: weight for name, weight in weights.items() if weight and name in anchors.scales}
+
+
+def anchored_points(
     anchors: Anchors,
     weights: Mapping[str, float],
     values: Mapping[str, "NDArray[Any]"],
     unmeasured: float = nan,
 ) -> dict[str, "NDArray[Any]"]:
-    """What each metric with a weight adds to the score, in the shape of the values.
+    """Return what each metric with a weight adds to the score.
 
+    Parameters
+    ----------
+    anchors : Anchors
+        The scales.
+    weights : mapping of str to float
+        The weights of the metrics; only ratios matter.
+    values : mapping of str to array
+        The values of the main metric and of each of `used_weights`, all of one shape; NaN where
+        not measured.
+    unmeasured : float
+        The place of a metric, other than the main one, that was not measured: 0 gives the worst
+        score that it allows, 1 the best.
+
+    Returns
+    -------
+    dict of str to array
+        The points by metric, in the shape of the values.
+
+    Notes
+    -----
     The score is their sum: 100 × q × Σ share × place, where q is the place of the main metric, and
     the share of the main metric itself counts whole. So what a model gains by being fast or robust
-    is in proportion to what it understands. Without the main metric it is NaN. unmeasured: the
-    place of another metric that was not measured; 0 makes the worst score that it allows, 1 the
-    best.
+    is in proportion to what it understands. Without the main metric it is NaN.
     """
     import numpy as np
 
     used = used_weights(anchors, weights)
     total = sum(used.values())
     quality = anchors.scales[anchors.main].places(values[anchors.main])
-    found = {}
+    points = {}
     for metric, weight in used.items():
         if metric == anchors.main:
             place = np.ones_like(quality)
         else:
             place = anchors.scales[metric].places(values[metric])
             place = np.where(np.isnan(place), unmeasured, place)
-        found[metric] = 100 * quality * place * (weight / total)
-    return found
+        points[metric] = 100 * quality * place * (weight / total)
+    return points
 
 
-def used_weights(anchors: Anchors, weights: Mapping[str, float]) -> dict[str, float]:
-    """The weights above 0 of metrics that have a scale."""
-    return {name: weight for name, weight in weights.items() if weight and name in anchors.scales}
+def score_on_anchors(
+    anchors: Anchors, weights: Mapping[str, float], table: Table
+) -> list[ScoredModel]:
+    """Score the models of a table.
 
+    Parameters
+    ----------
+    anchors : Anchors
+        The scales.
+    weights : mapping of str to float
+        The weights of the metrics; only ratios matter.
+    table : Table
+        The models. One without the main metric has no score.
 
-def scored(anchors: Anchors, weights: Mapping[str, float], table: Table) -> list[ScoredModel]:
-    """The models by score, the best first, then by name; at the end those without the main metric.
+    Returns
+    -------
+    list of ScoredModel
+        The best first, then by name; models without a score are last.
 
+    Notes
+    -----
     No model's score depends on another one. Where another metric was not measured, the score is
     from `least` to `most`, the note names the metric, and there is a rank only if the order is
-    known. The middle of a range decides where it stands.
+    known. The middle of a range decides where it is listed.
     """
     import numpy as np
 
     used = used_weights(anchors, weights)
     names = sorted(table)
-    columns = {
-        metric: np.array([_number(table[name].get(metric)) for name in names])
-        for metric in {*used, anchors.main}
-    }
-    nothing = {anchors.main: np.full(len(names), nan)}
-    ends = [
-        np.sum([*(points(anchors, used, columns, unmeasured=place) or nothing).values()], axis=0)
-        for place in (0.0, 1.0)
-    ]
-    least, most = (dict(zip(names, np.round(end, ALIKE).tolist(), strict=True)) for end in ends)
-    scores = dict(zip(names, ends[0].tolist(), strict=True))
     wanted = dict.fromkeys([anchors.main, *used])
-    missing = {
-        name: ", ".join(metric for metric in wanted if table[name].get(metric) is None)
-        for name in names
+    columns = {
+        metric: np.array([_as_number(table[name].get(metric)) for name in names])
+        for metric in wanted
     }
-    return [*_in_order(scores, least, most, missing)]
+    worst = _sum_points(anchors, used, columns, unmeasured=0.0)
+    best = _sum_points(anchors, used, columns, unmeasured=1.0)
+    models = []
+    for place, name in enumerate(names):
+        missing = [metric for metric in wanted if table[name].get(metric) is None]
+        least, most = round(worst[place], ALIKE), round(best[place], ALIKE)
+        models.append(_Scored(name, worst[place], least, most, ", ".join(missing)))
+    return list(_in_order(models))
 
 
-def _number(value: float | None) -> float:
+def _as_number(value: float | None) -> float:
     return nan if value is None else value
 
 
-def _in_order(
-    scores: Mapping[str, float],
-    least: Mapping[str, float],
-    most: Mapping[str, float],
-    missing: Mapping[str, str],
-) -> Iterator[ScoredModel]:
-    known = [name for name in least if isfinite(least[name])]
-    for name in sorted(known, key=lambda one: (-least[one] - most[one], one)):
-        first = 1 + sum(least[other] > most[name] for other in known)
-        last = len(known) - sum(most[other] < least[name] for other in known)
-        note = f"not measured: {missing[name]}" if missing[name] else ""
-        if least[name] == most[name]:
-            yield ScoredModel(name, scores[name], first, note)
+def _sum_points(
+    anchors: Anchors,
+    weights: Mapping[str, float],
+    columns: Mapping[str, "NDArray[Any]"],
+    unmeasured: float,
+) -> list[float]:
+    """Return the scores; NaN for all models when no metric counts."""
+    import numpy as np
+
+    points = anchored_points(anchors, weights, columns, unmeasured)
+    if not points:
+        return [nan] * len(columns[anchors.main])
+    scores: list[float] = np.sum(list(points.values()), axis=0).tolist()
+    return scores
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """A model with its worst score as computed, and both ends of its score rounded to ALIKE."""
+
+    name: str
+    score: float
+    least: float
+    most: float
+    missing: str  # metrics that were not measured
+
+
+def _in_order(models: Sequence[_Scored]) -> Iterator[ScoredModel]:
+    """Yield the models with their ranks, the best first; models: by name."""
+    known = [model for model in models if isfinite(model.least)]
+    bounds = rank_bounds([model.least for model in known], [model.most for model in known])
+    ranked = list(zip(known, bounds, strict=True))
+    # The middle of a range decides, of a known score the score itself.
+    ranked.sort(key=lambda pair: (-pair[0].least - pair[0].most, pair[0].name))
+    for model, (first, last) in ranked:
+        note = f"not measured: {model.missing}" if model.missing else ""
+        if model.least == model.most:
+            yield ScoredModel(model.name, model.score, first, note)
         else:
             rank = first if first == last else None
-            yield ScoredModel(name, None, rank, note, least[name], most[name])
-    for name in least:
-        if name not in known:
-            why = f"not run: {missing[name]}" if missing[name] else "no weighted metric has anchors"
-            yield ScoredModel(name, None, None, why)
+            yield ScoredModel(model.name, None, rank, note, model.least, model.most)
+    for model in models:
+        if not isfinite(model.least):
+            note = "no weighted metric has anchors"
+            if model.missing:
+                note = f"not run: {model.missing}"
+            yield ScoredModel(model.name, None, None, note)

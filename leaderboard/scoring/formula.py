@@ -33,30 +33,43 @@ def formula(
     say: Callable[[str], str] = str,
     words: Callable[[str], str] = _plain,
 ) -> str:
-    """Of a board, or of a snapshot of one; empty where it is not anchored.
+    """Describe the anchored score of a board or a snapshot in a sentence.
 
-    anchors: as of `leaderboard.board.tables`: versions, and by metric the values at 0 and 1. say:
-    translates a sentence; words: names a metric. In English unless told.
+    Parameters
+    ----------
+    weights : mapping of str to float
+        The weights of the metrics.
+    main : str
+        The main metric.
+    anchors : mapping, optional
+        As `leaderboard.board.tables.anchors_of` returns them: versions, and for each metric the
+        values at places 0 and 1.
+    say : callable
+        Translates a sentence. English by default.
+    words : callable
+        Names a metric.
+
+    Returns
+    -------
+    str
+        Empty for a board that is not anchored.
     """
     if anchors is None:
         return ""
     scales = anchors["scales"]
     used = {name: weight for name, weight in weights.items() if weight and name in scales}
     total = sum(used.values()) or 1
-    shares = (
-        f"{weight / total:.3g}" + ("" if name == main else f" × {words(name)}")
-        for name, weight in used.items()
-    )
-    places = (
-        say(PLACE)
-        % {
-            "metric": words(name),
-            "low": f"{scales[name]['low']:.4g}",
-            "high": f"{scales[name]['high']:.4g}",
-        }
-        for name in dict.fromkeys([main, *used])
-    )
-    return say(SENTENCE if anchors["version"] else PLAIN) % {
+    shares = []
+    for name, weight in used.items():
+        share = f"{weight / total:.3g}"
+        shares.append(share if name == main else f"{share} × {words(name)}")
+    places = []
+    for name in dict.fromkeys([main, *used]):
+        low, high = f"{scales[name]['low']:.4g}", f"{scales[name]['high']:.4g}"
+        places.append(say(PLACE) % {"metric": words(name), "low": low, "high": high})
+    # A task without reference models has version 0 of the plain anchors.
+    sentence = SENTENCE if anchors["version"] else PLAIN
+    return say(sentence) % {
         "shares": " + ".join(shares),
         "main": words(main),
         "places": "; ".join(places),
@@ -73,15 +86,35 @@ def priced_formula(
     say: Callable[[str], str] = str,
     words: Callable[[str], str] = _plain,
 ) -> str:
-    """Return the formula of a board that has exchange rates; empty where no metric has one.
+    """Describe the score of a board that has exchange rates in a sentence.
 
-    budgets: see `leaderboard.scoring.dynascore.Rule`. say, words: see `formula`.
+    Parameters
+    ----------
+    weights : mapping of str to float
+        The weights of the metrics.
+    main : str
+        The main metric.
+    rates : mapping of str to float or None
+        The exchange rates.
+    budgets : mapping of str to float
+        See `leaderboard.scoring.dynascore.Rule`.
+    say, words : callable
+        See `formula`.
+
+    Returns
+    -------
+    str
+        Empty where no metric with a weight has a rate.
     """
-    used = {name: w for name, w in weights.items() if w and rates.get(name)}
+    used = {name: weight for name, weight in weights.items() if weight and rates.get(name)}
     total = sum(used.values())
     terms = []
     for name, weight in used.items():
-        value = f"({budgets[name]:g} − {words(name)})" if name in budgets else words(name)
-        price = "" if name == main else f" ÷ {rates[name]:.4g}"
-        terms.append(f"{weight / total:.3g} × {value}{price}")
-    return say(PRICED) % {"terms": " + ".join(terms), "main": words(main)} if terms else ""
+        term = f"{weight / total:.3g} × "
+        term += f"({budgets[name]:g} − {words(name)})" if name in budgets else words(name)
+        if name != main:
+            term += f" ÷ {rates[name]:.4g}"
+        terms.append(term)
+    if not terms:
+        return ""
+    return say(PRICED) % {"terms": " + ".join(terms), "main": words(main)}

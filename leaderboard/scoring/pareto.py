@@ -10,18 +10,25 @@ BLOCK = 256
 def front(
     points: Mapping[str, Mapping[str, float | None]], signs: Mapping[str, Literal[1, -1]]
 ) -> set[str]:
-    """The models that are not dominated. signs: of each metric, 1 where more is better, else -1.
+    """Return the models that are not dominated.
 
     A model is dominated by one that is at least as good in every metric and better in one, so equal
     models stay together. A model that lacks a value is not compared. Values are finite.
+
+    signs: for each metric, 1 where more is better, else -1.
     """
     import numpy as np
 
-    whole = [model for model, row in points.items() if all(row.get(m) is not None for m in signs)]
-    values = np.array([[points[model][m] for m in signs] for model in whole], dtype=float)
-    values = values.reshape(len(whole), len(signs)) * [*signs.values()]
+    whole, rows = [], []
+    for model, row in points.items():
+        values_of_model = [row.get(metric) for metric in signs]
+        if None not in values_of_model:
+            whole.append(model)
+            rows.append(values_of_model)
+    values = np.array(rows, dtype=float).reshape(len(whole), len(signs)) * list(signs.values())
 
     is_dominated = np.zeros(len(whole), dtype=bool)
+    # In blocks, so that memory grows with the number of models and not with its square.
     for begin in range(0, len(whole), BLOCK):
         some = values[begin : begin + BLOCK]
         as_good = np.ones((len(some), len(whole)), dtype=bool)

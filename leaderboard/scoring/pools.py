@@ -10,12 +10,12 @@ from leaderboard.scoring.anchored import COSTS
 from leaderboard.scoring.dynascore import Table
 
 CHANCE = {"matthews_correlation": 0.0, "pair_accuracy": 50.0}
-"""What metrics are, in percent, of one that knows nothing, where that is not one in so many."""
+"""Metrics, in percent, of a model that answers by chance, where not 1 ÷ the number of labels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """A frozen pool: its models' values by metric, in percent, examples a second and GiB.
+    """A frozen pool: values of its models by metric, in percent, examples per second and GiB.
 
     main: the metric that says what a model understands. runner: what measured the costs. costs:
     how often a site has measured them itself; 0: they are as shipped.
@@ -29,56 +29,68 @@ class Pool:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it stands for a task that has no reference models."""
+        """Return whether it is the plain pool of a task that has no reference models."""
         return self.version == 0
 
     @property
     def has_costs(self) -> bool:
-        """Whether its models are run here, so that a site can measure what they cost."""
+        """Return whether its models are run here, so that a site can measure what they cost."""
         return any(cost in row for row in self.rows.values() for cost in COSTS)
 
 
 def path_of(code: str) -> Path:
-    """Where the pool of an official task lies."""
+    """Return the file with the pool of an official task."""
     return OFFICIAL / code / "reference.json"
 
 
 @lru_cache
-def shipped(code: str) -> Pool | None:
-    """The pool of the official task of this code; None: there is none."""
+def shipped_pool(code: str) -> Pool | None:
+    """Return the pool that comes with the official task of this code; None without one."""
+    # Codes come from addresses, so nothing but letters, digits and hyphens becomes a path.
     if not code.isascii() or not code.replace("-", "").isalnum() or not path_of(code).exists():
         return None
-    given = json.loads(path_of(code).read_bytes())
-    rows = {
-        row["model"]: {
-            name: value for name, value in row.items() if isinstance(value, int | float | None)
-        }
-        for row in given["rows"]
-    }
-    return Pool(given["version"], given["main"], given["runner"], rows)
+    stored = json.loads(path_of(code).read_bytes())
+    rows: dict[str, dict[str, float | None]] = {}
+    for row in stored["rows"]:
+        numbers = rows[row["model"]] = {}
+        for name, value in row.items():
+            if isinstance(value, int | float | None):
+                numbers[name] = value
+    return Pool(stored["version"], stored["main"], stored["runner"], rows)
 
 
 @lru_cache
-def plain(main: str, labels: int) -> Pool:
-    """For a task without reference models: the main metric, in percent, of one that knows nothing.
+def plain_pool(main: str, labels: int) -> Pool:
+    """Return the pool of a task without reference models: one model that answers by chance.
 
-    Of so many labels it has one in as many right by chance; free answers (0 labels) none.
+    main: its metric, in percent. labels: how many there are to choose from; 0 for free answers, of
+    which none is right by chance.
     """
     chance = CHANCE.get(main, 100 / labels if labels else 0.0)
     return Pool(version=0, main=main, runner="", rows={"chance": {main: chance}})
 
 
 @lru_cache
-def measured_here(code: str, version: int, runner: str, rows: str) -> Pool | None:
-    """The pool of a task with the costs that a site measured, as JSON; None: there is no pool.
+def locally_measured_pool(code: str, version: int, runner: str, costs: str) -> Pool | None:
+    """Return the pool of a task with the costs that this site measured; None without a pool.
 
-    A model that was not measured has no costs.
+    Parameters
+    ----------
+    code : str
+        The code of the official task.
+    version : int
+        How often the site has measured.
+    runner : str
+        What the models were run by.
+    costs : str
+        JSON, so that the arguments can be hashed: throughput and memory by model. A model that was
+        not measured has no costs.
     """
-    pool, here = shipped(code), json.loads(rows)
+    pool, measured_costs = shipped_pool(code), json.loads(costs)
     if pool is None:
         return None
-    table = {
-        model: {**row, **dict.fromkeys(COSTS), **here.get(model, {})}
+    rows = {
+        model: {**row, **dict.fromkeys(COSTS), **measured_costs.get(model, {})}
         for model, row in pool.rows.items()
     }
-    return replace(pool, rows=table, runner=runner, costs=version)
+    return replace(pool, rows=rows, runner=runner, costs=version)

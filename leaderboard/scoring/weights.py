@@ -17,7 +17,7 @@ METRIC, SET = "w_", "d_"
 
 
 class WeightsError(Refused):
-    """Weights that cannot be used; the message says how to mend them. fields: of the URL."""
+    """Weights that cannot be used; the message says how to correct them. fields: of the URL."""
 
     code = "weights"
     status = 422
@@ -39,15 +39,26 @@ class Weighting:
 
     @cached_property
     def query(self) -> str:
-        """All of them as a URL has them."""
+        """Return all weights in the form of a URL's query."""
         fields = {METRIC + name: f"{weight:g}" for name, weight in self.metrics.items()}
-        return urlencode(fields | {SET + name: f"{each:g}" for name, each in self.sets.items()})
+        fields |= {SET + name: f"{weight:g}" for name, weight in self.sets.items()}
+        return urlencode(fields)
 
 
-def opening(metrics: Iterable[str], owners: Mapping[str, float], sets: Iterable[str]) -> Weighting:
-    """The owner's weights of metrics, 0 for those they do not name; all sets alike.
+def opening_weights(
+    metrics: Iterable[str], owners: Mapping[str, float], sets: Iterable[str]
+) -> Weighting:
+    """Return the weights that a board opens with.
 
-    Owners may write any numbers: those beyond MOST are scaled down to it.
+    Parameters
+    ----------
+    metrics : iterable of str
+        The metrics of the board.
+    owners : mapping of str to float
+        The owner's weights, 0 for metrics they do not name. They may be any numbers: all are
+        scaled down where one is above MOST.
+    sets : iterable of str
+        The sets, which weigh alike.
     """
     scale = min(1.0, MOST / (max(owners.values(), default=0) or MOST))
     return Weighting(
@@ -55,35 +66,38 @@ def opening(metrics: Iterable[str], owners: Mapping[str, float], sets: Iterable[
     )
 
 
-def saved(metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting) -> Weighting:
-    """Weights that somebody saved, on the metrics and sets of today; new ones keep their start."""
+def saved_weights(
+    metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
+) -> Weighting:
+    """Return saved weights for the metrics and sets of today; new ones keep their start."""
     return Weighting(
         {name: metrics.get(name, weight) for name, weight in start.metrics.items()},
         {name: sets.get(name, weight) for name, weight in start.sets.items()},
     )
 
 
-def read(query: Mapping[str, str], start: Weighting) -> Weighting:
-    """The weights in a URL; what it does not name keeps its start. Raises WeightsError."""
-    found = Weighting(
-        {name: _read(query, METRIC + name, each) for name, each in start.metrics.items()},
-        {name: _read(query, SET + name, each) for name, each in start.sets.items()},
+def read_weights(query: Mapping[str, str], start: Weighting) -> Weighting:
+    """Read the weights in a URL; what it does not name keeps its start. Raises WeightsError."""
+    weighting = Weighting(
+        {name: _read_weight(query, METRIC + name, was) for name, was in start.metrics.items()},
+        {name: _read_weight(query, SET + name, was) for name, was in start.sets.items()},
     )
-    check(found)
-    return found
+    check_weights(weighting)
+    return weighting
 
 
-def check_names(fields: Collection[str], start: Weighting) -> None:
-    """Raises WeightsError for the weight of a metric or set that the board does not have."""
-    for what, prefix, known in (("metric", METRIC, start.metrics), ("set", SET, start.sets)):
-        for field in sorted(one for one in fields if one.startswith(prefix)):
+def check_weight_names(fields: Collection[str], start: Weighting) -> None:
+    """Raise WeightsError for the weight of a metric or set that the board does not have."""
+    for kind, prefix, names in (("metric", METRIC, start.metrics), ("set", SET, start.sets)):
+        for field in sorted(fields):
             name = field.removeprefix(prefix)
-            if name not in known:
-                message = f"There is no {what} {name[:60]!r}. Choose among: {', '.join(known)}."
+            if field.startswith(prefix) and name not in names:
+                message = f"There is no {kind} {name[:60]!r}. Choose among: {', '.join(names)}."
                 raise WeightsError(message, field)
 
 
-def _read(query: Mapping[str, str], field: str, start: float) -> float:
+def _read_weight(query: Mapping[str, str], field: str, start: float) -> float:
+    """Read one weight; an empty field keeps its start. Raises WeightsError."""
     text = query.get(field, "").strip()
     if not text:
         return start
@@ -97,8 +111,8 @@ def _read(query: Mapping[str, str], field: str, start: float) -> float:
     return weight
 
 
-def check(weighting: Weighting) -> None:
-    """Raises WeightsError where all metrics, or all sets, have the weight 0."""
+def check_weights(weighting: Weighting) -> None:
+    """Raise WeightsError where all metrics, or all sets, have the weight 0."""
     if not any(weighting.metrics.values()):
         fields = [METRIC + name for name in weighting.metrics]
         raise WeightsError(gettext_noop("Give at least one weight above 0."), *fields)

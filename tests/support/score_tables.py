@@ -3,7 +3,7 @@
 from leaderboard.scoring.dynascore import (
     Rule,
     exchange_rates,
-    scored,
+    score_models,
 )
 
 CLASSIC, ROBUST = Rule("classic"), Rule("robust")
@@ -16,5 +16,5 @@ def table(rows: dict[str, tuple[float | None, ...]], metrics=METRICS):
 
 
 def scores(rule: Rule, rows, rates=None, errors=None) -> dict[str, float | None]:
-    found = scored(rule, rows, rates or exchange_rates(rule, rows, errors))
+    found = score_models(rule, rows, rates or exchange_rates(rule, rows, errors))
     return {row.model: row.dynascore for row in found}

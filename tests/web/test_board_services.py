@@ -19,7 +19,7 @@ from leaderboard.board.services import freeze_rates, note_renewed
 from leaderboard.board.tables import canonical, digest, public_table
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Snapshot, Weights
-from leaderboard.scoring.weights import Weighting, WeightsError, saved
+from leaderboard.scoring.weights import Weighting, WeightsError, saved_weights
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.services import refreeze_rates, take_daily_snapshot, take_snapshot
 from tests.support.boards import fill_board, measured
@@ -53,7 +53,7 @@ def test_weights_are_saved_and_replaced_by_their_owner(task, alice, bob):
     save_weights(task=TaskFactory(code="qa"), owner=bob, name="speed-first", weighting=SPEED)
     fill_board(task)
     start = opening_of(task, score_matrix(task))
-    assert saved(made.metrics, made.evaluation_sets, start).metrics["throughput"] == 0.0
+    assert saved_weights(made.metrics, made.evaluation_sets, start).metrics["throughput"] == 0.0
 
 
 @pytest.mark.parametrize("name", ["", "7", "12-3", "Speed", "a--b", "-a", "a b", "ü", "a" * 61])

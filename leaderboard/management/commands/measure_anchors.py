@@ -12,7 +12,7 @@ from evaluation.cli import CannotEvaluate, evaluate_by_hand, find_examples, find
 from evaluation.contract import GIB, Outcome
 from evaluation.sets.services import CONTROL
 from leaderboard.board.services import store_anchor_costs
-from leaderboard.scoring.pools import shipped
+from leaderboard.scoring.pools import shipped_pool
 from tasks.models import Task
 
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         tasks = Task.objects.order_by("code")
         if options["codes"]:
             tasks = tasks.filter(code__in=options["codes"])
-        found = [task for task in tasks if (pool := shipped(task.code)) and pool.has_costs]
+        found = [task for task in tasks if (pool := shipped_pool(task.code)) and pool.has_costs]
         for code in {*options["codes"]} - {task.code for task in found}:
             raise CommandError(
                 f"No reference pool with speed and memory comes with {code!r}. Leave it out."
@@ -47,7 +47,7 @@ class Command(BaseCommand):
 
     def _measured(self, task: Task, wanted: str | None) -> tuple[str, dict[str, Any]]:
         """Return the runner, and what each reference model of a task costs."""
-        pool = shipped(task.code)
+        pool = shipped_pool(task.code)
         rows, runner = {}, ""
         for name in pool.rows if pool else ():
             with TemporaryDirectory() as scratch:

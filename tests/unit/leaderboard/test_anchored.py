@@ -16,13 +16,13 @@ from leaderboard.scoring.anchored import (
     Anchors,
     AnchorsError,
     Scale,
+    anchored_points,
     anchors_of,
     plain_anchors,
-    points,
-    scored,
+    score_on_anchors,
 )
 from leaderboard.scoring.dynascore import WEIGHTS
-from leaderboard.scoring.pools import plain, shipped
+from leaderboard.scoring.pools import plain_pool, shipped_pool
 from tasks.config.loading import load_config
 from tests.support.score_tables import METRICS, table
 
@@ -47,7 +47,7 @@ weights = st.fixed_dictionaries({m: st.integers(0, 8) for m in METRICS}).filter(
 
 
 def scores(rows, given_weights=WEIGHTS, anchors=ANCHORS):
-    return {one.model: one.dynascore for one in scored(anchors, given_weights, rows)}
+    return {one.model: one.dynascore for one in score_on_anchors(anchors, given_weights, rows)}
 
 
 def test_anchors_are_the_best_baseline_and_what_is_better_than_it():
@@ -79,7 +79,7 @@ def test_values_beyond_the_anchors_clamp():
 
 def test_what_was_not_measured_leaves_a_range_and_no_main_metric_no_score():
     rows = table({"A": (70, None, 40**0.5, 90, 100), "B": (None, 100, 2, 90, 100)})
-    first, last = scored(ANCHORS, WEIGHTS, rows)
+    first, last = score_on_anchors(ANCHORS, WEIGHTS, rows)
     assert first.least == pytest.approx(100 * 0.5 * (4 + 0.5 + 0.5 + 1) / 8)
     assert first.most == pytest.approx(100 * 0.5 * (4 + 1 + 0.5 + 0.5 + 1) / 8)
     assert (first.dynascore, first.rank, "throughput" in first.note) == (None, 1, True)
@@ -94,13 +94,13 @@ def test_ranks_are_given_where_the_order_is_known():
         "worse": (45, 10, 4, 80, 60),
         "nothing": (40, None, None, None, None),  # no better than the baseline: 0 in any case
     }
-    found = {one.model: one for one in scored(ANCHORS, WEIGHTS, table(rows))}
+    found = {one.model: one for one in score_on_anchors(ANCHORS, WEIGHTS, table(rows))}
     assert {name: one.rank for name, one in found.items()} == {
         "whole": 1, "open": None, "worse": 3, "nothing": 4,
     }  # fmt: skip
     assert (found["nothing"].dynascore, found["nothing"].least) == (0, None)
     alone = {name: one for name, one in rows.items() if name != "whole"}
-    (first, *_) = scored(ANCHORS, WEIGHTS, table(alone))
+    (first, *_) = score_on_anchors(ANCHORS, WEIGHTS, table(alone))
     assert (first.model, first.dynascore, first.rank) == ("open", None, 1)
 
 
@@ -116,7 +116,7 @@ def test_a_metric_in_which_the_pool_does_not_differ_is_left_out():
 def test_only_weight_on_what_has_no_anchors_gives_no_score():
     only = {**dict.fromkeys(METRICS, 0), "memory": 1}
     anchors = Anchors("perf", {"perf": Scale(40, 100)})
-    (one,) = scored(anchors, only, table({"A": (70, 100, 2, 90, 100)}))
+    (one,) = score_on_anchors(anchors, only, table({"A": (70, 100, 2, 90, 100)}))
     assert (one.dynascore, bool(one.note)) == (None, True)
 
 
@@ -134,7 +134,7 @@ def test_without_a_named_baseline_the_worst_model_is_it():
 def test_points_add_up_in_any_shape_and_unknown_stays_unknown():
     values = {m: np.full((2, 3), 70.0) for m in METRICS}
     values["perf"][1, 2] = nan
-    total = sum(points(ANCHORS, WEIGHTS, values).values())
+    total = sum(anchored_points(ANCHORS, WEIGHTS, values).values())
     assert total.shape == (2, 3)
     assert np.isnan(total).tolist() == [[False] * 3, [False, False, True]]
 
@@ -146,8 +146,8 @@ def test_scores_are_from_0_to_100(rows, given_weights):
 
 @given(boards, row, weights)
 def test_no_further_model_changes_a_score_or_the_order(rows, new, given_weights):
-    before = scored(ANCHORS, given_weights, rows)
-    after = scored(ANCHORS, given_weights, {**table({"new": new}), **rows})
+    before = score_on_anchors(ANCHORS, given_weights, rows)
+    after = score_on_anchors(ANCHORS, given_weights, {**table({"new": new}), **rows})
     rest = [one for one in after if one.model != "new"]
     assert [(one.model, one.dynascore) for one in rest] == [
         (one.model, one.dynascore) for one in before
@@ -172,9 +172,9 @@ def test_without_reference_models_the_score_is_as_sure(rows, new, given_weights)
     [("accuracy", 4, 25), ("macro_f1", 0, 0), ("matthews_correlation", 2, 0), ("bleu", 0, 0)],
 )
 def test_what_knows_nothing_has_the_chance_of_its_labels(main, labels, chance):
-    assert plain(main, labels).rows == {"chance": {main: chance}}
-    assert plain(main, labels).is_plain
-    assert not plain(main, labels).has_costs
+    assert plain_pool(main, labels).rows == {"chance": {main: chance}}
+    assert plain_pool(main, labels).is_plain
+    assert not plain_pool(main, labels).has_costs
 
 
 @given(row, st.tuples(*[st.integers(0, 40)] * 5), weights)
@@ -182,7 +182,7 @@ def test_a_model_no_better_in_anything_never_ranks_above(above, less, given_weig
     signs = (-1, -1, 1, -1, -1)
     below = [v + sign * step for v, sign, step in zip(above, signs, less, strict=True)]
     rows = table({"above": above, "below": [max(0, value) for value in below]})
-    ranks = {one.model: one.rank for one in scored(ANCHORS, given_weights, rows)}
+    ranks = {one.model: one.rank for one in score_on_anchors(ANCHORS, given_weights, rows)}
     assert ranks["above"] <= ranks["below"]
 
 
@@ -190,7 +190,10 @@ def test_a_model_no_better_in_anything_never_ranks_above(above, less, given_weig
 def test_the_range_of_what_was_not_measured_holds_the_score(line, unmeasured, given_weights):
     whole = table({"A": line})
     part = {"A": {**whole["A"], **dict.fromkeys(unmeasured)}}
-    (found,), score = scored(ANCHORS, given_weights, part), scores(whole, given_weights)["A"]
+    (found,), score = (
+        score_on_anchors(ANCHORS, given_weights, part),
+        scores(whole, given_weights)["A"],
+    )
     if found.least is None:
         assert found.dynascore == pytest.approx(score)
     else:
@@ -232,7 +235,7 @@ PRESET_WEIGHTS = {
 
 @pytest.mark.parametrize("code", POOLED)
 def test_a_shipped_pool_has_its_models_and_spans_every_scale(code):
-    pool = shipped(code)
+    pool = shipped_pool(code)
     assert len(pool.rows) >= 6
     assert len({*BASELINES} & pool.rows.keys()) >= 2
     metrics = POOLED[code].metrics
@@ -252,7 +255,7 @@ REAL = {
 
 @pytest.mark.parametrize("code", [code for code in POOLED if code not in ("secret", "grounded")])
 def test_speed_and_memory_tell_real_models_apart(code):
-    pool = shipped(code)
+    pool = shipped_pool(code)
     scales = anchors_of(pool.rows, pool.main, POOLED[code].metrics.names).scales
     smallest = {
         cost: next(row[cost] for name, row in pool.rows.items() if name == "two-layers")
@@ -270,7 +273,7 @@ def test_speed_and_memory_tell_real_models_apart(code):
 @given(costs=st.tuples(st.floats(1e-3, 1e9), st.floats(1e-6, 1e3)), better=shares)
 def test_a_constant_or_random_model_ranks_below_every_trained_one(code, preset, costs, better):
     """However fast, small and steady it is."""
-    pool = shipped(code)
+    pool = shipped_pool(code)
     given_weights = {
         pool.main if name == "main" else name: weight
         for name, weight in PRESET_WEIGHTS[preset].items()
@@ -289,8 +292,8 @@ def test_a_constant_or_random_model_ranks_below_every_trained_one(code, preset, 
 
 
 def test_a_task_of_a_strange_name_has_no_pool():
-    assert shipped("../../nli") is None
-    assert shipped("other") is None
+    assert shipped_pool("../../nli") is None
+    assert shipped_pool("other") is None
 
 
 @pytest.fixture

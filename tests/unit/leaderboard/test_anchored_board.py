@@ -11,7 +11,7 @@ from leaderboard.board.cells import BoardScore
 from leaderboard.board.query import asked
 from leaderboard.board.ranked import ranked
 from leaderboard.board.tables import anchors_of as page_anchors
-from leaderboard.scoring.anchored import anchors_of, scored
+from leaderboard.scoring.anchored import anchors_of, score_on_anchors
 from leaderboard.scoring.formula import PLACE, SENTENCE, formula
 from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
 from tasks.config.schema import FURTHER
@@ -37,7 +37,7 @@ def test_an_anchored_board_scores_as_the_command_does():
         for row in found.rows
     }
     anchors = anchors_of(POOL.rows, "accuracy", METRICS)
-    expected = {one.model: one.dynascore for one in scored(anchors, WEIGHTS, table)}
+    expected = {one.model: one.dynascore for one in score_on_anchors(anchors, WEIGHTS, table)}
     for row in found.rows:
         assert row.dynascore.value == pytest.approx(expected[row.model.name])
         assert sum(row.parts.values()) == pytest.approx(row.dynascore.value)

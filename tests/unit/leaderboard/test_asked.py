@@ -10,7 +10,7 @@ from evaluation.seeds import OFFICIAL
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.presets import PRESETS, presets
 from leaderboard.board.query import Asked, asked, before, settled, shown, sliders, typed
-from leaderboard.scoring.weights import METRIC, Weighting, WeightsError, opening
+from leaderboard.scoring.weights import METRIC, Weighting, WeightsError, opening_weights
 from tasks.config.loading import load_config
 
 weights = st.floats(0, 8).filter(bool)
@@ -96,7 +96,10 @@ def test_what_the_board_does_not_have_is_refused(field, value):
 def test_a_preset_does_what_its_name_says_in_every_task(path):
     """“Accuracy only” gave accuracy the weight 0 where the main metric is another one."""
     config = load_config(path.read_text())
-    main, start = config.metrics.main, opening(config.metrics.names, config.weights, ["control"])
+    main, start = (
+        config.metrics.main,
+        opening_weights(config.metrics.names, config.weights, ["control"]),
+    )
     _owners, *found = presets(asked({}, start), main)
     assert in_words(main) in found[0].title
     told = [others for others in PRESETS.values() if {*others} <= {*config.metrics.names}]

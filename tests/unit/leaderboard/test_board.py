@@ -60,7 +60,7 @@ def test_scores_are_those_of_the_formula(seed, of_metrics, of_sets, mode):
         if mode == "robust"
         else dynascore.exchange_rates(rule, table, {})
     )
-    expected = {row.model: row.dynascore for row in dynascore.scored(rule, table, rates)}
+    expected = {row.model: row.dynascore for row in dynascore.score_models(rule, table, rates)}
     assert shown(found.rows) == pytest.approx(expected, rel=1e-9)
 
 

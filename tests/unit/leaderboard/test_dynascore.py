@@ -18,13 +18,15 @@ from leaderboard.scoring.dynascore import (
     bootstrap,
     exchange_rates,
     moved_by,
-    scored,
+    score_models,
 )
 from tests.support.score_tables import CLASSIC, METRICS, ROBUST, scores, table
 
 
 def ranks(rule: Rule, rows, rates=None) -> dict[str, int | None]:
-    return {row.model: row.rank for row in scored(rule, rows, rates or exchange_rates(rule, rows))}
+    return {
+        row.model: row.rank for row in score_models(rule, rows, rates or exchange_rates(rule, rows))
+    }
 
 
 FOUR = table({
@@ -67,7 +69,7 @@ class TestClassic:
             }
         )
         assert (rates.pool, rates.notices) == (("A", "B", "C", "D"), ())
-        found = scored(CLASSIC, FOUR, rates)
+        found = score_models(CLASSIC, FOUR, rates)
         assert [row.model for row in found] == ["A", "B", "C", "D"]
         assert [row.rank for row in found] == [1, 2, 3, 4]
         printed = [104.203030, 102.037879, 99.048485, 89.666667]
@@ -221,7 +223,7 @@ class TestEdges:
         rates = exchange_rates(rule, rows)
         assert rates.values == dict.fromkeys(METRICS, None) | {"perf": 1}
         assert len(rates.notices) == 4
-        assert scored(rule, rows, rates) == [ScoredModel("A", 90, 1)]
+        assert score_models(rule, rows, rates) == [ScoredModel("A", 90, 1)]
 
     def test_all_tied_in_perf_share_the_first_rank(self, rule):
         rows = {model: row | {"perf": 70} for model, row in FOUR.items()}
@@ -244,8 +246,8 @@ class TestEdges:
 
     def test_who_lacks_a_result_is_listed(self, rule):
         late = {"E": {"perf": 99, "memory": None, "throughput": 1}, "F": {}}
-        found = scored(rule, FOUR | late, exchange_rates(rule, FOUR | late))
-        assert found[:4] == scored(rule, FOUR, exchange_rates(rule, FOUR))
+        found = score_models(rule, FOUR | late, exchange_rates(rule, FOUR | late))
+        assert found[:4] == score_models(rule, FOUR, exchange_rates(rule, FOUR))
         assert found[4:] == [
             ScoredModel("E", None, None, "not run: memory, fairness, robustness"),
             ScoredModel("F", None, None, "not run: perf, throughput, memory, fairness, robustness"),
@@ -266,7 +268,7 @@ class TestEdges:
 
     def test_without_perf_nobody_is_scored(self, rule):
         rows = {model: row | {"perf": None} for model, row in FOUR.items()}
-        found = scored(rule, rows, exchange_rates(rule, rows))
+        found = score_models(rule, rows, exchange_rates(rule, rows))
         assert [(row.dynascore, row.rank, row.note) for row in found] == [
             (None, None, "not run: perf")
         ] * 4
@@ -274,12 +276,12 @@ class TestEdges:
     def test_weight_on_nothing_but_what_has_no_rate_scores_nobody(self, rule):
         rows = {model: row | {"fairness": 7} for model, row in FOUR.items()}
         fair = Rule(rule.mode, dict.fromkeys(METRICS, 0) | {"fairness": 1})
-        found = scored(fair, rows, exchange_rates(fair, rows))
+        found = score_models(fair, rows, exchange_rates(fair, rows))
         assert all(row.note for row in found)
         assert {row.rank for row in found} == {None}
 
     def test_nobody_has_no_scores(self, rule):
-        assert scored(rule, {}, exchange_rates(rule, {})) == []
+        assert score_models(rule, {}, exchange_rates(rule, {})) == []
 
     def test_values_below_zero_are_values(self, rule):
         rows = table({"a": (-0.2, 4, 40, 1, 2), "b": (-0.1, 3, 20, 3, 1), "c": (-0.4, 9, 1, 1, 3)})
@@ -365,4 +367,4 @@ def test_the_rules_load_neither_numpy_nor_django():
 def test_rates_can_be_kept_and_used_again():
     kept = exchange_rates(ROBUST, FOUR)
     again = Rates({**kept.values}, kept.pool)
-    assert scored(ROBUST, FOUR, again) == scored(ROBUST, FOUR, kept)
+    assert score_models(ROBUST, FOUR, again) == score_models(ROBUST, FOUR, kept)

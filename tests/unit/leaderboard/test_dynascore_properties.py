@@ -13,7 +13,7 @@ from leaderboard.scoring.dynascore import (
     Rule,
     exchange_rates,
     moved_by,
-    scored,
+    score_models,
 )
 from tests.support.score_tables import CLASSIC, METRICS, scores, table
 
@@ -41,7 +41,7 @@ def test_the_order_of_models_never_matters(rows, given_weights, mode, chance):
     chance.shuffle(names)
     mixed = {name: rows[name] for name in names}
     assert exchange_rates(rule, mixed) == exchange_rates(rule, rows)
-    assert scored(rule, mixed, exchange_rates(rule, mixed)) == scored(
+    assert score_models(rule, mixed, exchange_rates(rule, mixed)) == score_models(
         rule, rows, exchange_rates(rule, rows)
     )
     assert moved_by(rule, mixed) == moved_by(rule, rows)
@@ -58,8 +58,8 @@ def test_a_dominated_model_changes_nothing_under_robust(rows, given_weights, whi
     more = {"new": worse} | rows
     rates = exchange_rates(rule, rows)
     assert exchange_rates(rule, more).values == rates.values
-    found = scored(rule, more, exchange_rates(rule, more))
-    alone = scored(rule, rows, rates)
+    found = score_models(rule, more, exchange_rates(rule, more))
+    alone = score_models(rule, rows, rates)
     assert [(r.model, r.dynascore) for r in found if r.model != "new"] == [
         (r.model, r.dynascore) for r in alone
     ]
@@ -72,8 +72,8 @@ def test_a_dominated_model_changes_nothing_under_robust(rows, given_weights, whi
 def test_the_order_of_the_others_stays_under_frozen_rates(rows, new, given_weights, mode):
     rule = Rule(mode, given_weights)
     rates = exchange_rates(rule, rows)
-    found = scored(rule, rows | table({"new": new}), rates)
-    alone = scored(rule, rows, rates)
+    found = score_models(rule, rows | table({"new": new}), rates)
+    alone = score_models(rule, rows, rates)
     assert [(r.model, r.dynascore) for r in found if r.model != "new"] == [
         (r.model, r.dynascore) for r in alone
     ]
@@ -85,7 +85,7 @@ def test_weights_scale_freely(rows, given_weights, mode, factor):
     scaled = Rule(mode, {metric: weight * factor for metric, weight in given_weights.items()})
     rates = exchange_rates(rule, rows)
     assert exchange_rates(scaled, rows) == rates
-    found, other = scored(rule, rows, rates), scored(scaled, rows, rates)
+    found, other = score_models(rule, rows, rates), score_models(scaled, rows, rates)
     assert {r.model: r.rank for r in found} == {r.model: r.rank for r in other}
     assert {r.model: r.dynascore for r in found} == pytest.approx(
         {r.model: r.dynascore for r in other}
@@ -97,7 +97,7 @@ def test_every_score_is_a_number_and_ranks_follow_it(rows, given_weights, mode):
     rule = Rule(mode, given_weights)
     rates = exchange_rates(rule, rows)
     assert all(rate is None or 0 < rate < math.inf for rate in rates.values.values())
-    found = [r for r in scored(rule, rows, rates) if r.rank is not None]
+    found = [r for r in score_models(rule, rows, rates) if r.rank is not None]
     assert all(math.isfinite(r.dynascore) for r in found)
     for number, (above, below) in enumerate(pairwise(found), 2):
         assert below.rank in (above.rank, number)

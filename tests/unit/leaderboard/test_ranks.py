@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, false_discovery_control, t
 
 from leaderboard.scoring.ranks import (
-    as_shown,
     benjamini_hochberg,
     difference,
     holm,
     least_examples,
     minimum_detectable,
+    rank_labels,
 )
 
 # Adjusted by statsmodels 0.15.0 (multipletests: holm, fdr_bh).
@@ -144,7 +144,7 @@ def test_benjamini_hochberg_agrees_with_scipy(ps):
 
 
 def test_shared_ranks_are_marked():
-    assert as_shown([1, 2, 2, 4]) == ["1", "2=", "2=", "4"]
+    assert rank_labels([1, 2, 2, 4]) == ["1", "2=", "2=", "4"]
 
 
 def power_of_mcnemar(n: int, split: float, gap: float) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.dynascore import TableError, TaskTable, draws, main, read
+from leaderboard.dynascore import TableError, TaskTable, draw_tables, main, read_tables
 
 ROOT = Path(__file__).parents[3]
 FOUR = [
@@ -133,8 +133,8 @@ def test_standard_errors_give_intervals(run):
 
 
 def test_a_perf_of_nought_has_its_error_too():
-    table = read([json.dumps(FOUR[0] | {"perf": 0, "perf_se": 1}).encode()], "t")["nli"]
-    assert len({drawn["A"]["perf"] for drawn in draws(table)}) == 200
+    table = read_tables([json.dumps(FOUR[0] | {"perf": 0, "perf_se": 1}).encode()], "t")["nli"]
+    assert len({drawn["A"]["perf"] for drawn in draw_tables(table)}) == 200
 
 
 def test_replicates_give_intervals(run):
@@ -148,7 +148,7 @@ def test_replicates_give_intervals(run):
     # Who has none stays where it is.
     table = TaskTable({"a": {"perf": 1}, "b": {"perf": 2}}, {"a": {"perf": 0}, "b": {"perf": None}},
                       {"a": [{"perf": 3}], "b": []})  # fmt: skip
-    assert list(draws(table)) == [{"a": {"perf": 3}, "b": {"perf": 2}}]
+    assert list(draw_tables(table)) == [{"a": {"perf": 3}, "b": {"perf": 2}}]
 
 
 GOOD = json.dumps(FOUR[0]).encode()
@@ -184,18 +184,18 @@ def row(**fields) -> bytes:
 )
 def test_a_wrong_line_is_named(line, words):
     with pytest.raises(TableError, match=words):
-        read([GOOD, b"  ", line], "t")
+        read_tables([GOOD, b"  ", line], "t")
 
 
 def test_every_model_has_as_many_replicates():
     lines = [row(replicates=[{"perf": 1}] * 2), row(model="C", replicates=[{"perf": 1}])]
     with pytest.raises(TableError, match=r"^t:2: C .*nli"):
-        read(lines, "t")
+        read_tables(lines, "t")
 
 
 def test_a_file_without_rows_is_refused():
     with pytest.raises(TableError, match=r"^t "):
-        read([b"\n", b""], "t")
+        read_tables([b"\n", b""], "t")
 
 
 @pytest.mark.parametrize(

@@ -9,28 +9,30 @@ from leaderboard.scoring.weights import (
     OF_SET,
     Weighting,
     WeightsError,
-    check,
-    opening,
-    read,
-    saved,
+    check_weights,
+    opening_weights,
+    read_weights,
+    saved_weights,
 )
 
 START = Weighting({"accuracy": 4.0, "memory": 1.0}, {"round-1": 5.0, "round-2": 5.0})
 
 
 def test_the_board_opens_with_the_owners_weights_and_equal_sets():
-    assert opening(["accuracy", "macro_f1", "memory"], {"accuracy": 4, "memory": 1}, ["dev"]) == (
-        Weighting({"accuracy": 4.0, "macro_f1": 0.0, "memory": 1.0}, {"dev": OF_SET})
-    )
-    assert opening(["accuracy"], {}, []) == Weighting({"accuracy": 0.0}, {})
-    large = opening(["accuracy", "memory"], {"accuracy": 80, "memory": 20}, [])
+    assert opening_weights(
+        ["accuracy", "macro_f1", "memory"], {"accuracy": 4, "memory": 1}, ["dev"]
+    ) == (Weighting({"accuracy": 4.0, "macro_f1": 0.0, "memory": 1.0}, {"dev": OF_SET}))
+    assert opening_weights(["accuracy"], {}, []) == Weighting({"accuracy": 0.0}, {})
+    large = opening_weights(["accuracy", "memory"], {"accuracy": 80, "memory": 20}, [])
     assert large.metrics == {"accuracy": MOST, "memory": 2.0}
 
 
 def test_a_url_changes_what_it_names():
-    found = read({"w_accuracy": "2.5", "d_round-2": "0", "w_memory": "", "other": "x"}, START)
+    found = read_weights(
+        {"w_accuracy": "2.5", "d_round-2": "0", "w_memory": "", "other": "x"}, START
+    )
     assert found == Weighting({"accuracy": 2.5, "memory": 1.0}, {"round-1": 5.0, "round-2": 0.0})
-    assert read({}, START) == START
+    assert read_weights({}, START) == START
 
 
 @given(
@@ -43,13 +45,13 @@ def test_a_query_is_read_as_it_was_written(metrics, sets):
         {name: tenths / 10 for name, tenths in sets.items()},
     )
     query = dict(part.split("=") for part in weighting.query.split("&"))
-    assert read(query, START) == weighting
+    assert read_weights(query, START) == weighting
 
 
 @pytest.mark.parametrize("text", ["9", "-1", "nan", "inf", "much", "8.01", "1e999"])
 def test_what_is_no_weight_is_refused_in_words(text):
     with pytest.raises(WeightsError) as refused:
-        read({"d_round-1": text}, START)
+        read_weights({"d_round-1": text}, START)
     assert text in str(refused.value)
     assert refused.value.fields == ("d_round-1",)
 
@@ -71,14 +73,14 @@ def test_what_is_no_weight_is_refused_in_words(text):
 )
 def test_all_zero_is_refused_in_words(query, words, fields):
     with pytest.raises(WeightsError, match=words) as refused:
-        read(query, START)
+        read_weights(query, START)
     assert refused.value.fields == fields
 
 
 def test_a_board_without_sets_has_no_set_to_weigh():
-    check(Weighting({"accuracy": 1.0}, {}))
+    check_weights(Weighting({"accuracy": 1.0}, {}))
 
 
 def test_saved_weights_serve_todays_metrics_and_sets():
-    found = saved({"accuracy": 1.0, "gone": 3.0}, {"round-2": 0.0}, START)
+    found = saved_weights({"accuracy": 1.0, "gone": 3.0}, {"round-2": 0.0}, START)
     assert found == Weighting({"accuracy": 1.0, "memory": 1.0}, {"round-1": 5.0, "round-2": 0.0})
