@@ -1,11 +1,22 @@
 """Paying by a panel's API: never twice, never forgotten, whatever dies in between.
 
-A row is stored before the panel is asked. Who is killed leaves it PREPARED, where no money moved,
-or SENT: then the panel is read, and what it does not tell is UNCLEAR. No call is in a transaction.
+A row of `Payment` is stored before the panel is asked, and no call runs in a transaction. The
+states that a payment passes through:
+
+    PLANNED → SENT → DONE                   a decision: one call of the panel
+    PLANNED → PREPARED → SENT → DONE        a bonus: prepared at the panel, then paid
+
+A process that is killed leaves a payment PREPARED, where no money moved, or SENT. Then the panel is
+asked what became of it, and what the panel does not tell is UNCLEAR. REFUSED: nothing happened.
+
+The functions whose names begin with `_end_`, `_send_`, `_read_back` and `_pay_` return how many
+payments the call ended (a bool for one): brought to DONE, REFUSED or UNCLEAR. A payment that
+another process ended in between is not counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -33,17 +44,24 @@ from tasks.permissions import OWNERS
 
 BATCH = 20
 WARNING = timedelta(days=3)
-"""So long before a panel approves by itself its owner is warned, or half of the time."""
+"""How long before a panel approves by itself its owner is warned; at most half of the time."""
 LEASE = timedelta(minutes=5)
-"""Far above the time of all calls of a batch: after it nobody is sending any more."""
+"""Far above the time of all calls of a batch: after it no process is sending any more."""
 REASON_LENGTH = 100
-"""Prolific's least for a rejection."""
+"""Prolific's minimum for a rejection."""
+IDS_DELETED = "The panel's ids were deleted."
 State, Kind = Payment.State, Payment.Kind
-Paid = Sequence[tuple[Payment, Arrival]]
+
+
+class _Claimed(NamedTuple):
+    """A payment that this process has claimed, and the bonus that the panel is asked for."""
+
+    payment: Payment
+    bonus: Bonus
 
 
 def api_of(campaign: Campaign) -> Api | None:
-    """The panel's API, where the owner gave a token for it that the site's key still reads."""
+    """Return the API of a campaign's panel; None without a token that the site's key can read."""
     try:
         token = decrypt(campaign.sealed_token)
     except Unreadable:
@@ -58,40 +76,51 @@ def api_of(campaign: Campaign) -> Api | None:
 
 @transaction.atomic
 def plan_bonuses(*, campaign: Campaign, actor: User) -> int:
-    """Plan a bonus for everybody who is owed one; returns for how many.
+    """Plan a bonus for everybody who is owed one, and return how many were planned.
 
-    Locks the campaign. Who has an open payment gets the rest another time. Raises Refused.
+    People with an open payment get the rest another time.
+    Locks the campaign, so that no bonus is planned twice. Raises Refused.
     """
     locked = lock_owned(campaign, actor)
-    open_ones = in_payment(locked)
+    places_in_payment = in_payment(locked)
     planned = []
     for row in rows_of(locked):
-        owed = row.owed if _takes_bonus(row.place, locked) else 0
-        if owed > 0 and row.place.pk not in open_ones and row.place.sealed_id:
-            planned.append(Payment(place=row.place, kind=Kind.BONUS, amount=owed))
+        place = row.place
+        # Without its id the panel cannot be asked to pay somebody.
+        can_be_paid = bool(place.sealed_id) and place.pk not in places_in_payment
+        if row.owed > 0 and can_be_paid and _is_paid_by_bonus(place, locked):
+            planned.append(Payment(place=place, kind=Kind.BONUS, amount=row.owed))
     Payment.objects.bulk_create(planned)
     log(actor, "campaign.bonuses-planned", locked.task, campaign=locked.slug, n=len(planned))
     return len(planned)
 
 
-def _takes_bonus(place: Place, campaign: Campaign) -> bool:
-    """Whether somebody gets what they are owed as a bonus: once approved, or for a part at once."""
+def _is_paid_by_bonus(place: Place, campaign: Campaign) -> bool:
+    """Return whether a bonus pays what somebody is owed now.
+
+    It does once they are approved; for a part of the work, as soon as they have submitted it.
+    """
     is_part = campaign.pays_parts_as_bonus and place.part_pay is not None
-    wanted = Place.State.SUBMITTED if is_part else Place.State.APPROVED
-    return place.state == wanted
+    state_to_pay = Place.State.SUBMITTED if is_part else Place.State.APPROVED
+    return place.state == state_to_pay
 
 
 @transaction.atomic
 def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
-    """Plan to approve or reject at the panel what somebody submitted. Raises Refused, Invalid."""
+    """Plan to approve or reject at the panel what somebody submitted.
+
+    Locks the campaign. A unique constraint allows one open payment for each place.
+    Raises Refused, Invalid.
+    """
     campaign = lock_owned(place.campaign, actor)
     if campaign.pays_parts_as_bonus and place.part_pay is not None:
         raise Refused(_("This person gets a part of the pay, as a bonus."), code="part")
     if not approve and len(reason) < REASON_LENGTH:
-        said = _("Give a reason of at least %(n)d characters; the person reads it.")
-        raise Invalid(said % {"n": REASON_LENGTH}, field="reason")
+        message = _("Give a reason of at least %(n)d characters; the person reads it.")
+        raise Invalid(message % {"n": REASON_LENGTH}, field="reason")
     kind = Kind.APPROVE if approve else Kind.REJECT
     try:
+        # A transaction of its own: the outer one must survive the violated constraint.
         with transaction.atomic():
             Payment.objects.create(place=place, kind=kind, reason=reason)
     except IntegrityError:
@@ -100,25 +129,33 @@ def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "")
 
 
 def warn_of_approvals() -> int:
-    """Mail owners, once for each person, before the panel approves by itself; how many are named.
+    """Email owners before the panel approves by itself, and return how many submissions this names.
 
-    No lock: of several workers, the one whose update hits mails.
+    Each submission is named once. No lock: the worker whose update succeeds sends the mail.
     """
-    after = Q(approval_days__gt=0) | Q(way__in=APPROVES_AFTER)
-    waiting = Q(all_places__state=Place.State.SUBMITTED, all_places__warned_at=None)
-    first = Min("all_places__submitted_at", filter=waiting)
-    found = Campaign.objects.filter(after).annotate(first=first).exclude(first=None)
-    return sum(_warn(campaign) for campaign in found.select_related("task"))
+    approves_itself = Q(approval_days__gt=0) | Q(way__in=APPROVES_AFTER)
+    unwarned = Q(all_places__state=Place.State.SUBMITTED, all_places__warned_at=None)
+    first = Min("all_places__submitted_at", filter=unwarned)
+    campaigns = Campaign.objects.filter(approves_itself).annotate(first=first).exclude(first=None)
+    return sum(_warn_owners(campaign) for campaign in campaigns.select_related("task"))
 
 
 @transaction.atomic
-def _warn(campaign: Campaign) -> int:
+def _warn_owners(campaign: Campaign) -> int:
+    """Email the owners of a campaign whose submissions the panel approves soon.
+
+    Return how many submissions the mail names; 0: no mail is sent.
+    """
     now, after = timezone.now(), campaign.approves_after or WARNING
     near = awaiting(campaign).filter(
         warned_at=None, submitted_at__lte=now - after + min(WARNING, after / 2)
     )
     first = near.aggregate(first=Min("submitted_at"))["first"]
-    if first is None or not (n := near.update(warned_at=now)):
+    if first is None:
+        return 0
+    # Only rows that nobody has been warned of: another worker may have sent the mail since.
+    n = near.update(warned_at=now)
+    if not n:
         return 0
     page = reverse("own-campaigns:campaign", args=[campaign.task.code, campaign.slug])
     words = {"n": n, "name": campaign.name, "at": date_format(first + after, "j M, H:i")}
@@ -130,7 +167,8 @@ def _warn(campaign: Campaign) -> int:
         ),
         _("The panel approves by itself from %(at)s (UTC) on."),
     ]
-    text = "\n".join([*(line % words for line in lines), settings.SITE_URL + page, ""])
+    sentences = "\n".join(line % words for line in lines)
+    text = f"{sentences}\n{settings.SITE_URL}{page}\n"
     subject = _("The panel approves soon: “%(name)s”") % words
     mail_members(campaign.task, OWNERS, subject, text)
     return n
@@ -138,138 +176,203 @@ def _warn(campaign: Campaign) -> int:
 
 @transaction.atomic
 def resolve(*, payment: Payment, actor: User, is_paid: bool) -> None:
-    """The owner has looked at the panel and says what became of an unclear payment.
+    """Store what an owner, who has looked at the panel, says of an unclear payment.
 
-    No lock: one update on condition. Raises Refused.
+    is_paid: the money was paid. Locks the campaign, and updates the payment on condition.
+    Raises Refused.
     """
     campaign = lock_owned(payment.place.campaign, actor)
+    # Of two owners who answer at once, the second finds no unclear payment.
     unclear = Payment.objects.filter(pk=payment.pk, state=State.UNCLEAR)
     if not unclear.update(state=State.SENT if is_paid else State.REFUSED):
         raise Refused(_("This payment is not unclear any more."), code="state")
     if is_paid:
         payment.refresh_from_db()
-        _end(payment)
+        _end_done(payment)
     log(actor, "campaign.payment-resolved", campaign.task, payment=payment.pk, is_paid=is_paid)
 
 
 def send_payments(*, campaign: Campaign) -> int:
-    """Read back what was left behind, then send what is planned; returns how many ended.
+    """Send what is planned to the panel, and return how many payments ended.
 
-    Several processes may do it at once: each row is claimed by an update that hits once.
+    1. Resume what a killed process left behind (`_resume`).
+    2. Send a batch of decisions, one call each (`_send_decision`).
+    3. Prepare and pay a batch of bonuses (`_send_bonuses`).
+
+    No lock, as no call may run in a transaction. Several processes may do this at once: each
+    payment is claimed by a conditional update, which succeeds in one of them.
     """
     api = api_of(campaign)
     if api is None:
         return 0
     ended = _resume(campaign, api)
-    for payment in _open(campaign).filter(state=State.PLANNED).exclude(kind=Kind.BONUS)[:BATCH]:
-        ended += _decide(api, payment)
+    decisions = _open_payments(campaign).filter(state=State.PLANNED).exclude(kind=Kind.BONUS)
+    for payment in decisions[:BATCH]:
+        ended += _send_decision(api, payment)
     return ended + _send_bonuses(campaign, api)
 
 
 def _resume(campaign: Campaign, api: Api) -> int:
-    """What a killed process left: prepared is planned again, sent is read back."""
-    old = _open(campaign).filter(sent_at__lte=timezone.now() - LEASE)
-    old.filter(state=State.PREPARED).update(state=State.PLANNED, prepared="")
-    return sum(_read_back(api, one, is_last=True) for one in old.filter(state=State.SENT))
+    """Resume the payments of killed processes, and return how many of them ended.
+
+    PREPARED ones moved no money and are planned again. SENT ones may have: they are read back.
+    """
+    abandoned = _open_payments(campaign).filter(sent_at__lte=timezone.now() - LEASE)
+    # One update for all rows: what another process has claimed by then is not PREPARED any more.
+    abandoned.filter(state=State.PREPARED).update(state=State.PLANNED, prepared="")
+    ended = 0
+    for payment in abandoned.filter(state=State.SENT):
+        ended += _read_back(api, payment, is_last=True)
+    return ended
 
 
-def _read_back(api: Api, payment: Payment, *, is_last: bool = False) -> bool:
-    """Look whether it happened; whether it is over. A panel may show it only after a while.
+def _send_decision(api: Api, payment: Payment) -> bool:
+    """Approve or reject at the panel; one that is asked twice does it once.
 
-    is_last: what it does not show now is unclear.
+    Return whether this ended the payment.
     """
     arrival = ids_of(payment.place)
     if arrival is None:
-        return _set_unclear(payment, "The panel's ids were deleted.")
-    try:
-        if payment.kind != Kind.BONUS:
-            status = api.status(arrival)
-            wanted = "approved" if payment.kind == Kind.APPROVE else "rejected"
-            if status == wanted:
-                return _end(payment)
-            return _again(payment) if status == "waiting" else _refuse(payment, status)
-        if api.bonuses(arrival) == (payment.before or 0) + payment.amount:
-            return _end(payment)
-    except PanelRefused as error:
-        return _set_unclear(payment, str(error))
-    except PanelUnclear:
-        return False  # the panel is away: it is read again later
-    if api.knows_keys:
-        return _again(payment)
-    return is_last and _set_unclear(payment, "The panel shows no such bonus.")
-
-
-def _decide(api: Api, payment: Payment) -> bool:
-    """Approve or reject one; asked twice, a panel does it once."""
-    arrival = ids_of(payment.place)
-    if arrival is None:
-        return _refuse(payment, "The panel's ids were deleted.")
+        return _end_refused(payment, IDS_DELETED)
     if not _claim(payment, State.PLANNED, State.SENT):
         return False
     try:
         api.decide(arrival, approve=payment.kind == Kind.APPROVE, reason=payment.reason)
     except (PanelRefused, PanelUnclear):
+        # A refusal may also mean that it was decided before: the panel's own state tells.
         return _read_back(api, payment)
-    return _end(payment)
+    return _end_done(payment)
 
 
 def _send_bonuses(campaign: Campaign, api: Api) -> int:
-    """Prepare a batch, then pay it; each step is stored before it is asked for."""
+    """Prepare a batch of bonuses and pay it; return how many payments ended.
+
+    1. Read what the panel has paid each person before, by which `_read_back` sees later whether
+       this bonus was paid.
+    2. Claim each payment with that sum: PLANNED becomes PREPARED. No money moves yet.
+    3. Pay what this process has claimed (`_pay_batch`).
+    """
+    ended = 0
     batch = []
-    for payment in _open(campaign).filter(state=State.PLANNED, kind=Kind.BONUS)[:BATCH]:
+    planned = _open_payments(campaign).filter(state=State.PLANNED, kind=Kind.BONUS)
+    for payment in planned[:BATCH]:
         arrival = ids_of(payment.place)
         if arrival is None:
-            _refuse(payment, "The panel's ids were deleted.")
+            ended += _end_refused(payment, IDS_DELETED)
             continue
         try:
-            before = api.bonuses(arrival)
+            paid_before = api.bonuses(arrival)
         except PanelRefused as error:
-            _refuse(payment, str(error))
+            ended += _end_refused(payment, str(error))
+            continue
         except PanelUnclear:
-            return 0  # nothing was sent
-        else:
-            if _claim(payment, State.PLANNED, State.PREPARED, before=before):
-                batch.append((payment, arrival))
-    return _pay(api, batch) if batch else 0
+            # Nothing was sent. What is PREPARED already is resumed once its lease has ended.
+            return ended
+        if _claim(payment, State.PLANNED, State.PREPARED, before=paid_before):
+            batch.append(_Claimed(payment, Bonus(arrival, payment.amount, str(payment.key))))
+    if batch:
+        ended += _pay_batch(api, batch)
+    return ended
 
 
-def _pay(api: Api, batch: Paid) -> int:
-    bonuses = [Bonus(arrival, one.amount, str(one.key)) for one, arrival in batch]
+def _pay_batch(api: Api, batch: Sequence[_Claimed]) -> int:
+    """Prepare the PREPARED payments of a batch at the panel and pay them; return how many ended.
+
+    1. Prepare them as one payment of the panel.
+    2. Claim each again: PREPARED becomes SENT, with the panel's id of the preparation.
+    3. Pay what the panel prepared, or each one where it prepares nothing (`_pay_group`).
+    """
     try:
-        prepared = api.set_up(bonuses)
+        prepared = api.set_up([claimed.bonus for claimed in batch])
     except PanelRefused as error:
-        return sum(_refuse(one, str(error)) for one, _arrival in batch)
+        return _end_all_refused(batch, str(error))
     except PanelUnclear:
-        for one, _arrival in batch:
-            _again(one)  # no money moves before it is paid
+        # No money moves before a preparation is paid, and nobody pays a lost one.
+        _plan_all_again(batch)
         return 0
-    mine = [
-        (one, bonus)
-        for (one, _arrival), bonus in zip(batch, bonuses, strict=True)
-        if _claim(one, State.PREPARED, State.SENT, prepared=prepared)
-    ]
-    if len(mine) < len(batch):  # another process took some over: nobody pays this preparation
-        for one, _bonus in mine:
-            _again(one)
+    sent = []
+    for claimed in batch:
+        if _claim(claimed.payment, State.PREPARED, State.SENT, prepared=prepared):
+            sent.append(claimed)
+    if len(sent) < len(batch):
+        # Another process took some of them over. This preparation would pay those as well, so
+        # nobody pays it, and the rest is planned again.
+        _plan_all_again(sent)
         return 0
-    groups = [mine] if prepared else [[one] for one in mine]
-    return sum(_pay_group(api, prepared, group) for group in groups)
+    if prepared:
+        return _pay_group(api, prepared, sent)
+    return sum(_pay_group(api, prepared, [claimed]) for claimed in sent)
 
 
-def _pay_group(api: Api, prepared: str, group: list[tuple[Payment, Bonus]]) -> int:
-    """Pay what the panel takes as one; where its answer tells nothing, read it back."""
+def _pay_group(api: Api, prepared: str, group: Sequence[_Claimed]) -> int:
+    """Pay SENT payments in one call of the panel; return how many ended.
+
+    Where the panel's answer does not tell, each is read back.
+    """
     try:
-        api.pay(prepared, [bonus for _one, bonus in group], _("Thank you for your work."))
+        api.pay(prepared, [claimed.bonus for claimed in group], _("Thank you for your work."))
     except PanelRefused as error:
-        return sum(_refuse(one, str(error)) for one, _bonus in group)
+        return _end_all_refused(group, str(error))
     except PanelUnclear:
-        return sum(_read_back(api, one) for one, _bonus in group)
-    return sum(_end(one) for one, _bonus in group)
+        return sum(_read_back(api, claimed.payment) for claimed in group)
+    return sum(_end_done(claimed.payment) for claimed in group)
 
 
-def _claim(payment: Payment, old: str, new: str, **more: object) -> bool:
-    """Go on to a state; False where another process did."""
-    values = {"state": new, "sent_at": timezone.now(), **more}
+def _read_back(api: Api, payment: Payment, *, is_last: bool = False) -> bool:
+    """Ask the panel what became of a SENT payment; return whether that ended it.
+
+    A panel may show a payment only after a while. is_last: what it does not show now is unclear.
+    """
+    arrival = ids_of(payment.place)
+    if arrival is None:
+        return _end_unclear(payment, IDS_DELETED)
+    try:
+        if payment.kind == Kind.BONUS:
+            return _read_back_bonus(api, payment, arrival, is_last=is_last)
+        return _read_back_decision(api, payment, arrival)
+    except PanelRefused as error:
+        return _end_unclear(payment, str(error))
+    except PanelUnclear:
+        # The panel is away. The payment stays SENT and is read again later.
+        return False
+
+
+def _read_back_decision(api: Api, payment: Payment, arrival: Arrival) -> bool:
+    """End a SENT decision by what the panel shows, or plan it again; return whether it ended."""
+    status = api.status(arrival)
+    wanted = "approved" if payment.kind == Kind.APPROVE else "rejected"
+    if status == wanted:
+        return _end_done(payment)
+    if status != "waiting":
+        return _end_refused(payment, status)
+    # The panel still waits for a decision, so this one did not reach it.
+    _plan_again(payment)
+    return False
+
+
+def _read_back_bonus(api: Api, payment: Payment, arrival: Arrival, *, is_last: bool) -> bool:
+    """End a SENT bonus by the sum that the panel has paid, or plan it again.
+
+    Return whether it ended. is_last: as `_read_back`.
+    """
+    if api.bonuses(arrival) == (payment.before or 0) + payment.amount:
+        return _end_done(payment)
+    if api.knows_keys:
+        # Sent again with its key, it is paid once, whatever the panel shows now.
+        _plan_again(payment)
+        return False
+    if is_last:
+        return _end_unclear(payment, "The panel shows no such bonus.")
+    return False
+
+
+def _claim(payment: Payment, old: str, new: str, **values: object) -> bool:
+    """Move a payment from one state to the next; return whether this process did it.
+
+    False where another process was first, whose payment it is then.
+    """
+    values |= {"state": new, "sent_at": timezone.now()}
+    # The filter on the old state makes the update succeed in one of several processes.
     if not Payment.objects.filter(pk=payment.pk, state=old).update(**values):
         return False
     for name, value in values.items():
@@ -277,45 +380,70 @@ def _claim(payment: Payment, old: str, new: str, **more: object) -> bool:
     return True
 
 
+def _plan_again(payment: Payment) -> None:
+    """Plan a payment again that was claimed and certainly not carried out."""
+    # Not where another process has ended it in between.
+    claimed = Payment.objects.filter(pk=payment.pk, state__in=(State.PREPARED, State.SENT))
+    claimed.update(state=State.PLANNED, prepared="")
+
+
+def _plan_all_again(batch: Iterable[_Claimed]) -> None:
+    """Plan all payments of a batch again, as `_plan_again`."""
+    for claimed in batch:
+        _plan_again(claimed.payment)
+
+
 @transaction.atomic
-def _end(payment: Payment) -> bool:
-    """It happened: the ledger and the place say so, in one transaction. True where it is new."""
-    going = Payment.objects.filter(pk=payment.pk, state=State.SENT)
-    if not going.update(state=State.DONE, said=""):
+def _end_done(payment: Payment) -> bool:
+    """End a SENT payment that was carried out; the ledger and the place follow.
+
+    Return whether this call ended it. One transaction, so that no payment is DONE and not in the
+    ledger.
+    """
+    # Of two processes that read the same answer back, the one whose update succeeds enters it.
+    sent = Payment.objects.filter(pk=payment.pk, state=State.SENT)
+    if not sent.update(state=State.DONE, said=""):
         return False
     place = payment.place
     if payment.kind == Kind.BONUS:
         enter_in_ledger(place, LedgerRow.Kind.PAID, payment.amount, f"bonus {payment.key}")
         return True
     is_approved = payment.kind == Kind.APPROVE
-    to = Place.State.APPROVED if is_approved else Place.State.REJECTED
-    Place.objects.filter(pk=place.pk).update(state=to, reason=payment.reason)
+    new_state = Place.State.APPROVED if is_approved else Place.State.REJECTED
+    Place.objects.filter(pk=place.pk).update(state=new_state, reason=payment.reason)
     if is_approved:
-        whole = place.campaign.pay_task
-        if place.part_pay is not None:  # the panel pays nothing less
-            enter_in_ledger(place, LedgerRow.Kind.EARNED, whole - place.part_pay, "rest")
-        enter_in_ledger(place, LedgerRow.Kind.PAID, whole, "approval")
+        pay_task = place.campaign.pay_task
+        if place.part_pay is not None:
+            # A panel pays the whole or nothing, so the rest of the pay is earned as well.
+            enter_in_ledger(place, LedgerRow.Kind.EARNED, pay_task - place.part_pay, "rest")
+        enter_in_ledger(place, LedgerRow.Kind.PAID, pay_task, "approval")
     return True
 
 
-def _again(payment: Payment) -> bool:
-    going = Payment.objects.filter(pk=payment.pk, state__in=(State.PREPARED, State.SENT))
-    going.update(state=State.PLANNED, prepared="")
-    return False
+def _end_refused(payment: Payment, reason: str) -> bool:
+    """End a payment that the panel refused; return whether this call ended it."""
+    # Only in the state that this process knows: another one may have sent it since.
+    unchanged = Payment.objects.filter(pk=payment.pk, state=payment.state)
+    return bool(unchanged.update(state=State.REFUSED, said=reason[:500]))
 
 
-def _refuse(payment: Payment, said: str) -> bool:
-    """Unless another process went on with it meanwhile."""
-    same = Payment.objects.filter(pk=payment.pk, state=payment.state)
-    return bool(same.update(state=State.REFUSED, said=said[:500]))
+def _end_all_refused(batch: Iterable[_Claimed], reason: str) -> int:
+    """End all payments of a batch as refused; return how many ended."""
+    return sum(_end_refused(claimed.payment, reason) for claimed in batch)
 
 
-def _set_unclear(payment: Payment, said: str) -> bool:
-    going = Payment.objects.filter(pk=payment.pk, state=State.SENT)
-    return bool(going.update(state=State.UNCLEAR, said=said[:500]))
+def _end_unclear(payment: Payment, reason: str) -> bool:
+    """End a SENT payment of which nobody can know; return whether this call ended it.
+
+    It waits for the owner (`resolve`).
+    """
+    # Not where another process has learned meanwhile what became of it.
+    sent = Payment.objects.filter(pk=payment.pk, state=State.SENT)
+    return bool(sent.update(state=State.UNCLEAR, said=reason[:500]))
 
 
-def _open(campaign: Campaign) -> QuerySet[Payment]:
-    going = (State.PLANNED, State.PREPARED, State.SENT, State.UNCLEAR)
-    rows = Payment.objects.filter(place__campaign=campaign, state__in=going)
+def _open_payments(campaign: Campaign) -> QuerySet[Payment]:
+    """Return the payments of a campaign that have not ended, and the unclear ones."""
+    states = (State.PLANNED, State.PREPARED, State.SENT, State.UNCLEAR)
+    rows = Payment.objects.filter(place__campaign=campaign, state__in=states)
     return rows.select_related("place__campaign")
