@@ -1,17 +1,19 @@
 """A campaign played in memory by simulated people, under the rules of a real one.
 
-Items are handed out, closed and decided as in the judge queue, by the task's policy. Honest people
-are right with a Beta distribution of mean 0.85. Of the careless, a quarter each answers at random,
-always the same, at random in 70 % of cases, and as somebody beside them. A ring answers alike:
-whoever sees an item first answers at random, the others repeat it. `rules.evidence` sees votes,
-times, gold and labels of authors, and nothing of who is who.
+Items are leased, closed and decided as in the judge queue, by the task's policy. `rules.evidence`
+sees votes, times, gold and labels of authors, and nothing of who is who. The people:
+
+- Honest people are right with a probability drawn from a Beta distribution of mean 0.85.
+- Of the careless, a quarter each answers at random, always the same, at random in 70 % of cases,
+  and as somebody who judges beside them.
+- The people of a ring answer alike: the first who sees an item answers at random, and the others
+  repeat that answer.
 """
 
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle
 from random import Random
 
 from dynabench.campaigns.rules.evidence import Cast, proposals
@@ -25,26 +27,40 @@ from validation.rules.consensus import (
 )
 
 EACH = 60
-"""Judgements of a person at most."""
+"""Maximum judgements of a person."""
 GOLD_EACH = 12
-"""One judgement of so many is a gold item, as in the judge queue."""
-GOLD_ITEMS = EACH  # so that nobody has seen all of them
+"""One judgement in this many is a gold item, as in the judge queue."""
+GOLD_ITEMS = EACH  # as many as one person's judgements, so that nobody runs out of gold
 ACCURACY = (25.5, 4.5)
-"""Of honest people: the parameters of a Beta distribution with mean 0.85."""
+"""The parameters of the Beta distribution, with mean 0.85, of an honest person's accuracy."""
+STAY = 0.85
+"""The share of honest people who judge until they reach the maximum."""
 WRITERS_RIGHT = 0.93
 MODEL_WRONG = 0.45
+RANDOM_SHARE = 0.7
+"""The share of random answers of a person who is mostly random."""
 BEYOND = 1.4
 """Votes that an item needs, as a multiple of those that could decide it at once."""
 AT_ONCE = 12
-"""People at work at a time."""
+"""People who work at the same time."""
 SECONDS = 30.0
+"""The mean time of a judgement."""
+COPY_SECONDS = 5
+"""How long after the person beside them somebody begins who copies."""
 KINDS = ("random", "constant", "mostly random", "copying")
+"""The kinds of careless people."""
 VERDICTS: tuple[Verdict, Verdict] = ("correct", "incorrect")
+
+Answering = Callable[[int, int], int]
+"""How somebody answers: called with an item's number and its right answer."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is simulated. labels: of the task; empty where people judge by verdict. Pay in cents."""
+    """The size and the rules of a simulated campaign.
+
+    labels: of the task; empty where people judge by verdict. Pay is in cents.
+    """
 
     people: int
     careless: int
@@ -57,11 +73,11 @@ class Plan:
 
     @property
     def answers(self) -> int:
-        """How many answers an item may have."""
+        """Return the number of answers that an item may have."""
         return len(self.labels) or len(VERDICTS)
 
     def vote(self, answer: int) -> Vote:
-        """An answer as the rules of consensus know it."""
+        """Return an answer as the rules of consensus know it."""
         if self.labels:
             return Vote(label=self.labels[answer])
         return Vote(verdict=VERDICTS[answer])
@@ -69,7 +85,10 @@ class Plan:
 
 @dataclass
 class Item:
-    """An example: its right answer, its author's and the model's; and the votes on it."""
+    """An example with its right answer, its author's and the model's, and the votes on it.
+
+    leased: people who are judging it. needed: votes that its decision still needs.
+    """
 
     truth: int
     author: int
@@ -81,19 +100,22 @@ class Item:
 
 @dataclass
 class Person:
-    """Somebody who judges; `kind` is what the rules never see."""
+    """A simulated judge. The rules never see `kind`.
+
+    taken: the items that the person was given. answers: their answers by item.
+    """
 
     kind: str
     starts_at: float
-    answer: Callable[[int, int], int]
+    answer: Answering
     most: int
-    done: set[int] = field(default_factory=set)
-    said: dict[int, int] = field(default_factory=dict)
+    taken: set[int] = field(default_factory=set)
+    answers: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Played:
-    """What came out. Shares are 0 to 1; cost in the smallest unit of a currency."""
+    """The result of a simulation. Shares are 0 to 1; cost in the smallest unit of a currency."""
 
     careless: int
     careless_found: int
@@ -107,144 +129,215 @@ class Played:
 
 
 def play(plan: Plan, seed: int) -> Played:
-    """Play the campaign; the same seed plays the same one."""
+    """Play the campaign and return how well the evidence did; the same seed plays the same one.
+
+    1. Let everybody judge.
+    2. Ask the evidence whom it proposes, and count the proposed people by their kind.
+    3. Compare the error rate that the votes confirm (vMER) with the true one.
+    """
     game = _Game(plan, Random(seed))
     game.run()
-    gold = {-1 - place: truth for place, truth in enumerate(game.gold)}
-    voted = {vote.item for vote in game.cast if vote.item >= 0} if plan.labels else ()
-    authors = {item: game.items[item].author for item in voted}
-    proposed = {one.judge for one in proposals(game.cast, gold, plan.answers, authors)}
     kinds = [person.kind for person in game.people]
-    found = Counter(kinds[judge] for judge in proposed)
-    careless = [kind for kind in kinds if kind in KINDS]
-    errors = sum(map(game.is_error, game.items))
-    real = sum(one.author == one.truth != one.model for one in game.items)
+    proposed_kinds = Counter(kinds[judge] for judge in _proposed_judges(game))
+    confirmed_errors = sum(game.is_confirmed_error(item) for item in game.items)
+    true_errors = sum(item.author == item.truth != item.model for item in game.items)
+    pay_examples = len(game.items) * plan.pay_example
+    pay_votes = len(game.votes) * plan.pay_validation
+    pay_bonuses = confirmed_errors * plan.pay_bonus
     return Played(
-        careless=len(careless),
-        careless_found=sum(found[kind] for kind in KINDS),
+        careless=sum(kinds.count(kind) for kind in KINDS),
+        careless_found=sum(proposed_kinds[kind] for kind in KINDS),
         honest=kinds.count("honest"),
-        honest_proposed=found["honest"],
+        honest_proposed=proposed_kinds["honest"],
         ring=kinds.count("ring"),
-        ring_found=found["ring"],
-        vmer_true=real / len(game.items),
-        vmer=errors / len(game.items),
-        cost=len(game.items) * plan.pay_example
-        + len(game.cast) * plan.pay_validation
-        + errors * plan.pay_bonus,
+        ring_found=proposed_kinds["ring"],
+        vmer_true=true_errors / len(game.items),
+        vmer=confirmed_errors / len(game.items),
+        cost=pay_examples + pay_votes + pay_bonuses,
     )
 
 
+def _proposed_judges(game: "_Game") -> set[int]:
+    """Return the judges whom the evidence of a played campaign proposes, by their place."""
+    gold = {_gold_number(place): truth for place, truth in enumerate(game.gold)}
+    author_labels: dict[int, int] = {}
+    if game.plan.labels:
+        for vote in game.votes:
+            if vote.item >= 0:
+                author_labels[vote.item] = game.items[vote.item].author
+    proposed = proposals(game.votes, gold, game.plan.answers, author_labels)
+    return {proposal.judge for proposal in proposed}
+
+
+def _gold_number(place: int) -> int:
+    """Return the item number of a gold item: below zero, so that it is no example's.
+
+    It is its own inverse.
+    """
+    return -1 - place
+
+
 class _Game:
+    """A campaign while it is played.
+
+    The order of random draws decides what a seed plays: items, gold, then people.
+    """
+
     def __init__(self, plan: Plan, random: Random) -> None:
         self.plan, self.random = plan, random
-        self.cast: list[Cast] = []
-        needed = BEYOND * votes_still_needed({}, plan.policy)
-        count = max(1, int(plan.people * EACH / needed / MODEL_WRONG))
-        self.items = [self._item() for _ in range(count)]
+        self.votes: list[Cast] = []
+        votes_of_item = BEYOND * votes_still_needed({}, plan.policy)
+        judged_items = plan.people * EACH / votes_of_item
+        item_count = max(1, int(judged_items / MODEL_WRONG))
+        self.items = [self._draw_item() for _ in range(item_count)]
         self.gold = [random.randrange(plan.answers) for _ in range(GOLD_ITEMS)]
-        self.first = 0  # items before it are closed
-        self.people = list(self._people())
+        self.first_open = 0  # every item before it is closed
+        self.people = list(self._draw_people())
 
-    def _item(self) -> Item:
-        """An example that the model seems to get wrong: others are not judged."""
-        truth = self.random.randrange(self.plan.answers)
-        author = truth if self.random.random() < WRITERS_RIGHT else self._other(truth)
-        wrong = self.random.random() < MODEL_WRONG
-        model = self._other(author) if wrong else author
-        needed = votes_still_needed({}, self.plan.policy) if wrong else 0
-        return Item(truth, author, model, needed=needed)
+    def _draw_item(self) -> Item:
+        """Draw an example; only those that the model seems to get wrong are judged."""
+        truth = author = self._draw_answer()
+        if self.random.random() >= WRITERS_RIGHT:
+            author = self._draw_other_answer(truth)
+        if self.random.random() >= MODEL_WRONG:
+            return Item(truth, author, model=author)
+        model = self._draw_other_answer(author)
+        return Item(truth, author, model, needed=votes_still_needed({}, self.plan.policy))
 
-    def _other(self, answer: int) -> int:
-        """Another answer, by chance."""
+    def _draw_other_answer(self, answer: int) -> int:
+        """Draw one of the answers that differ from this one."""
         return (answer + self.random.randrange(1, self.plan.answers)) % self.plan.answers
 
-    def _any(self) -> int:
+    def _draw_answer(self) -> int:
+        """Draw one of all answers."""
         return self.random.randrange(self.plan.answers)
 
-    def _people(self) -> Iterator[Person]:
+    def _draw_people(self) -> Iterator[Person]:
+        """Yield the honest people, the careless ones, and those of the ring."""
         plan, random = self.plan, self.random
-        lasts = plan.people * EACH * SECONDS / AT_ONCE
-        sources = []
+        duration = plan.people * EACH * SECONDS / AT_ONCE
+        honest_people = []
         for _ in range(plan.people - plan.careless - plan.ring):
-            right = random.betavariate(*ACCURACY)
-            most = EACH if random.random() < 0.85 else random.randrange(1, EACH)
-            sources.append(Person("honest", random.uniform(0, lasts), self._honest(right), most))
-        yield from sources
-        for kind in [kind for kind, _ in zip(cycle(KINDS), range(plan.careless), strict=False)]:
-            beside = random.choice(sources)
-            copies = kind == "copying"
-            starts_at = beside.starts_at + 5 if copies else random.uniform(0, lasts)
-            answer = self._repeats(beside.said) if copies else self._careless(kind)
-            yield Person(kind, starts_at, answer, EACH)
-        shared: dict[int, int] = {}
-        starts_at = random.uniform(0, lasts)
+            accuracy = random.betavariate(*ACCURACY)
+            most = EACH
+            if random.random() >= STAY:
+                most = random.randrange(1, EACH)
+            starts_at = random.uniform(0, duration)
+            honest_people.append(Person("honest", starts_at, self._honest(accuracy), most))
+        yield from honest_people
+        for place in range(plan.careless):
+            kind = KINDS[place % len(KINDS)]
+            # Drawn for every kind, so that a seed plays the same whatever the kinds are.
+            beside = random.choice(honest_people)
+            if kind == "copying":
+                starts_at = beside.starts_at + COPY_SECONDS
+                yield Person(kind, starts_at, self._copying(beside.answers), EACH)
+            else:
+                starts_at = random.uniform(0, duration)
+                yield Person(kind, starts_at, self._careless(kind), EACH)
+        ring_answers: dict[int, int] = {}
+        starts_at = random.uniform(0, duration)
         for place in range(plan.ring):
-            yield Person("ring", starts_at + place, self._together(shared), EACH)
+            yield Person("ring", starts_at + place, self._alike(ring_answers), EACH)
 
-    def _honest(self, right: float) -> Callable[[int, int], int]:
-        return lambda _, truth: truth if self.random.random() < right else self._other(truth)
+    def _honest(self, accuracy: float) -> Answering:
+        """Return the answering of somebody who is right with this probability."""
 
-    def _careless(self, kind: str) -> Callable[[int, int], int]:
+        def answer(_item: int, truth: int) -> int:
+            if self.random.random() < accuracy:
+                return truth
+            return self._draw_other_answer(truth)
+
+        return answer
+
+    def _careless(self, kind: str) -> Answering:
+        """Return the answering of a careless kind that copies nobody."""
         if kind == "constant":
-            always = self._any()
-            return lambda item, truth: always
-        share = 0.7 if kind == "mostly random" else 1.0
-        honest = self._honest(ACCURACY[0] / sum(ACCURACY))
-        return lambda item, truth: (
-            self._any() if self.random.random() < share else honest(item, truth)
-        )
+            constant = self._draw_answer()
+            return lambda _item, _truth: constant
+        random_share = RANDOM_SHARE if kind == "mostly random" else 1.0
+        answer_honestly = self._honest(ACCURACY[0] / sum(ACCURACY))
 
-    def _repeats(self, said: dict[int, int]) -> Callable[[int, int], int]:
-        return lambda item, _: said[item] if item in said else self._any()
+        def answer(item: int, truth: int) -> int:
+            if self.random.random() < random_share:
+                return self._draw_answer()
+            return answer_honestly(item, truth)
 
-    def _together(self, shared: dict[int, int]) -> Callable[[int, int], int]:
-        return lambda item, _: shared.setdefault(item, self._any())
+        return answer
+
+    def _copying(self, answers: dict[int, int]) -> Answering:
+        """Return the answering of somebody who repeats these answers, and guesses elsewhere."""
+
+        def answer(item: int, _truth: int) -> int:
+            if item in answers:
+                return answers[item]
+            return self._draw_answer()
+
+        return answer
+
+    def _alike(self, ring_answers: dict[int, int]) -> Answering:
+        """Return the answering of a ring, whose people share one answer for each item."""
+        return lambda item, _truth: ring_answers.setdefault(item, self._draw_answer())
 
     def run(self) -> None:
-        """Everybody takes an item, answers it after a while, and takes the next."""
+        """Let everybody take an item, answer it after a while, and take the next.
+
+        Events are ordered by time: (time, judge, the item that the judge has answered by then).
+        """
         events: list[tuple[float, int, int | None]] = [
             (person.starts_at, judge, None) for judge, person in enumerate(self.people)
         ]
         heapq.heapify(events)
         while events:
-            now, judge, held = heapq.heappop(events)
+            now, judge, answered = heapq.heappop(events)
             person = self.people[judge]
-            if held is not None:
-                self._answer(judge, held, now)
-            if len(person.done) < person.most and (item := self._take(person)) is not None:
-                person.done.add(item)
-                heapq.heappush(events, (now + self._seconds(), judge, item))
+            if answered is not None:
+                self._answer(judge, answered, now)
+            if len(person.taken) >= person.most:
+                continue
+            next_item = self._take(person)
+            if next_item is not None:
+                person.taken.add(next_item)
+                heapq.heappush(events, (now + self._draw_seconds(), judge, next_item))
 
-    def _seconds(self) -> float:
+    def _draw_seconds(self) -> float:
+        """Draw how long a judgement takes: a log-normal time whose mean is SECONDS."""
         return SECONDS * self.random.lognormvariate(-0.125, 0.5)
 
     def _take(self, person: Person) -> int | None:
-        """The first item in the queue with a free place; now and then gold, below zero."""
+        """Return the first open item with a free place; now and then gold, below zero.
+
+        None where nothing is left for the person.
+        """
         if self.random.randrange(GOLD_EACH) == 0:
             gold = range(-GOLD_ITEMS, 0)
-            return self.random.choice([item for item in gold if item not in person.done])
-        while self.first < len(self.items) and not self.items[self.first].needed:
-            self.first += 1
-        for place in range(self.first, len(self.items)):
+            return self.random.choice([item for item in gold if item not in person.taken])
+        while self.first_open < len(self.items) and not self.items[self.first_open].needed:
+            self.first_open += 1
+        for place in range(self.first_open, len(self.items)):
             item = self.items[place]
-            if item.needed > item.leased and place not in person.done:
+            if item.needed > item.leased and place not in person.taken:
                 item.leased += 1
                 return place
         return None
 
-    def _answer(self, judge: int, held: int, now: float) -> None:
+    def _answer(self, judge: int, number: int, now: float) -> None:
+        """Store a judge's answer to an item or a gold item, and end the lease of an item."""
         person = self.people[judge]
-        truth = self.gold[-1 - held] if held < 0 else self.items[held].truth
-        answer = person.said[held] = person.answer(held, truth)
-        self.cast.append(Cast(held, judge, answer, now))
-        if held >= 0:
-            item = self.items[held]
-            item.votes[self.plan.vote(answer)] += 1
-            item.leased -= 1
-            item.needed = votes_still_needed(item.votes, self.plan.policy)
+        is_gold = number < 0
+        truth = self.gold[_gold_number(number)] if is_gold else self.items[number].truth
+        answer = person.answer(number, truth)
+        person.answers[number] = answer
+        self.votes.append(Cast(number, judge, answer, now))
+        if is_gold:
+            return
+        item = self.items[number]
+        item.votes[self.plan.vote(answer)] += 1
+        item.leased -= 1
+        item.needed = votes_still_needed(item.votes, self.plan.policy)
 
-    def is_error(self, item: Item) -> bool:
-        """Whether people confirm that the model was wrong."""
+    def is_confirmed_error(self, item: Item) -> bool:
+        """Return whether people confirm that the model was wrong."""
         if item.model == item.author:
             return False
         decision = decide(item.votes, self.plan.policy)
