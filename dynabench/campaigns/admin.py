@@ -41,77 +41,97 @@ class CampaignAdmin(RoleAdmin):
     page_for = OWNERS
 
     def get_queryset(self, request: HttpRequest) -> Any:
+        """Return the campaigns with their places taken and money earned, for the list's columns."""
         taken = Count("all_places", filter=Q(all_places__state__in=TAKEN), distinct=True)
         rows = super().get_queryset(request).annotate(taken=taken)
         owed = Q(all_places__ledger__kind__in=OWED)
         return rows.annotate(earned=Sum("all_places__ledger__amount", filter=owed, default=0))
 
     def page_of(self, row: Campaign) -> str:
+        """Return the address of the campaign's own page."""
         return reverse("own-campaigns:campaign", args=[row.task.code, row.slug])
 
     def logged(self, row: Campaign) -> dict[str, str]:
+        """Return the filter of the audit log's entries about the campaign."""
         return {"task": row.task.code, "action__startswith": "campaign."}
 
     @admin.display(ordering="taken")
     def people(self, row: Any) -> str:
+        """Return the column of places taken, of all places."""
         return f"{row.taken} of {row.places}"
 
     @admin.display(description="spent, with fee and tax", ordering="earned")
     def spent(self, row: Any) -> str:
+        """Return the column of money that people have earned."""
         return _money(row, row.pay.with_costs(row.earned))
 
     @admin.display(description="budget", ordering="budget")
     def most(self, row: Campaign) -> str:
+        """Return the column of the budget."""
         return "none" if row.budget is None else _money(row, row.budget)
 
     @admin.display(description="rounds")
     def in_rounds(self, row: Campaign) -> str:
-        numbers = [str(one.number) for one in row.rounds.all()]
+        """Return the numbers of the rounds whose work counts."""
+        numbers = [str(round.number) for round in row.rounds.all()]
         return ", ".join(numbers) or "whatever is open"
 
     @admin.display(description="pay: task, accepted example, bonus")
     def pay_each(self, row: Campaign) -> str:
-        return ", ".join(
-            _money(row, one) for one in (row.pay_task, row.pay_accepted, row.pay_bonus)
-        )
+        """Return what the campaign pays for the task, an accepted example and a catch."""
+        amounts = (row.pay_task, row.pay_accepted, row.pay_bonus)
+        return ", ".join(_money(row, amount) for amount in amounts)
 
     @admin.display(description="the median person earned in an hour")
     def hourly_pay(self, row: Campaign) -> str:
-        found = numbers_of(row, rows_of(row)).hourly
-        return "nobody yet" if found is None else _money(row, found)
+        """Return what the median person earned in an hour."""
+        hourly = numbers_of(row, rows_of(row)).hourly
+        return "nobody yet" if hourly is None else _money(row, hourly)
 
     @admin.display(description="waiting for the owner")
     def waiting(self, row: Campaign) -> str:
+        """Return how many submissions wait for the owner, and until when."""
         due = approval_due(row)
-        return f"{due[0]}; the panel approves from {due[1]:%Y-%m-%d %H:%M} UTC on" if due else "0"
+        if due is None:
+            return "0"
+        waiting, approves_at = due
+        return f"{waiting}; the panel approves from {approves_at:%Y-%m-%d %H:%M} UTC on"
 
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        found = kwargs.get("obj")
-        if found and self.allows(request, "move", found):
+        """Add the states into which the person may bring the campaign."""
+        campaign = kwargs.get("obj")
+        if campaign and self.allows(request, "move", campaign):
             context["steps"] = [
                 {"state": state, "words": words, "effect": effect}
                 for state, (words, effect) in STEPS.items()
-                if found.state in FROM[state]
+                if campaign.state in FROM[state]
             ]
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_urls(self) -> Any:
-        return [self.row_page("state", require_POST(self.state_view)), *super().get_urls()]
+        """Return the admin's addresses and that of the buttons that set the state."""
+        urls = super().get_urls()
+        # Before the admin's own, whose last pattern takes every address.
+        urls.insert(0, self.row_page("state", require_POST(self.state_view)))
+        return urls
 
     def state_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Move the campaign to another state."""
-        found, state = self.row_for(request, pk, "move"), request.POST.get("state", "")
+        campaign = self.row_for(request, pk, "move")
+        state = request.POST.get("state", "")
         if state in STEPS:
+            # Cut to the column's length, as no form has checked it.
             name = request.POST.get("ethics_name", "")[:100]
             with as_message(request):
                 set_campaign_state(
-                    campaign=found, actor=person(request), state=state, ethics_name=name
+                    campaign=campaign, actor=person(request), state=state, ethics_name=name
                 )
-                messages.success(request, f"{found} is {state} now.")
+                messages.success(request, f"{campaign} is {state} now.")
         return redirect("admin:campaigns_campaign_change", pk)
 
 
 def _money(row: Campaign, amount: int) -> str:
+    """Return an amount in units of the campaign's currency, with the currency."""
     return f"{units(amount, row.currency)} {row.currency}"

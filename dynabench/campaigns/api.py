@@ -41,8 +41,8 @@ class CampaignSerializer(serializers.ModelSerializer[Campaign]):
         )
 
     def get_rounds(self, campaign: Campaign) -> list[int]:
-        """In their order."""
-        return [one.number for one in campaign.rounds.all()]
+        """Return the numbers of the campaign's rounds, in their order."""
+        return [round.number for round in campaign.rounds.all()]
 
 
 class CampaignPartsSerializer(serializers.Serializer[Any]):
@@ -90,7 +90,7 @@ class WholeCampaignSerializer(CampaignSerializer):
 
     @extend_schema_field(CampaignNumbersSerializer)
     def get_numbers(self, campaign: Campaign) -> Any:
-        """As the owner's page has them."""
+        """Return the campaign's numbers as the owner's page has them."""
         return CampaignNumbersSerializer(numbers_of(campaign, rows_of(campaign))).data
 
 
@@ -110,19 +110,23 @@ class CampaignStateSerializer(serializers.Serializer[Any]):
         help_text="To open it: your name under the ethics statement.",
     )
 
-    def validate(self, told: dict[str, Any]) -> dict[str, Any]:
-        if not {"state", "rounds"} & told.keys():
+    def validate(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Check that the request says a state, rounds or both."""
+        if not {"state", "rounds"} & values.keys():
             raise serializers.ValidationError({"state": ["Say its state, its rounds or both."]})
-        return told
+        return values
 
 
 class _OfCampaigns(APIView):
+    """A view about the campaigns of a task, for the task's owners."""
+
     write_scope = ApiToken.Scope.OWN
 
     def owned(self) -> Task:
-        """The task, for its owners."""
+        """Return the task of the address, for its owners. Raises Http404, PermissionDenied."""
         task = find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
-        require(self.request.user, task, can_read)  # as the pages of campaigns
+        # As the pages of campaigns: they show what people wrote and answered.
+        require(self.request.user, task, can_read)
         return task
 
 
@@ -135,43 +139,47 @@ class Campaigns(_OfCampaigns, generics.ListAPIView[Campaign]):
     queryset = Campaign.objects.none()
 
     def get_queryset(self) -> QuerySet[Campaign]:
+        """Return the task's campaigns."""
+        # The serializer lists each campaign's rounds: two queries for a page of campaigns.
         return self.owned().campaigns.prefetch_related("rounds")
 
 
 class CampaignView(_OfCampaigns):
     """One campaign."""
 
-    def found(self, slug: str) -> Campaign:
-        """The campaign, for the task's owners."""
+    def find(self, slug: str) -> Campaign:
+        """Return the campaign, for the task's owners. Raises Http404."""
         return get_object_or_404(self.owned().campaigns.select_related("task"), slug=slug)
 
     @extend_schema(operation_id="campaigns_get", responses=WholeCampaignSerializer)
     def get(self, request: Request, code: str, slug: str) -> Response:
         """Its plan and its numbers; for owners."""
-        return Response(WholeCampaignSerializer(self.found(slug)).data)
+        return Response(WholeCampaignSerializer(self.find(slug)).data)
 
     @write("campaigns_change", CampaignStateSerializer, WholeCampaignSerializer)
     def patch(self, request: Request, code: str, slug: str) -> Response:
         """Choose its rounds; open, pause or close it; for owners."""
-        found, told = self.found(slug), read(CampaignStateSerializer, request)
-        if "rounds" in told:
-            told["rounds"] = _rounds(found.task, told["rounds"])
+        campaign = self.find(slug)
+        values = read(CampaignStateSerializer, request)
+        if "rounds" in values:
+            values["rounds"] = _find_rounds(campaign.task, values["rounds"])
         try:
-            move_campaign(campaign=found, actor=person(request), **told)
-        except (
-            Invalid
-        ) as error:  # of what was written on the page, for the state that was asked for
+            move_campaign(campaign=campaign, actor=person(request), **values)
+        except Invalid as error:
+            # The error may name a field of the page's form, such as the budget, which this
+            # request does not have: the state that was asked for is then what is refused.
             field = error.field if error.field in CampaignStateSerializer().fields else "state"
             raise Invalid(str(error), code=error.code, field=field) from None
-        return Response(WholeCampaignSerializer(self.found(slug)).data)
+        return Response(WholeCampaignSerializer(self.find(slug)).data)
 
 
-def _rounds(task: Task, numbers: Collection[int]) -> list[Round]:
-    """Raises Invalid where the task has none of a number."""
-    known = {one.number: one for one in task.rounds.all()}
-    if wrong := sorted(set(numbers) - known.keys()):
-        raise Invalid(f"This task has no round {wrong[0]}.", field="rounds")
-    return [known[number] for number in numbers]
+def _find_rounds(task: Task, numbers: Collection[int]) -> list[Round]:
+    """Return the task's rounds of these numbers. Raises Invalid where it has none of a number."""
+    rounds = {round.number: round for round in task.rounds.all()}
+    missing = sorted(set(numbers) - rounds.keys())
+    if missing:
+        raise Invalid(f"This task has no round {missing[0]}.", field="rounds")
+    return [rounds[number] for number in numbers]
 
 
 urlpatterns = [

@@ -1,7 +1,7 @@
-"""The pages that people of a panel reach, and how the task of each is found.
+"""The pages that people of a panel may open, and how the task of each page is found.
 
-What is not named here is closed to them, so a new page is until somebody thinks of it. Services ask
-`annotation.open_round.at_work` again.
+A page that is not named here is closed to them, so a new page is closed until somebody adds it.
+Services ask `annotation.open_round.at_work` again.
 """
 
 from collections.abc import Mapping
@@ -71,17 +71,20 @@ OF_A_TASK = {
 }
 
 
-def is_open(name: str, found: Mapping[str, Any], user: User) -> bool:
-    """Whether somebody of a panel reaches the page of this name; one query where it is of a task.
+def is_open(name: str, parameters: Mapping[str, Any], user: User) -> bool:
+    """Return whether somebody of a panel may open the page of this name.
 
-    found: the parameters of its address. Of a task, while a study has them work there and they are
-    not paused.
+    A page of a task is open while a study has them work there and they are not paused.
+    parameters: those of the page's address. One query where the page is of a task.
     """
     if name in OF_NO_TASK or name.startswith("campaigns:"):
         return True
-    if (door := OF_A_TASK.get(name)) is None:
+    door = OF_A_TASK.get(name)
+    if door is None:
         return False
-    rows = door.model._default_manager.filter(**{door.key: found[door.key]})
-    paused = Pause.objects.filter(place=OuterRef("pk"), lifted_at=None)
-    mine = Place.objects.filter(annotator__user=user, state__in=WORKING)
-    return mine.filter(~Exists(paused), campaign__task__in=rows.values(door.path)).exists()
+    rows = door.model._default_manager.filter(**{door.key: parameters[door.key]})
+    open_pauses = Pause.objects.filter(place=OuterRef("pk"), lifted_at=None)
+    own_places = Place.objects.filter(annotator__user=user, state__in=WORKING)
+    # Subqueries, so that one query decides on each request of such a person.
+    not_paused = own_places.filter(~Exists(open_pauses))
+    return not_paused.filter(campaign__task__in=rows.values(door.path)).exists()

@@ -13,7 +13,7 @@ Rows = Iterator[list[Any]]
 
 
 def ledger(campaign: Campaign) -> Rows:
-    """Every row: when, who by pseudonym, what for, how much. For taxes and the books."""
+    """Yield every row of the ledger, for taxes and books: when, who by pseudonym, why, how much."""
     yield ["made_at", "person", "kind", "cause", "amount", "currency"]
     for row in ledger_of(campaign).iterator():
         when = row.made_at.isoformat()
@@ -21,19 +21,22 @@ def ledger(campaign: Campaign) -> Rows:
 
 
 def panel(campaign: Campaign) -> Rows:
-    """Who is owed what, by the panel's ids, as far as they are still kept; amounts in units."""
+    """Yield what each person is owed, by the panel's ids while they are kept; amounts in units."""
     yield ["id", "session", "state", "earned", "bonus", "paid", "currency"]
     for row in rows_of(campaign):
         ids = ids_of(row.place)
-        if ids:
-            bonus = row.sums.get("accepted", 0) + row.sums.get("bonus", 0)
-            amounts = [row.sums.get("earned", 0), bonus, row.sums.get("paid", 0)]
-            told = [units(one, campaign.currency) for one in amounts]
-            yield [ids.id, ids.session, row.place.state, *told, campaign.currency]
+        if ids is None:
+            continue
+        currency = campaign.currency
+        earned = units(row.sums.get("earned", 0), currency)
+        # Panels pay what is not for the task itself as a bonus.
+        bonus = units(row.sums.get("accepted", 0) + row.sums.get("bonus", 0), currency)
+        paid = units(row.sums.get("paid", 0), currency)
+        yield [ids.id, ids.session, row.place.state, earned, bonus, paid, currency]
 
 
 def bank(campaign: Campaign) -> Rows:
-    """What is owed and the panel is not asked for, a person a line, in units of the currency."""
+    """Yield what is owed and the panel is not asked for, one line for each person, in units."""
     yield ["person", "amount", "currency", "reference"]
     for row in owed_outside(campaign):
         amount, reference = units(row.owed, campaign.currency), f"{campaign.slug} {row.place.pk}"
@@ -41,26 +44,30 @@ def bank(campaign: Campaign) -> Rows:
 
 
 def taxes(campaign: Campaign) -> Rows:
-    """What each person earned and got in all, with fee and tax."""
+    """Yield what each person earned and was paid, and what that cost with fee and tax."""
     yield ["person", "submitted_at", "earned", "paid", "with_fee_and_tax", "currency"]
     for row in rows_of(campaign):
-        submitted = row.place.submitted_at
-        amounts = (row.earned, row.sums.get("paid", 0), campaign.pay.with_costs(row.earned))
+        submitted_at = row.place.submitted_at
+        currency = campaign.currency
         yield [
-            *(_person(row.place), submitted.isoformat() if submitted else ""),
-            *(units(one, campaign.currency) for one in amounts),
-            campaign.currency,
+            _person(row.place),
+            submitted_at.isoformat() if submitted_at else "",
+            units(row.earned, currency),
+            units(row.sums.get("paid", 0), currency),
+            units(campaign.pay.with_costs(row.earned), currency),
+            currency,
         ]
 
 
 def answers(campaign: Campaign) -> Rows:
-    """What each person answered to the questions, but those about themselves."""
-    names = [one.name for one in read_questionnaire(campaign.questions).questions]
+    """Yield what each person answered to the questions, without those about themselves."""
+    questions = read_questionnaire(campaign.questions).questions
+    names = [question.name for question in questions]
     yield ["person", *names]
-    told = campaign.all_places.exclude(annotator=None).exclude(answers__isnull=True)
-    for place in told.select_related("annotator"):
-        said = place.answers or {}
-        yield [_person(place), *(plain(said.get(name)) for name in names)]
+    answered = campaign.all_places.exclude(annotator=None).exclude(answers__isnull=True)
+    for place in answered.select_related("annotator"):
+        by_name = place.answers or {}
+        yield [_person(place), *(plain(by_name.get(name)) for name in names)]
 
 
 FILES: dict[str, Callable[[Campaign], Rows]] = {
@@ -73,4 +80,5 @@ FILES: dict[str, Callable[[Campaign], Rows]] = {
 
 
 def _person(place: Place) -> str:
+    """Return the pseudonym of a place's person."""
     return str(place.annotator)

@@ -29,41 +29,51 @@ class Item:
 
 
 def golds_of(campaign: Campaign) -> QuerySet[Gold]:
-    """The gold items that may test somebody: those that stand and that the tour does not show.
+    """Return the gold items that may test somebody, without those that the tour shows.
 
-    None that models are tested on: after a try the answers are told.
+    Not those that models are tested on: after a try the answers are shown.
     """
-    known = not_sealed(Example.objects.filter(round__task=campaign.task_id, retracted_at=None))
-    rows = Gold.objects.filter(example__in=known)
+    open_examples = not_sealed(
+        Example.objects.filter(round__task=campaign.task_id, retracted_at=None)
+    )
+    rows = Gold.objects.filter(example__in=open_examples)
     return rows.exclude(example__uuid__in=gold_in(campaign))
 
 
 def items_needed(campaign: Campaign) -> int:
-    """How many gold items the tries of one person take, as nobody meets an item again."""
+    """Return how many gold items the tries of one person take, as nobody gets an item twice."""
     return campaign.test_items * campaign.test_tries
 
 
 def items_of(place: Place, tries: int) -> list[Gold]:
-    """The gold items of a try: the same until they are answered; empty where too few are left.
+    """Return the gold items of a try: the same until they are answered.
 
-    None that the person has written, or has seen elsewhere.
+    Empty where too few are left. None that the person has written, or has seen elsewhere.
     """
     campaign, me = place.campaign, place.annotator_id
     unseen = golds_of(campaign).exclude(answers__validator=me).exclude(example__annotator=me)
     unseen = unseen.exclude(example__shown_to__annotator=me)
+    # In a fixed order, so that the seed draws the same items each time the page is opened.
     left = list(unseen.select_related("example__context", "example__round").order_by("pk"))
     if len(left) < campaign.test_items:
         return []
-    return Random(f"{place.pk} {tries}").sample(left, campaign.test_items)  # chance, no secret
+    # Chance, no secret: who guesses the seed knows items, not their answers.
+    return Random(f"{place.pk} {tries}").sample(left, campaign.test_items)
 
 
 def lacks_items(campaign: Campaign, row: Qualification, golds: Sequence[Gold]) -> bool:
-    """Whether there is a test to pass and too few items are left for it. golds: as `items_of`."""
+    """Return whether there is a test to pass and too few items are left for it.
+
+    golds: as `items_of` returns them.
+    """
     return bool(campaign.test_items) and row.passed_at is None and not golds
 
 
 def shown(place: Place, gold: Gold, said: str = "") -> Item:
-    """An item as the judge page shows it, blind; said: what was answered before."""
+    """Return an item as the judge page shows it, without its label.
+
+    said: the answer that was given before.
+    """
     config, example = place.campaign.task.config, gold.example
     return Item(
         example,

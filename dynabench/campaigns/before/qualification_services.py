@@ -23,7 +23,7 @@ State = Place.State
 
 
 def begin(*, place: Place) -> Qualification:
-    """The person's row of the test; no lock, a unique key."""
+    """Return the person's row of the test, a new one on the first visit. No lock, a unique key."""
     assert place.annotator
     row, _made = Qualification.objects.get_or_create(
         annotator=place.annotator,
@@ -34,7 +34,7 @@ def begin(*, place: Place) -> Qualification:
 
 
 def note_tour(*, place: Place, tour: Sequence[Sequence[Part]]) -> None:
-    """Store that the person sees the items of this tour, which they then never judge; no lock."""
+    """Store that the person sees the items of this tour, which they then never judge. No lock."""
     assert place.annotator
     note_shown_examples(
         annotator=place.annotator, examples=examples_in(tour), way=ShownExample.Way.TOUR
@@ -43,62 +43,73 @@ def note_tour(*, place: Place, tour: Sequence[Sequence[Part]]) -> None:
 
 @transaction.atomic
 def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
-    """Store one try: `label:…` or `verdict:…` by the example's uuid; the last one ends kindly.
+    """Store one try of the test, and decide whether the person works, may try again or leaves.
 
-    Who fails is owed what was promised for the time, and so is who cannot be tested, as too few
-    items are left; who may try again keeps the place till then. Locks the campaign, then the place
-    and the annotator, so that two tabs make one try. Raises Refused where something is unanswered,
-    or it is too early or too late, and TooSoon.
+    answers: `label:…` or `verdict:…` by the example's uuid.
+
+    1. Free the places whose time is over. One of them may be this person's.
+    2. Refuse a try where the test is over, or that comes too early.
+    3. Store the answers. The person has then seen these items.
+    4. With enough right answers the work begins. With no try or no item left the person leaves, and
+    is
+       owed the pay for the test. Otherwise they keep the place until the next try.
+
+    Locks the campaign, then the place and the annotator, so that two tabs make one try.
+    Raises Refused where something is unanswered, or it is too early or too late, and TooSoon.
     """
     free_places(campaign=place.campaign)
-    found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
-    assert found.annotator
-    Annotator.objects.select_for_update(no_key=True).get(pk=found.annotator.pk)
-    found.campaign = campaign = place.campaign
-    row = begin(place=found)
-    if found.state != State.TESTING:
+    locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    assert locked.annotator
+    # The row of the test is of the person and the task, so another campaign's tab waits, too.
+    Annotator.objects.select_for_update(no_key=True).get(pk=locked.annotator.pk)
+    campaign = place.campaign
+    locked.campaign = campaign
+    row = begin(place=locked)
+    if locked.state != State.TESTING:
         raise Refused(_("You have taken the test."), code="tested")
     now = timezone.now()
-    golds = [] if row.passed_at else items_of(found, row.tries)
+    golds = [] if row.passed_at else items_of(locked, row.tries)
     if lacks_items(campaign, row, golds):
-        _screen_out(found, ran_out=True)
+        _screen_out(locked, ran_out=True)
         return row
     if golds and row.tries and now < row.tried_at + timedelta(hours=campaign.test_hours):
         raise Refused(_("Wait before you try again."), code="early")
     if golds:
         check_was_seen(row.tried_at, items=len(golds))
-    right = _store_answers(found, golds, answers)
+    right = _store_answers(locked, golds, answers)
     passes = not golds or right >= campaign.test_right
-    if golds:  # who only read the tour was not tested
+    if golds:  # otherwise there was a tour only, and nobody was tested
         row.tries, row.right, row.asked, row.tried_at = row.tries + 1, right, len(golds), now
         row.passed_at = now if passes else None
         row.save(update_fields=["tries", "right", "asked", "tried_at", "passed_at"])
     if passes:
-        _let_work(found)
+        _let_work(locked)
     elif row.tries >= campaign.test_tries:
-        _screen_out(found)
-    elif not items_of(found, row.tries):
-        _screen_out(found, ran_out=True)
+        _screen_out(locked)
+    elif not items_of(locked, row.tries):
+        _screen_out(locked, ran_out=True)
     else:
         wait = timedelta(hours=campaign.test_hours, minutes=campaign.minutes)
-        changed_fields(found, {"expires_at": now + wait})
+        changed_fields(locked, {"expires_at": now + wait})
     return row
 
 
 def _store_answers(place: Place, golds: Sequence[Gold], answers: Mapping[str, str]) -> int:
-    """Keep what was answered to each item; returns how many are right. Raises Refused."""
+    """Store what was answered to each item, and return how many are right. Raises Refused."""
     assert place.annotator
-    said = {gold: answers.get(str(gold.example.uuid), "") for gold in golds}
-    if any(answer not in dict(shown(place, gold).answers) for gold, answer in said.items()):
-        raise Refused(_("Answer every item."), code="unfinished")
+    answer_of = {gold: answers.get(str(gold.example.uuid), "") for gold in golds}
+    for gold, answer in answer_of.items():
+        if answer not in dict(shown(place, gold).answers):
+            raise Refused(_("Answer every item."), code="unfinished")
     right = 0
-    for gold, answer in said.items():
-        kind, _sep, value = answer.partition(":")
-        is_right = value == (gold.label if kind == "label" else gold.verdict) != ""
+    for gold, answer in answer_of.items():
+        kind, _sep, value = answer.partition(":")  # "label" or "verdict"
+        right_value = gold.label if kind == "label" else gold.verdict
+        is_right = value == right_value != ""
         right += is_right
-        told = {"label": value} if kind == "label" else {"verdict": value}
+        # counts=False: a test tells nothing about how somebody judges at work.
         GoldAnswer.objects.create(
-            gold=gold, validator=place.annotator, is_correct=is_right, counts=False, **told
+            gold=gold, validator=place.annotator, is_correct=is_right, counts=False, **{kind: value}
         )
     note_shown_examples(
         annotator=place.annotator, examples=[gold.pk for gold in golds], way=ShownExample.Way.TEST
@@ -107,17 +118,21 @@ def _store_answers(place: Place, golds: Sequence[Gold], answers: Mapping[str, st
 
 
 def _let_work(place: Place) -> None:
-    now = timezone.now()  # later than the answers, which are no work
+    """Let somebody begin to work, with the whole time ahead of them."""
+    # Work counts from `began_at`, so a time after the answers keeps these out.
+    now = timezone.now()
     until = now + timedelta(minutes=place.campaign.minutes)
     changed_fields(place, {"state": State.WORKING, "began_at": now, "expires_at": until})
 
 
 def _screen_out(place: Place, *, ran_out: bool = False) -> None:
-    """End somebody's part before the work, with the pay for the test.
+    """End somebody's participation before the work, with the pay for the test.
 
-    ran_out: no item was left for them, which the owner is told.
+    ran_out: no item was left for them, which the owner sees.
     """
     now = timezone.now()
-    ended = {"state": State.SCREENED, "submitted_at": now}
-    changed_fields(place, ended | ({"ran_out_at": now} if ran_out else {}))
+    values = {"state": State.SCREENED, "submitted_at": now}
+    if ran_out:
+        values["ran_out_at"] = now
+    changed_fields(place, values)
     enter_in_ledger(place, LedgerRow.Kind.EARNED, place.campaign.pay_test, "test")

@@ -18,11 +18,12 @@ def answer_questions(*, place: Place, answers: Mapping[str, Any], about: Mapping
     """
     assert place.annotator
     state = first_state(place.campaign, place.annotator, is_asked=True)
-    waits = Place.objects.filter(pk=place.pk, state=Place.State.TESTING, answers__isnull=True)
-    if not waits.update(answers=dict(answers), about=dict(about), state=state):
+    # The filter on missing answers makes the first of two tabs win: the other updates no row.
+    unanswered = Place.objects.filter(pk=place.pk, state=Place.State.TESTING, answers__isnull=True)
+    if not unanswered.update(answers=dict(answers), about=dict(about), state=state):
         raise Refused(_("You have answered before."), code="answered")
 
 
 def forget_answers(*, annotator: Annotator) -> None:
-    """Delete what somebody who leaves told of themselves; no lock."""
+    """Delete what somebody who leaves the site has told about themselves. No lock."""
     Place.objects.filter(annotator=annotator).update(answers=None, about={}, reason="")

@@ -7,6 +7,7 @@ Rows that models are tested on are none of these.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from random import Random
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from tasks.models import Context, Task
 from validation.judging.page import shown_inputs
 
 MOST = 50
-"""Released rows among which items are drawn."""
+"""The newest released rows, among which items are drawn."""
 
 
 @dataclass(frozen=True)
@@ -44,74 +45,88 @@ class Part:
 
 
 def tour_of(campaign: Campaign) -> list[list[Part]]:
-    """The steps, always with the same items; an item that may not be shown any more is left out."""
+    """Return the steps of a campaign's tour, always with the same items.
+
+    An item that may not be shown any more is left out.
+    """
     steps = steps_of(campaign.tour)
     places = named_in(steps)
-    found = named_items(campaign.task, places)
-    drawn = iter(_drawn(campaign) if any(not one.name for one in places) else ())
+    named = named_items(campaign.task, places)
+    # Drawn only where a place asks for any item: a draw costs a query.
+    has_free_place = any(not place.name for place in places)
+    drawn = iter(_drawn_items(campaign) if has_free_place else [])
     tour: list[list[Part]] = []
     for step in steps:
         parts = []
-        for one in step:
-            if isinstance(one, str):
-                parts.append(Part(words=render_markdown(one)))
-            elif item := found.get(one) if one.name else next(drawn, None):
+        for text_or_place in step:
+            if isinstance(text_or_place, str):
+                parts.append(Part(words=render_markdown(text_or_place)))
+                continue
+            item = named.get(text_or_place) if text_or_place.name else next(drawn, None)
+            if item:
                 parts.append(Part(item=item))
         tour.append(parts)
     return tour
 
 
 def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
-    """Those of the named items that people may see; at most two queries."""
-    uuids = [one.name for one in places if one.kind == "item" and one.name]
-    numbers = [one.name for one in places if one.kind == "context"]
-    found: dict[Named, Shown] = {}
-    for example in _showable(task).filter(uuid__in=uuids) if uuids else ():
-        found[Named("item", str(example.uuid))] = _shown(task, example)
-    contexts = Context.objects.filter(round__task=task, is_retired=False)
-    for context in contexts.filter(pk__in=numbers) if numbers else ():
-        found[Named("context", str(context.pk))] = Shown(shown_context(task.config, context))
-    return found
+    """Return those of the named items that people may see. At most two queries."""
+    uuids = [place.name for place in places if place.kind == "item" and place.name]
+    context_ids = [place.name for place in places if place.kind == "context"]
+    items: dict[Named, Shown] = {}
+    if uuids:
+        for example in _showable_examples(task).filter(uuid__in=uuids):
+            items[Named("item", str(example.uuid))] = _shown_item(task, example)
+    if context_ids:
+        contexts = Context.objects.filter(round__task=task, is_retired=False)
+        for context in contexts.filter(pk__in=context_ids):
+            items[Named("context", str(context.pk))] = Shown(shown_context(task.config, context))
+    return items
 
 
 def examples_in(tour: Sequence[Sequence[Part]]) -> list[int]:
     """Return the ids of the stored examples among the items of a tour."""
-    items = [part.item for step in tour for part in step if part.item]
+    items = [part.item for part in chain.from_iterable(tour) if part.item]
     return [item.example for item in items if item.example]
 
 
 def gold_in(campaign: Campaign) -> list[UUID]:
-    """The examples that the tour names: who saw one is not tested with it."""
+    """Return the uuids of the examples that the tour names: who saw one is not tested with it."""
     places = named_in(steps_of(campaign.tour))
-    return [UUID(one.name) for one in places if one.kind == "item" and one.name]
+    return [UUID(place.name) for place in places if place.kind == "item" and place.name]
 
 
-def _showable(task: Task) -> QuerySet[Example]:
-    """Examples of a public training split, and gold items that no model is tested on."""
+def _showable_examples(task: Task) -> QuerySet[Example]:
+    """Return the examples of public training splits, and gold that no model is tested on."""
     rows = Example.objects.filter(round__task=task, retracted_at=None)
-    may = Q(pk__in=_released(task)) | Q(gold__isnull=False)
-    return not_sealed(rows).filter(may).select_related("context")
+    is_public = Q(pk__in=_released_examples(task)) | Q(gold__isnull=False)
+    return not_sealed(rows).filter(is_public).select_related("context")
 
 
-def _released(task: Task) -> QuerySet[Example]:
-    """Rows to train on that are no gold items."""
+def _released_examples(task: Task) -> QuerySet[Example]:
+    """Return the released rows to train on, without gold items."""
     return with_open_answers(Example.objects.filter(round__task=task))
 
 
-def _drawn(campaign: Campaign) -> list[Shown]:
-    """The task page's own examples, then released ones that are no gold, each in an own order."""
-    task, random = campaign.task, Random(campaign.slug)  # chance, no secret
-    told = [*task.config.examples.good, *task.config.examples.bad]
-    rows = _released(task).select_related("context")
-    later = list(rows.order_by("-pk")[:MOST])
-    made = [
-        Example(inputs=dict(one.input), context=Context(fields=dict(one.context))) for one in told
+def _drawn_items(campaign: Campaign) -> list[Shown]:
+    """Return the task page's own examples, then released ones, each group in a random order."""
+    # Seeded by the campaign, so that everybody sees the same tour. Chance, no secret.
+    task, random = campaign.task, Random(campaign.slug)
+    page_examples = [
+        # Not stored: rows of the same shape, so that one function shows all of them.
+        Example(inputs=dict(example.input), context=Context(fields=dict(example.context)))
+        for example in task.config.examples.good + task.config.examples.bad
     ]
-    return [
-        _shown(task, one) for group in (made, later) for one in random.sample(group, len(group))
-    ]
+    released_rows = _released_examples(task).select_related("context")
+    released = list(released_rows.order_by("-pk")[:MOST])
+    items = []
+    for group in (page_examples, released):
+        for example in random.sample(group, len(group)):
+            items.append(_shown_item(task, example))
+    return items
 
 
-def _shown(task: Task, example: Example) -> Shown:
+def _shown_item(task: Task, example: Example) -> Shown:
+    """Return an example as people read it in the tour, without label or model's answer."""
     config = task.config
     return Shown(shown_context(config, example.context), shown_inputs(config, example), example.pk)
