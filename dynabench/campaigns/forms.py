@@ -153,11 +153,13 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     )  # fmt: skip
 
     def __init__(self, *args: Any, task: Task, tasks: QuerySet[Task], **kwargs: Any) -> None:
+        """Offer the rounds of a task. tasks: those whose test the campaign may require."""
         super().__init__(*args, **kwargs)
         self.task = task
         self.fields["requires"].queryset = tasks  # type: ignore[attr-defined]
         for name in ("questions", "own_rules"):
-            self.fields[name].strip = False  # type: ignore[attr-defined]  # errors name lines
+            # Errors name lines, so leading empty lines must stay.
+            self.fields[name].strip = False  # type: ignore[attr-defined]
         self.fields["rounds"].queryset = task.rounds.select_related("task")  # type: ignore[attr-defined]
         if task.config.kind == "arena":
             del self.fields["rounds"]
@@ -165,7 +167,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
             self._write_in_currency(name)
 
     def _write_in_currency(self, name: str) -> None:
-        """Let an amount be written as people write it."""
+        """Let an amount be written in units of the currency, with decimals."""
         is_required = self.fields[name].required
         self.fields[name] = forms.DecimalField(
             label=LABELS[name],
@@ -180,13 +182,13 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
 
     @property
     def parts(self) -> list[tuple[str, list[forms.BoundField], bool]]:
-        """The fields under their headings, and whether these are open."""
-        found = []
+        """Return the fields under their headings, and whether each part is open at first."""
+        parts = []
         for title, names in PARTS.items():
             fields = [self[name] for name in names if name in self.fields]
-            is_open = any(one.name in OPEN_PARTS or one.errors for one in fields)
-            found.append((str(title), fields, is_open))
-        return found
+            is_open = any(field.name in OPEN_PARTS or field.errors for field in fields)
+            parts.append((str(title), fields, is_open))
+        return parts
 
     class Meta:
         model = Campaign
@@ -207,58 +209,62 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     def clean_tour(self) -> str:
-        """What it names may be shown."""
+        """Check that everybody may see what the tour names."""
         text: str = self.cleaned_data["tour"]
-        named = [one for one in named_in(steps_of(text)) if one.name]
-        known = named_items(self.task, named)
-        if wrong := [one.name for one in named if one not in known]:
-            said = gettext(
+        named = [place for place in named_in(steps_of(text)) if place.name]
+        showable = named_items(self.task, named)
+        hidden = [place.name for place in named if place not in showable]
+        if hidden:
+            message = gettext(
                 "Nobody may see %(wrong)s here: name a row of a release's training split, a gold "
                 "item or a context of this task."
             )
-            raise forms.ValidationError(said % {"wrong": ", ".join(wrong)})
+            raise forms.ValidationError(message % {"wrong": ", ".join(hidden)})
         return text
 
     def clean_currency(self) -> str:
-        """Three letters, as ISO 4217 has them."""
+        """Return the currency as three capital letters, as ISO 4217 writes it."""
         code: str = self.cleaned_data["currency"].upper()
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
             raise forms.ValidationError(gettext("Write three letters, such as EUR."))
         return code
 
     def clean_completion_url(self) -> str:
-        """An address on the web, with a place for the code."""
+        """Check that the address begins with https://."""
         url: str = self.cleaned_data["completion_url"]
         if url and not url.startswith("https://"):
             raise forms.ValidationError(gettext("Begin with https://."))
         return url
 
     def clean(self) -> dict[str, Any]:
-        """A campaign ends after it begins, and costs no more for one person than there is."""
-        told: dict[str, Any] = super().clean() or {}
-        if "currency" in told:
+        """Check that a campaign ends after it begins and that its test can be passed.
+
+        Amounts are turned into the currency's smallest unit.
+        """
+        values: dict[str, Any] = super().clean() or {}
+        if "currency" in values:
             for name in MONEY:
-                self._count_smallest_units(name, told)
-        if (told.get("test_right") or 0) > (told.get("test_items") or 0):
+                self._count_smallest_units(name, values)
+        if (values.get("test_right") or 0) > (values.get("test_items") or 0):
             self.add_error("test_right", gettext("The test has not so many items."))
-        opens, closes = told.get("opens_at"), told.get("closes_at")
+        opens, closes = values.get("opens_at"), values.get("closes_at")
         if closes and closes <= max(opens or closes, timezone.now()):
             self.add_error("closes_at", gettext("Choose a time after it opens that lies ahead."))
-        return told
+        return values
 
-    def _count_smallest_units(self, name: str, told: dict[str, Any]) -> None:
+    def _count_smallest_units(self, name: str, values: dict[str, Any]) -> None:
         """Turn an amount into the currency's smallest unit, in which it is stored."""
-        if told.get(name) is None:
+        if values.get(name) is None:
             return
-        places = decimals(told["currency"])
-        amount = told[name].scaleb(places)
+        places = decimals(values["currency"])
+        amount = values[name].scaleb(places)
         if amount != int(amount):
-            said = gettext("Use at most %(places)d digits after the point.")
-            self.add_error(name, said % {"places": places})
+            message = gettext("Use at most %(places)d digits after the point.")
+            self.add_error(name, message % {"places": places})
         elif amount > MOST_MONEY:
             self.add_error(name, gettext("This is more than a campaign can cost."))
         else:
-            told[name] = int(amount)
+            values[name] = int(amount)
 
 
 class ConsentForm(forms.Form):
@@ -272,13 +278,14 @@ class ConsentForm(forms.Form):
     number = forms.IntegerField(widget=forms.HiddenInput, min_value=1, max_value=10**6)
 
     def __init__(self, campaign: Campaign, data: Any = None) -> None:
+        """Ask for the campaign's minimum age and languages."""
         newest = campaign.consents.first()
         super().__init__(data, initial={"number": newest.number if newest else 0})
         age = gettext("I am %(age)d years old or older") % {"age": campaign.minimum_age}
         self.fields["age"].label = age
         if campaign.languages:
-            said = gettext("I speak %(languages)s well") % {"languages": languages_of(campaign)}
-            self.fields["speaks"].label = said
+            label = gettext("I speak %(languages)s well") % {"languages": languages_of(campaign)}
+            self.fields["speaks"].label = label
         else:
             del self.fields["speaks"]
 
@@ -302,34 +309,40 @@ class QuestionnaireForm(ComponentForm):
 
     prefix = "q"
 
-    def __init__(self, asked: Questionnaire, data: Any = None) -> None:
-        super().__init__(asked.fields, data)
-        self.asked = asked
-        for one in asked.about:
-            if not one.kind.is_list(one):
-                field: Any = self.fields[one.name]
-                field.choices = [RATHER_NOT, *(pair for pair in field.choices if pair[0])]
+    def __init__(self, questionnaire: Questionnaire, data: Any = None) -> None:
+        """Ask the questions of a questionnaire; those about the person may be refused."""
+        super().__init__(questionnaire.fields, data)
+        self.questionnaire = questionnaire
+        for question in questionnaire.about:
+            if question.kind.is_list(question):
+                continue
+            field: Any = self.fields[question.name]
+            # In place of the empty choice, which asks people to choose.
+            field.choices = [RATHER_NOT] + [pair for pair in field.choices if pair[0]]
 
     def clean(self) -> dict[str, Any]:
-        """What must be answered is answered."""
+        """Check that each required question is answered."""
         super().clean()
-        for one in self.asked.questions:
-            if one.required and one.name not in self.inputs and one.name not in self.errors:
-                self.add_error(one.name, missing_message(one))
+        for question in self.questionnaire.questions:
+            name = question.name
+            if question.required and name not in self.inputs and name not in self.errors:
+                self.add_error(name, missing_message(question))
         return self.cleaned_data
 
     @property
     def answers(self) -> dict[str, Any]:
-        """What was answered to the questions."""
-        return self._told(self.asked.questions)
+        """Return the answers to the questions, by name."""
+        return self._answers_to(self.questionnaire.questions)
 
     @property
     def about(self) -> dict[str, Any]:
-        """What the person told of themselves."""
-        return self._told(self.asked.about)
+        """Return what the person told of themselves, by the question's name."""
+        return self._answers_to(self.questionnaire.about)
 
-    def _told(self, asked: Sequence[Component]) -> dict[str, Any]:
-        return {one.name: self.inputs[one.name] for one in asked if one.name in self.inputs}
+    def _answers_to(self, questions: Sequence[Component]) -> dict[str, Any]:
+        """Return what was answered, by the question's name, without what was left empty."""
+        names = [question.name for question in questions]
+        return {name: self.inputs[name] for name in names if name in self.inputs}
 
 
 class OpenForm(forms.Form):
@@ -348,14 +361,14 @@ class InviteForm(forms.Form):
     )  # fmt: skip
 
     def clean_addresses(self) -> list[str]:
-        """The addresses, each once; names those that are none."""
-        told: str = self.cleaned_data["addresses"].replace(",", " ")
-        found = list(dict.fromkeys(told.lower().split()))
-        wrong = [one for one in found if not is_address(one)]
+        """Return the addresses, each once. An error names those that are no addresses."""
+        text: str = self.cleaned_data["addresses"].replace(",", " ")
+        addresses = list(dict.fromkeys(text.lower().split()))
+        wrong = [address for address in addresses if not is_address(address)]
         if wrong:
-            said = gettext("These are no e-mail addresses: %(wrong)s")
-            raise forms.ValidationError(said % {"wrong": ", ".join(wrong)})
-        return found
+            message = gettext("These are no e-mail addresses: %(wrong)s")
+            raise forms.ValidationError(message % {"wrong": ", ".join(wrong)})
+        return addresses
 
 
 class PlaceForm(forms.Form):
@@ -366,7 +379,7 @@ class PlaceForm(forms.Form):
         help_text=_("The person reads it."), widget=forms.Textarea(attrs={"rows": 3}),
     )  # fmt: skip
     to = forms.ChoiceField(
-        choices=[(one, one) for one in ("approve", "reject", "pause", "answer", "lift")],
+        choices=[(step, step) for step in ("approve", "reject", "pause", "answer", "lift")],
         widget=forms.HiddenInput,
     )
 

@@ -25,7 +25,7 @@ DAYS = 14
 
 
 def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
-    """Mail each address a link of its own; those who want none get none."""
+    """Email each address a link of its own, but not those that want no invitations."""
     words = {"name": campaign.name, "days": DAYS}
     for address in addresses:
         url = settings.SITE_URL + reverse("campaigns:arrive", args=[campaign.slug])
@@ -39,18 +39,18 @@ def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
 
 
 def is_invited(campaign: Campaign, user: User | AnonymousUser) -> bool:
-    """Whether the account was, not too long ago."""
+    """Return whether the account was invited, within the last `DAYS` days."""
     since = timezone.now() - timedelta(days=DAYS)
     return campaign.invited.filter(user=user.pk, made_at__gt=since).exists()
 
 
 def link_key(campaign: Campaign) -> str:
-    """The key of a new link."""
+    """Return the key of a new link."""
     return signing.dumps([campaign.pk, secrets.token_hex(8)], salt=SALT)
 
 
 def invited(campaign: Campaign, key: str) -> Arrival | None:
-    """Who comes by a link with this key; None for a forged one, or after its end."""
+    """Return who comes by a link with this key; None for a forged key, or after its end."""
     try:
         pk, person = signing.loads(key, salt=SALT, max_age=DAYS * 86400)
     except (signing.BadSignature, ValueError):

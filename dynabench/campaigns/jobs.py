@@ -16,60 +16,77 @@ from dynabench.campaigns.services import settle
 from validation.models import Consensus
 
 LOOK_SECONDS = 600
+"""How often the evidence is looked at where it pauses people itself."""
 RECENT = timedelta(hours=1)
-"""What was decided or submitted before is settled; what a site missed while it was away, daily."""
+"""Work that was decided or submitted before this is settled already.
+
+What a site missed while it was down is settled daily (`settle_all`).
+"""
 
 
 def renew_campaigns() -> int:
-    """Free places whose time is over, note what became due, pay; returns how many rows ended.
+    """Bring campaigns up to date, and return how many rows ended or were added.
 
-    Only of campaigns in which something may have happened: the others cost no query. Every ten
-    minutes it pauses whom the evidence proposes, where owners switched that on. Of what fails in
-    some campaigns it raises the last, once all were renewed.
+    1. Renew each campaign in which something may have happened (`_renew`); the others cost no
+       query.
+    2. Every ten minutes, pause whom the evidence proposes, where owners switched that on.
+    3. Warn owners of what a panel approves soon.
+
+    A step that fails does not keep the others from running: the last error is raised after all.
     """
-    steps = [partial(_renew, one) for one in _moved()]
+    steps: list[Callable[[], int]] = [partial(_renew, campaign) for campaign in _moved()]
+    # `add` succeeds once in ten minutes, in one of several processes.
     if cache.add("campaigns:looked", True, LOOK_SECONDS):
-        looks = Campaign.objects.filter(pauses_itself=True, all_places__state__in=GOING)
-        steps += [partial(pause_by_rule, campaign=one) for one in looks.distinct()]
-    return _each([*steps, warn_of_approvals])
+        watched = Campaign.objects.filter(pauses_itself=True, all_places__state__in=GOING)
+        steps += [partial(pause_by_rule, campaign=campaign) for campaign in watched.distinct()]
+    steps.append(warn_of_approvals)
+    return _run_each(steps)
 
 
 def settle_all() -> int:
-    """Note what became due in any campaign that ever was open."""
-    paying = Q(pay_accepted__gt=0) | Q(pay_bonus__gt=0)
-    opened = Campaign.objects.exclude(opened_at=None).filter(paying)
-    return _each(partial(settle, campaign=one) for one in opened)
+    """Note what became due in any campaign that ever was open; return how many rows were added."""
+    pays_by_decision = Q(pay_accepted__gt=0) | Q(pay_bonus__gt=0)
+    opened = Campaign.objects.exclude(opened_at=None).filter(pays_by_decision)
+    return _run_each(partial(settle, campaign=campaign) for campaign in opened)
 
 
 def _moved() -> QuerySet[Campaign]:
+    """Return the campaigns in which something may have happened since they were renewed."""
     since = timezone.now() - RECENT
     decided = Consensus.objects.filter(decided_at__gte=since, is_verified=True)
-    waits = (Payment.State.PLANNED, Payment.State.PREPARED, Payment.State.SENT)
+    unsent = (Payment.State.PLANNED, Payment.State.PREPARED, Payment.State.SENT)
     places = Place.objects.filter(
         Q(state__in=GOING, expires_at__lte=timezone.now())
         | Q(submitted_at__gte=since)
         | Q(annotator__in=decided.values("example__annotator"))
-        | Q(payments__state__in=waits)
+        | Q(payments__state__in=unsent)
     )
-    found = Q(pk__in=places.values("campaign")) | Q(state=Campaign.State.FULL)
-    return Campaign.objects.exclude(opened_at=None).filter(found)
+    # A full campaign opens again when money becomes free, of which no place tells.
+    may_have_moved = Q(pk__in=places.values("campaign")) | Q(state=Campaign.State.FULL)
+    return Campaign.objects.exclude(opened_at=None).filter(may_have_moved)
 
 
 def _renew(campaign: Campaign) -> int:
+    """Free places, note what became due, and pay; return how many rows ended or were added."""
+    # First: who ran out of work may submit what they have, instead of losing the place.
     note_ends_of_work(campaign)
     free_places(campaign=campaign)
     return settle(campaign=campaign) + send_payments(campaign=campaign)
 
 
-def _each(steps: Iterable[Callable[[], int]]) -> int:
-    """What one panel answers keeps nobody else from their pay."""
-    failed: Exception | None = None
-    ended = 0
+def _run_each(steps: Iterable[Callable[[], int]]) -> int:
+    """Run all steps, also where some fail, and return the sum of what they return.
+
+    Raises the error of the last step that failed: what one panel answers must not keep other
+    campaigns' people from their pay.
+    """
+    last_error: Exception | None = None
+    total = 0
     for step in steps:
         try:
-            ended += step()
+            total += step()
         except Exception as error:
-            failed = error
-    if failed:
-        raise failed
-    return ended
+            last_error = error
+    if last_error:
+        raise last_error
+    return total

@@ -120,7 +120,7 @@ class Campaign(models.Model):
 
     @property
     def pay(self) -> Pay:
-        """What it pays, as a plain value for the rules."""
+        """Return what the campaign pays, as a plain value for the rules."""
         return Pay(
             task=self.pay_task,
             accepted=self.pay_accepted,
@@ -132,26 +132,29 @@ class Campaign(models.Model):
 
     @property
     def approves_after(self) -> timedelta | None:
-        """So long after the end the panel approves what nobody decided; None: it does not."""
+        """Return how long after the end the panel approves what nobody decided.
+
+        None where it does not.
+        """
         days = self.approval_days or APPROVES_AFTER.get(self.way)
         return timedelta(days=days) if days else None
 
     @property
     def pays_parts_as_bonus(self) -> bool:
-        """Whether who did a part goes back with the code for leaving, and gets it as a bonus.
+        """Return whether people who did a part leave with a code and get their pay as a bonus.
 
-        Where there is no such code, and on other panels, who approves pays the whole.
+        Where there is no code for leaving, and on other panels, an approval pays the whole.
         """
         return self.way == self.Way.PROLIFIC and bool(self.code_returned)
 
     @property
     def late(self) -> timedelta:
-        """So long after their time people may submit: as long again, and an hour at least."""
+        """Return how long after their time people may submit: as long again, at least an hour."""
         return timedelta(minutes=max(self.minutes, 60))
 
     @property
     def written(self) -> int:
-        """The examples of each person that are paid."""
+        """Return the number of each person's examples that are paid."""
         return self.each if self.kind in (self.Kind.WRITE, self.Kind.BOTH) else 0
 
 
@@ -166,6 +169,7 @@ class ConsentText(models.Model):
     class Meta:
         ordering = ["-number"]
         constraints = [
+            # People agree to a number, so two owners who save at once must not give two texts one.
             models.UniqueConstraint(fields=["campaign", "number"], name="consent_one_number")
         ]
 
@@ -181,6 +185,7 @@ class Invited(models.Model):
     made_at = models.DateTimeField()
 
     class Meta:
+        # Somebody who is invited again has their time extended, by `update_or_create`.
         constraints = [models.UniqueConstraint(fields=["campaign", "user"], name="invited_once")]
 
     def __str__(self) -> str:
@@ -226,9 +231,12 @@ class Place(models.Model):
     class Meta:
         ordering = ["pk"]
         constraints = [
+            # One person takes one place, also in two browsers that agree at once. Deleted ids
+            # (an empty hash) are no person's.
             models.UniqueConstraint(
                 fields=["campaign", "id_hash"], condition=~Q(id_hash=""), name="place_one_id"
             ),
+            # The same for people who come with their account.
             models.UniqueConstraint(
                 fields=["campaign", "annotator"],
                 condition=Q(annotator__isnull=False),
@@ -236,8 +244,11 @@ class Place(models.Model):
             ),
         ]
         indexes = [
+            # How many places are taken, and whose time is over: on each arrival, and each minute.
             models.Index(fields=["campaign", "state"], name="place_state"),
+            # A panel's person who is known from another campaign.
             models.Index(fields=["id_hash"], condition=~Q(id_hash=""), name="place_id_hash"),
+            # A personal link, which holds the secret and no id.
             models.Index(fields=["digest"], condition=~Q(digest=""), name="place_digest"),
         ]
 
@@ -268,6 +279,7 @@ class LedgerRow(models.Model):
     class Meta:
         ordering = ["pk"]
         constraints = [
+            # Nothing is owed or paid twice, whoever enters it, and however often.
             models.UniqueConstraint(fields=["place", "kind", "cause"], name="ledger_one_cause")
         ]
 
@@ -317,6 +329,7 @@ class Payment(models.Model):
                 name="payment_one_open",
             )
         ]
+        # Which campaigns have something to send, each minute.
         indexes = [models.Index(fields=["state"], name="payment_state")]
 
     def __str__(self) -> str:
@@ -337,6 +350,7 @@ class Pause(models.Model):
     class Meta:
         ordering = ["pk"]
         constraints = [
+            # Of an owner and a rule that pause somebody at once, the second is refused.
             models.UniqueConstraint(
                 fields=["place"], condition=Q(lifted_at=None), name="pause_one_open"
             )
@@ -359,6 +373,7 @@ class Qualification(models.Model):
 
     class Meta:
         constraints = [
+            # Two tabs that begin the test share one row, and so its tries.
             models.UniqueConstraint(fields=["annotator", "task"], name="qualification_once")
         ]
 

@@ -34,85 +34,90 @@ from tasks.permissions import OWNERS, can_own, can_read
 FORMS = {"open": OpenForm, "paid": PaidForm, "invite": InviteForm}
 
 
-def _task(request: HttpRequest, code: str) -> Task:
+def _find_task(request: HttpRequest, code: str) -> Task:
+    """Return the task, for its owners. Raises Http404, PermissionDenied."""
     task = find_task(request, code, can_own, kinds=ANY)
-    require(request.user, task, can_read)  # its pages show what people wrote and answered
+    # The pages of campaigns show what people wrote and answered.
+    require(request.user, task, can_read)
     return task
 
 
 def find_campaign(request: HttpRequest, code: str, slug: str) -> Campaign:
-    """A campaign of the task, for its owners."""
-    return get_object_or_404(_task(request, code).campaigns.select_related("task"), slug=slug)
+    """Return a campaign of the task, for the task's owners. Raises Http404, PermissionDenied."""
+    return get_object_or_404(_find_task(request, code).campaigns.select_related("task"), slug=slug)
 
 
-def _owned(request: HttpRequest) -> QuerySet[Task]:
-    """The tasks whose test a campaign of this person may require."""
-    mine = TaskMember.objects.standing().filter(user=person(request), role__in=OWNERS)
-    return Task.objects.filter(pk__in=mine.values("task"))
+def _owned_tasks(request: HttpRequest) -> QuerySet[Task]:
+    """Return the tasks whose test a campaign of this person may require."""
+    owned = TaskMember.objects.standing().filter(user=person(request), role__in=OWNERS)
+    return Task.objects.filter(pk__in=owned.values("task"))
 
 
 @require_safe
 def campaigns(request: HttpRequest, code: str) -> HttpResponse:
-    """All campaigns of the task."""
-    task = _task(request, code)
+    """Show all campaigns of the task."""
+    task = _find_task(request, code)
     return render(request, "own/campaigns.html", {"task": task, "rows": task.campaigns.all()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def campaign_make(request: HttpRequest, code: str) -> HttpResponse:
     """Plan a campaign."""
-    task = _task(request, code)
+    task = _find_task(request, code)
     posted = request.POST if request.method == "POST" else None
-    form = CampaignForm(posted, task=task, tasks=_owned(request))
+    form = CampaignForm(posted, task=task, tasks=_owned_tasks(request))
     if form.is_valid():
         with as_form_error(form):
-            made = services.make_campaign(task=task, actor=person(request), **form.cleaned_data)
+            campaign = services.make_campaign(task=task, actor=person(request), **form.cleaned_data)
             messages.success(request, _("The campaign is a draft."))
-            return redirect("own-campaigns:campaign", code, made.slug)
+            return redirect("own-campaigns:campaign", code, campaign.slug)
     return _form_page(request, {"task": task, "form": form})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Change a campaign; what was promised to people stays."""
-    found = find_campaign(request, code, slug)
-    newest = found.consents.first()
+    campaign = find_campaign(request, code, slug)
+    newest = campaign.consents.first()
     posted = request.POST if request.method == "POST" else None
     start = {"consent": newest.text if newest else ""}
-    there = Campaign.objects.get(pk=found.pk)
-    chosen = Task.objects.filter(pk=found.requires_id or 0)  # perhaps by another owner
-    options: Any = {"task": found.task, "tasks": _owned(request) | chosen}
-    form = CampaignForm(posted, instance=there, initial=start, **options)
+    # A form changes its instance, and the page shows the campaign as it is stored.
+    instance = Campaign.objects.get(pk=campaign.pk)
+    # The required task stays a choice, also where another owner chose it.
+    chosen = Task.objects.filter(pk=campaign.requires_id or 0)
+    options: Any = {"task": campaign.task, "tasks": _owned_tasks(request) | chosen}
+    form = CampaignForm(posted, instance=instance, initial=start, **options)
     if form.is_valid():
         with as_form_error(form):
             changed = services.change_campaign(
-                campaign=found, actor=person(request), **form.cleaned_data
+                campaign=campaign, actor=person(request), **form.cleaned_data
             )
             messages.success(request, _("Saved."))
             return redirect("own-campaigns:campaign", code, changed.slug)
-    return _form_page(request, {"task": found.task, "campaign": found, "form": form})
+    return _form_page(request, {"task": campaign.task, "campaign": campaign, "form": form})
 
 
 def _form_page(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
+    """Render the form of a campaign's plan."""
     status = 422 if values["form"].errors else 200
     return render(request, "own/campaign_form.html", values, status=status)
 
 
 @require_safe
 def campaign(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Its numbers, the people by pseudonym, what is owed, and what an owner may do now."""
+    """Show a campaign's numbers, its people by pseudonym, what is owed, what its owner may do."""
     return _page(request, find_campaign(request, code, slug))
 
 
 def _page(
     request: HttpRequest, campaign: Campaign, wrong: Any = None, kind: str = ""
 ) -> HttpResponse:
+    """Render a campaign's page. wrong: the form with errors; kind: its name in FORMS."""
     rows = rows_of(campaign)
-    made = {f"{name}_form": form(auto_id=f"{name}-%s") for name, form in FORMS.items()}
+    forms = {f"{name}_form": form(auto_id=f"{name}-%s") for name, form in FORMS.items()}
     if wrong is not None:
-        made[f"{kind}_form"] = wrong
-    values = {
-        **made,
+        forms[f"{kind}_form"] = wrong
+    values = forms | {
         "task": campaign.task,
         "campaign": campaign,
         "rows": rows,
@@ -120,28 +125,28 @@ def _page(
         "most": campaign.pay.most(campaign.written),
         "due": approval_due(campaign),
         "link": request.build_absolute_uri(reverse("campaigns:arrive", args=[campaign.slug])),
-        "query": _query(campaign),
+        "query": _panel_query(campaign),
         "ethics": render_markdown(campaign.ethics),
         "files": FILES,
         "pays": payment_services.api_of(campaign) is not None,
         "payments": payments_of(campaign),
         "may": [to for to, states in services.FROM.items() if campaign.state in states],
-        "golds": _golds(campaign),
+        "golds": _count_golds(campaign),
         "ran_out": sum(row.place.ran_out_at is not None for row in rows),
         "form": wrong,
     }
     return render(request, "own/campaign.html", values, status=422 if wrong else 200)
 
 
-def _golds(campaign: Campaign) -> tuple[int, int] | None:
-    """How many gold items the test needs, and how many the task has; None: there is no test."""
+def _count_golds(campaign: Campaign) -> tuple[int, int] | None:
+    """Return how many gold items the test needs and the task has; None: there is no test."""
     if not campaign.test_items:
         return None
     return items_needed(campaign), golds_of(campaign).count()
 
 
-def _query(campaign: Campaign) -> str:
-    """What the panel adds to the link, as it writes it."""
+def _panel_query(campaign: Campaign) -> str:
+    """Return what the panel adds to the link, with its own placeholders."""
     if campaign.way == Campaign.Way.LINK:
         return "?pid={{id}}"
     if campaign.way == Campaign.Way.PROLIFIC:
@@ -153,17 +158,17 @@ def _query(campaign: Campaign) -> str:
 @require_POST
 def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Open, pause, close; mail invitations; note what became due."""
-    found = find_campaign(request, code, slug)
+    campaign = find_campaign(request, code, slug)
     to = request.POST.get("to", "")
     if to not in Campaign.State.values or to not in services.FROM:
         raise Http404
     form = OpenForm(request.POST, auto_id="open-%s") if to == "open" else None
-    if form is not None and not found.ethics_name and not form.is_valid():
-        return _page(request, found, form, "open")
+    if form is not None and not campaign.ethics_name and not form.is_valid():
+        return _page(request, campaign, form, "open")
     name = request.POST.get("ethics_name", "")[:100]
     try:
         services.set_campaign_state(
-            campaign=found, actor=person(request), state=to, ethics_name=name
+            campaign=campaign, actor=person(request), state=to, ethics_name=name
         )
     except Refused as error:
         messages.error(request, str(error))
@@ -172,42 +177,44 @@ def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 @require_POST
 def campaign_invite(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Mail people a link each; so many an hour, as anybody could be; others stay typed."""
-    found, actor = find_campaign(request, code, slug), person(request)
+    """Email each person a link, up to a number in an hour; further addresses stay in the form."""
+    campaign, actor = find_campaign(request, code, slug), person(request)
     form = InviteForm(request.POST, auto_id="invite-%s")
     if form.is_valid():
-        named = form.cleaned_data["addresses"]
-        some = [*takewhile(lambda _one: not is_used_up("members", actor.pk), named)]
-        if some:
-            services.invite(campaign=found, actor=actor, addresses=some)
-            words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", len(some))
-            messages.success(request, words % {"n": len(some)})
-        if some == named:
+        addresses = form.cleaned_data["addresses"]
+        # Anybody can be written to here, so each address counts towards the owner's hour.
+        allowed = list(takewhile(lambda _: not is_used_up("members", actor.pk), addresses))
+        n = len(allowed)
+        if allowed:
+            services.invite(campaign=campaign, actor=actor, addresses=allowed)
+            words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", n)
+            messages.success(request, words % {"n": n})
+        if allowed == addresses:
             return redirect("own-campaigns:campaign", code, slug)
-        form = InviteForm({"addresses": "\n".join(named[len(some) :])}, auto_id="invite-%s")
+        form = InviteForm({"addresses": "\n".join(addresses[n:])}, auto_id="invite-%s")
         form.add_error("addresses", _("You have named many people. Go on in an hour."))
-    return _page(request, found, form, "invite")
+    return _page(request, campaign, form, "invite")
 
 
 @require_POST
 def campaign_paid(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Note that everything owed was paid elsewhere."""
-    found = find_campaign(request, code, slug)
+    campaign = find_campaign(request, code, slug)
     form = PaidForm(request.POST, auto_id="paid-%s")
     if form.is_valid():
         with as_form_error(form):
-            n = services.note_paid(campaign=found, actor=person(request), **form.cleaned_data)
+            n = services.note_paid(campaign=campaign, actor=person(request), **form.cleaned_data)
             words = ngettext("%(n)d payment is noted.", "%(n)d payments are noted.", n)
             messages.success(request, words % {"n": n})
             return redirect("own-campaigns:campaign", code, slug)
-    return _page(request, found, form, "paid")
+    return _page(request, campaign, form, "paid")
 
 
 @require_POST
 def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Note now what became due by decisions; a worker does it each minute."""
-    found = find_campaign(request, code, slug)
-    n = services.settle(campaign=found)
+    campaign = find_campaign(request, code, slug)
+    n = services.settle(campaign=campaign)
     messages.success(request, ngettext("%(n)d new row.", "%(n)d new rows.", n) % {"n": n})
     return redirect("own-campaigns:campaign", code, slug)
 
@@ -215,9 +222,9 @@ def campaign_settle(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 @require_POST
 def campaign_bonuses(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Plan bonuses for all who are owed some; a worker sends them within a minute."""
-    found = find_campaign(request, code, slug)
+    campaign = find_campaign(request, code, slug)
     with as_message(request):
-        n = payment_services.plan_bonuses(campaign=found, actor=person(request))
+        n = payment_services.plan_bonuses(campaign=campaign, actor=person(request))
         words = ngettext("%(n)d bonus is planned.", "%(n)d bonuses are planned.", n)
         messages.success(request, words % {"n": n})
     return redirect("own-campaigns:campaign", code, slug)
@@ -225,10 +232,10 @@ def campaign_bonuses(request: HttpRequest, code: str, slug: str) -> HttpResponse
 
 @require_POST
 def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
-    """Say what became of an unclear payment."""
-    found = find_campaign(request, code, slug)
+    """Store what the owner says of an unclear payment."""
+    campaign = find_campaign(request, code, slug)
     rows = Payment.objects.select_related("place__campaign__task")
-    payment = get_object_or_404(rows, pk=pk, place__campaign=found)
+    payment = get_object_or_404(rows, pk=pk, place__campaign=campaign)
     is_paid = request.POST.get("to") == "paid"
     with as_message(request):
         payment_services.resolve(payment=payment, actor=person(request), is_paid=is_paid)
@@ -238,56 +245,60 @@ def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> Http
 
 @require_safe
 def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """The judges whose work an owner should look at, with the evidence; nobody is rejected."""
-    found = find_campaign(request, code, slug)
-    values = {"task": found.task, "campaign": found, "looks": looks_of(found)}
+    """Show the judges whose work an owner should look at, with the evidence. Nobody is rejected."""
+    campaign = find_campaign(request, code, slug)
+    values = {"task": campaign.task, "campaign": campaign, "looks": looks_of(campaign)}
     return render(request, "own/campaign_quality.html", values)
 
 
 @require_safe
 def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """Which failures were found, and which over and over."""
-    found = find_campaign(request, code, slug)
+    """Show which failures were found, and which of them repeatedly."""
+    campaign = find_campaign(request, code, slug)
     values = {
-        "task": found.task,
-        "campaign": found,
-        "coverage": coverage_of(found),
-        "groups": groups_of(found),
+        "task": campaign.task,
+        "campaign": campaign,
+        "coverage": coverage_of(campaign),
+        "groups": groups_of(campaign),
     }
     return render(request, "own/campaign_coverage.html", values)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
-    """One person: their pauses and appeal, what was submitted, and what the owner decides."""
-    found = find_campaign(request, code, slug)
-    rows = found.all_places.select_related("campaign__task", "annotator")
-    one = get_object_or_404(rows, pk=pk)
+    """Show one person: their pauses and appeal, what was submitted, and what the owner decides."""
+    campaign = find_campaign(request, code, slug)
+    rows = campaign.all_places.select_related("campaign__task", "annotator")
+    place_row = get_object_or_404(rows, pk=pk)
     form = PlaceForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         with as_form_error(form):
-            _decide(request, one, form)
+            _decide(request, place_row, form)
             messages.success(request, _("Saved."))
             return redirect("own-campaigns:campaign", code, slug)
-    pauses = list(one.pauses.all())
+    pauses = list(place_row.pauses.all())
     values = {
-        "task": found.task,
-        "campaign": found,
-        "place": one,
+        "task": campaign.task,
+        "campaign": campaign,
+        "place": place_row,
         "form": form,
         "pauses": pauses,
         "is_paused": any(pause.lifted_at is None for pause in pauses),
-        "answers": _answers(one),
+        "answers": _answers(place_row),
     }
     status = 422 if form.errors else 200
     return render(request, "own/campaign_place.html", values, status=status)
 
 
 def _answers(place: Place) -> list[tuple[str, str]]:
-    """The questions that the person answered, in words."""
-    told = place.answers or {}
-    asked = read_questionnaire(place.campaign.questions).questions
-    return [(one.title, one.kind.display(one, told[one.name])) for one in asked if one.name in told]
+    """Return the questions that the person answered, with the answers in words."""
+    answers = place.answers or {}
+    answered = []
+    for question in read_questionnaire(place.campaign.questions).questions:
+        if question.name in answers:
+            words = question.kind.display(question, answers[question.name])
+            answered.append((question.title, words))
+    return answered
 
 
 def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
@@ -296,24 +307,26 @@ def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
     to = form.cleaned_data["to"]
     if to in ("approve", "reject"):
         approve = to == "approve"
+        # The panel decides about its money, so the decision goes there where it can be asked.
         if payment_services.api_of(place.campaign):
             payment_services.plan_decision(place=place, actor=actor, approve=approve, reason=reason)
         else:
             services.review_place(place=place, actor=actor, approve=approve, reason=reason)
     elif to == "pause":
-        looks = [one for one in looks_of(place.campaign) if one.place.pk == place.pk]
-        told = {**(looks[0].evidence if looks else {}), "reason": reason}
-        quality_services.pause(place=place, actor=actor, evidence=told)
+        looks = [look for look in looks_of(place.campaign) if look.place.pk == place.pk]
+        evidence = looks[0].evidence if looks else {}
+        evidence["reason"] = reason
+        quality_services.pause(place=place, actor=actor, evidence=evidence)
     elif last := place.pauses.last():
         quality_services.answer(pause=last, actor=actor, text=reason, lift=to == "lift")
 
 
 @require_safe
 def campaign_file(request: HttpRequest, code: str, slug: str, kind: str) -> HttpResponse:
-    """The ledger, or what is owed, as CSV for a panel, a bank or taxes."""
-    found = find_campaign(request, code, slug)
+    """Download the ledger, or what is owed, as CSV for a panel, a bank or taxes."""
+    campaign = find_campaign(request, code, slug)
     if kind not in FILES:
         raise Http404
-    response = csv_file(FILES[kind](found), f"{slug}-{kind}.csv")
+    response = csv_file(FILES[kind](campaign), f"{slug}-{kind}.csv")
     response["Cache-Control"] = "no-store"
     return response

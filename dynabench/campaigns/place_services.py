@@ -44,40 +44,47 @@ from dynabench.campaigns.ways.panels import PANELS, Arrival
 from dynabench.campaigns.work_left import is_work_left
 from tasks.models import TaskMember
 
-MOST_CROWD, LEAST_CROWD, CROWD_SECONDS = 0.2, 2, 7 * 86_400
-"""The share of the places that people from one address have at a time, and at least how many."""
+MOST_CROWD, LEAST_CROWD = 0.2, 2
+"""The maximum share of the places for people from one address; this many they may always have."""
+CROWD_SECONDS = 7 * 86_400
+"""How long a place counts for its address."""
 ROLES = {"write": "writer", "judge": "judge", "both": "annotator", "arena": "annotator"}
 SOURCES = {"prolific": Annotator.Source.PROLIFIC, "mturk": Annotator.Source.MTURK}
 LAST_LOOK = timedelta(minutes=5)
-"""So long before somebody who is late loses their place, it is looked whether work is left."""
+"""How long before somebody who is late loses their place the site checks whether work is left."""
 State = Place.State
 
 
 class NoPlace(Refused):
-    """Nobody may come now, or nobody more; `code` says why."""
+    """The refusal of somebody who arrives while nobody, or nobody else, may; `code` says why."""
 
 
 def lock(campaign_id: int) -> Campaign:
-    """The campaign, which nobody else locks until the transaction ends."""
+    """Return the campaign, which nobody else can lock until the transaction ends."""
     rows = Campaign.objects.select_related("task")
+    # no_key: inserting a place, which refers to the campaign, need not wait for the lock.
     return rows.select_for_update(of=("self",), no_key=True).get(pk=campaign_id)
 
 
 def id_hash(campaign: Campaign, panel_id: str, secret: str = "") -> str:
-    """What tells a panel's person apart and names nobody, also over campaigns of one panel.
+    """Return the hash that tells a panel's person apart and names nobody.
 
-    The ids of other panels, whose links are alike, tell people apart in one campaign alone.
+    It is the same over all campaigns of Prolific or Mechanical Turk. The ids of other panels, whose
+    links are alike, tell people apart in one campaign only.
     secret: a former SECRET_KEY.
     """
     scope = campaign.way if campaign.way in SOURCES else f"{campaign.way}-{campaign.pk}"
-    made = salted_hmac(
+    hashed = salted_hmac(
         f"campaigns.{scope}", panel_id, secret=secret or settings.SECRET_KEY, algorithm="sha256"
     )
-    return made.hexdigest()
+    return hashed.hexdigest()
 
 
 def _hashes(campaign: Campaign, panel_id: str) -> list[str]:
-    """By the current key, and by those that `renew_hashes` may not have replaced yet."""
+    """Return the hashes by the current key and by former ones.
+
+    `renew_hashes` may not have replaced those of former keys yet.
+    """
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     return [id_hash(campaign, panel_id, key) for key in keys]
 
@@ -87,30 +94,34 @@ def renew_hashes() -> None:
     for place in Place.objects.exclude(sealed_id="").select_related("campaign").iterator():
         if arrival := ids_of(place):
             hashed = id_hash(place.campaign, arrival.id)
+            # Not where the hash was deleted meanwhile, as the person's ids are no longer kept.
             Place.objects.filter(pk=place.pk).exclude(id_hash="").update(id_hash=hashed)
 
 
 def known_place(campaign: Campaign, arrival: Arrival) -> Place | None:
-    """The place of somebody who agreed before."""
-    found = campaign.all_places.filter(id_hash__in=_hashes(campaign, arrival.id))
-    return found.select_related("annotator__user").first()
+    """Return the place of somebody of a panel who agreed before; None for a newcomer."""
+    places = campaign.all_places.filter(id_hash__in=_hashes(campaign, arrival.id))
+    return places.select_related("annotator__user").first()
 
 
-def _free(campaign: Campaign) -> None:
-    """Take back the places whose time is over; the campaign is locked.
+def _free_expired(campaign: Campaign) -> None:
+    """Take back the places of a locked campaign whose time is over.
 
-    Who works may submit late, so their money stays reserved. Once that is over, too, who has done
-    all that they could is submitted, so that they are paid, and nobody else goes on.
+    1. Before the work: the place ends.
+    2. At work: it lapses. The person may submit late, so their money stays reserved.
+    3. Late for too long: people who have done all that they could are submitted, so that they are
+       paid; for the others the place ends.
     """
     now = timezone.now()
     over = campaign.all_places.filter(expires_at__lte=now)
+    # Both updates name the old state, which a person may have left since, by submitting.
     over.filter(state=State.TESTING).update(state=State.OVER)
     over.filter(state=State.WORKING).update(state=State.LAPSED)
     for place in over.filter(state=State.LAPSED, expires_at__lte=now - campaign.late):
         place.campaign = campaign
         done = done_of(place)
         if may_submit(place, done):
-            _end(place, done)
+            _end_work(place, done)
         else:
             changed_fields(place, {"state": State.OVER, "expires_at": now})
 
@@ -119,12 +130,12 @@ def _free(campaign: Campaign) -> None:
 def free_places(*, campaign: Campaign) -> None:
     """Take back the places whose time is over, and open a campaign that was full. Locks it."""
     locked = lock(campaign.pk)
-    _free(locked)
+    _free_expired(locked)
     _set_full(locked)
 
 
 def check_open(campaign: Campaign) -> None:
-    """Raises NoPlace while nobody may come."""
+    """Check that people may come now. Raises NoPlace."""
     now = timezone.now()
     if campaign.state not in (Campaign.State.OPEN, Campaign.State.FULL):
         raise NoPlace(_("This study takes nobody at present."), code=campaign.state)
@@ -137,8 +148,12 @@ def check_open(campaign: Campaign) -> None:
 
 
 def check_place(*, campaign: Campaign) -> None:
-    """Raises NoPlace for who comes while there is none; nothing is kept of them."""
+    """Check that a place is free.
+
+    Raises NoPlace; nothing is stored of somebody who comes in vain.
+    """
     check_open(campaign)
+    # Without a lock first: most people who arrive find a place or a campaign that stays full.
     if not _has_place(campaign):
         free_places(campaign=campaign)
         if not _has_place(campaign):
@@ -146,7 +161,10 @@ def check_place(*, campaign: Campaign) -> None:
 
 
 def reserved(campaign: Campaign, more: int = 0) -> int:
-    """What the people who are in can cost at most, and `more` people; with what is owed anyway."""
+    """Return what the people who are in, and `more` people, can cost at most.
+
+    Including what is owed to others anyway.
+    """
     people = campaign.all_places.filter(state__in=RESERVED).count() + more
     others = LedgerRow.objects.filter(place__campaign=campaign, kind__in=OWED)
     owed = others.exclude(place__state__in=RESERVED).aggregate(sum=Sum("amount"))["sum"] or 0
@@ -154,13 +172,14 @@ def reserved(campaign: Campaign, more: int = 0) -> int:
 
 
 def _has_place(campaign: Campaign) -> bool:
+    """Return whether a place is free and there is money for one more person."""
     if campaign.all_places.filter(state__in=TAKEN).count() >= campaign.places:
         return False
     return campaign.budget is None or reserved(campaign, more=1) <= campaign.budget
 
 
 def _set_full(campaign: Campaign) -> None:
-    """Full or open again, as it is now."""
+    """Make a campaign full or open again, as its places and its money are now."""
     if campaign.state in (Campaign.State.OPEN, Campaign.State.FULL):
         now = Campaign.State.OPEN if _has_place(campaign) else Campaign.State.FULL
         changed_fields(campaign, {"state": now})
@@ -175,89 +194,115 @@ def take_place(
     user: User | None = None,
     address: str = "",
 ) -> tuple[Place, str]:
-    """Somebody agreed: from now on they are known, by a pseudonym; returns a personal secret, too.
+    """Give somebody who agreed a place; return it with their personal secret, or "".
 
-    arrival: of a panel; user: of this site. Who agreed before, in another tab, keeps that place.
-    Who is known of another campaign gets no secret: it opens all that is stored of them, and a
-    panel's id alone must not. Locks the campaign, so that no more people get in than there are
-    places and money, and one person takes one place; then the person, so that no work counts in
-    two campaigns. Raises NoPlace, and Refused where there is a newer consent text and as
-    `_check_free`.
+    arrival: of a panel; user: of this site. address: their IP address.
+
+    1. Return the place that they took in another tab.
+    2. Free the places whose time is over, and check that one is left, also for their address.
+    3. Find or make the person, check their qualification, and that no other campaign of the task
+    would
+       count the same work.
+    4. Store the place and make the person a member of the task.
+
+    Somebody who is known of another campaign gets no secret: it opens all that is stored of them,
+    and a
+    panel's id is not enough for that.
+    Locks the campaign, so that no more people get in than there are places and money, and one
+    person
+    takes one place; then the person, so that no work counts in two campaigns.
+    Raises NoPlace, and Refused where there is a newer consent text and as `_check_free`.
     """
     locked = lock(campaign.pk)
     if locked.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
     hashes = _hashes(locked, arrival.id) if arrival else []
-    one_of = Q(id_hash__in=hashes) if arrival else Q(annotator__user=user)
-    if before := locked.all_places.filter(one_of).first():
-        return before, ""
-    _free(locked)
+    is_theirs = Q(id_hash__in=hashes) if arrival else Q(annotator__user=user)
+    earlier_place = locked.all_places.filter(is_theirs).first()
+    if earlier_place:
+        return earlier_place, ""
+    _free_expired(locked)
     check_place(campaign=locked)
     crowd = Crowd(locked, address if locked.way in PANELS else "")
     crowd.check()
     person = annotator_of(user) if user else _panel_person(locked, hashes)
     check_qualified(locked, person)
-    is_known = person.places.exists()
+    had_place = person.places.exists()
     _check_free(locked, person)
-    place, secret = _give(locked, person, consent, arrival)
+    place, secret = _store_place(locked, person, consent, arrival)
     crowd.add(place)
+    # Members keep the role that they have.
     role = {"role": ROLES[locked.kind]}
     TaskMember.objects.get_or_create(task=locked.task, user=person.user, defaults=role)
     _set_full(locked)
-    return place, "" if is_known else secret
+    return place, "" if had_place else secret
 
 
 class Crowd:
-    """Who takes part from one address: a panel's ids can be invented, addresses less easily.
+    """The people who take part from one address: ids can be invented, addresses less easily.
 
-    Those of private networks are left out: a proxy's, behind which are all, or a laboratory's. A
-    keyed hash of the address is in the cache alone, with the places that it took.
+    Addresses of private networks are left out: a proxy's, behind which everybody is, or a
+    laboratory's. Only the cache has a keyed hash of the address, with the places that it took.
     """
 
     def __init__(self, campaign: Campaign, address: str) -> None:
+        """Read the places that people of this address have taken; address: "" for nobody's."""
         network = _network(address)
-        told = f"{campaign.pk} {network}" if network else ""
-        self._key = f"crowd-{salted_hmac('campaigns.crowd', told).hexdigest()}" if told else ""
+        seed = f"{campaign.pk} {network}" if network else ""
+        self._key = f"crowd-{salted_hmac('campaigns.crowd', seed).hexdigest()}" if seed else ""
         self._places = campaign.all_places.filter(pk__in=cache.get(self._key, ()), state__in=GOING)
         self._most = max(LEAST_CROWD, int(campaign.places * MOST_CROWD))
 
     def check(self) -> None:
-        """Raises NoPlace while so many places of the address are neither submitted nor left."""
+        """Check that not too many places of the address are neither submitted nor left.
+
+        Raises NoPlace.
+        """
         if self._key and self._places.count() >= self._most:
             raise NoPlace(_("Many people take part from your network at present."), code="busy")
 
     def add(self, place: Place) -> None:
-        """One more of the address."""
+        """Count one more place of the address."""
         if self._key:
             pks = [*self._places.values_list("pk", flat=True), place.pk]
             cache.set(self._key, pks, CROWD_SECONDS)
 
 
 def _network(address: str) -> str:
-    """What one person has: an address, or in version 6 the first half of it; a private one: ""."""
-    found = ip_address(address or "::")
-    found = getattr(found, "ipv4_mapped", None) or found
-    if not found.is_global:
+    """Return what one person has: an IPv4 address, or half of an IPv6 one; "": private."""
+    ip = ip_address(address or "::")
+    # A server that listens on IPv6 reports IPv4 clients by such addresses.
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    if not ip.is_global:
         return ""
-    return str(ip_network((found, 64), strict=False) if found.version == 6 else found)
+    if ip.version == 6:
+        # A provider gives each customer 64 bits of addresses.
+        return str(ip_network((ip, 64), strict=False))
+    return str(ip)
 
 
 def _check_free(campaign: Campaign, person: Annotator) -> None:
-    """Raises Refused while the same work would count in another campaign of the task, too."""
+    """Check that the same work would not count in another campaign of the task, too.
+
+    Raises Refused.
+    Locks the person, as the campaigns are different rows.
+    """
     Annotator.objects.select_for_update(of=("self",), no_key=True).get(pk=person.pk)
     going = person.places.filter(campaign__task=campaign.task, state__in=GOING)
     if other := going.select_related("campaign").first():
-        said = _("You still take part in “%(name)s”. Submit your work there, or leave it, first.")
-        raise Refused(said % {"name": other.campaign.name}, code="another")
+        message = _(
+            "You still take part in “%(name)s”. Submit your work there, or leave it, first."
+        )
+        raise Refused(message % {"name": other.campaign.name}, code="another")
 
 
-def _give(
+def _store_place(
     campaign: Campaign,
     person: Annotator,
     consent: ConsentText,
     arrival: Arrival | None,
 ) -> tuple[Place, str]:
-    """Somebody's place, and their secret."""
+    """Store somebody's place, and return it with their secret, of which a digest is stored."""
     now, secret = timezone.now(), secrets.token_urlsafe(32)
     place = Place.objects.create(
         campaign=campaign,
@@ -275,32 +320,39 @@ def _give(
 
 
 def first_state(campaign: Campaign, person: Annotator, *, is_asked: bool = False) -> str:
-    """Before the questions, the tour or the test, for those who have not passed it.
+    """Return whether a person begins with the work or with what comes before it.
 
+    Before it are the questions, the tour, and the test for people who have not passed it.
     is_asked: whether the questions are answered.
     """
     if campaign.questions and not is_asked:
         return State.TESTING
+    if campaign.tour:
+        return State.TESTING
     passed = Qualification.objects.filter(annotator=person, task=campaign.task)
-    is_tested = not campaign.test_items or passed.exclude(passed_at=None).exists()
-    return State.WORKING if is_tested and not campaign.tour else State.TESTING
+    needs_test = campaign.test_items and not passed.exclude(passed_at=None).exists()
+    return State.TESTING if needs_test else State.WORKING
 
 
 def check_qualified(campaign: Campaign, person: Annotator) -> None:
-    """Raises Refused for those who have not passed the test that the campaign requires."""
+    """Check that a person has passed the test that the campaign requires. Raises Refused."""
     if campaign.requires is None:
         return
     passed = Qualification.objects.filter(annotator=person, task=campaign.requires)
     if not passed.exclude(passed_at=None).exists():
-        said = _("This study is for people who have passed the test of “%(task)s”.")
-        raise Refused(said % {"task": campaign.requires.name}, code="qualification")
+        message = _("This study is for people who have passed the test of “%(task)s”.")
+        raise Refused(message % {"task": campaign.requires.name}, code="qualification")
 
 
 def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
-    """The person of this panel, known from another campaign or new: an account without address."""
-    known = Place.objects.filter(id_hash__in=hashes, annotator__user__isnull=False).first()
-    if known and known.annotator:
-        return known.annotator
+    """Return the person of this panel, known from another campaign or new.
+
+    A new one gets an account whose address nobody has.
+    """
+    # Not somebody who has left the site: their pseudonym must not come back to life.
+    earlier = Place.objects.filter(id_hash__in=hashes, annotator__user__isnull=False).first()
+    if earlier and earlier.annotator:
+        return earlier.annotator
     user = User.objects.create_user(f"{secrets.token_hex(12)}{PANEL_PEOPLE}")
     annotator = annotator_of(user)
     annotator.source = SOURCES.get(campaign.way, Annotator.Source.PANEL)
@@ -310,7 +362,10 @@ def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
 
 @transaction.atomic
 def agree_again(*, place: Place, consent: ConsentText) -> None:
-    """Somebody agreed to a new version; no lock, one update. Raises Refused where it is old."""
+    """Store that somebody agreed to a new version of the text. No lock, one update.
+
+    Raises Refused where there is a newer one.
+    """
     if place.campaign.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
     now = timezone.now()
@@ -319,19 +374,20 @@ def agree_again(*, place: Place, consent: ConsentText) -> None:
 
 @transaction.atomic
 def come_in(*, user: User) -> None:
-    """A panel's id signed somebody in: they go on, and read nothing of before, in any task.
+    """Prepare the site for somebody whom a panel's id signed in: they read nothing of before.
 
-    From where they came is forgotten. What they wrote and did not send stays in the browser where
-    they wrote it. No lock, an update and two deletions.
+    The addresses from which they came are forgotten. What they wrote and did not send stays in the
+    browser where they wrote it. No lock, an update and two deletions.
     """
     UserSession.objects.filter(user=user).delete()
-    going = Assignment.objects.filter(annotator__user=user, left_at__isnull=True)
-    Conversation.objects.filter(assignment__in=going).delete()
-    going.update(draft={})
+    # An id can be guessed, so whoever uses it must not read drafts and conversations.
+    current = Assignment.objects.filter(annotator__user=user, left_at__isnull=True)
+    Conversation.objects.filter(assignment__in=current).delete()
+    current.update(draft={})
 
 
 def note_end_of_work(place: Place, done: Done) -> bool:
-    """Note that the site has no work left for somebody, the first time; whether it has none.
+    """Return whether the site has no work left for somebody, and note it the first time.
 
     From then on they may submit what they have done. No lock, one update.
     """
@@ -339,14 +395,16 @@ def note_end_of_work(place: Place, done: Done) -> bool:
         return False
     if place.ran_out_at is None:
         place.ran_out_at = timezone.now()
+        # Only the first time counts, also where two tabs find out at once.
         Place.objects.filter(pk=place.pk, ran_out_at=None).update(ran_out_at=place.ran_out_at)
     return True
 
 
 def note_ends_of_work(campaign: Campaign) -> None:
-    """Note it of those who are about to lose their place, have begun and found no more work.
+    """Note the end of work for people who are about to lose their place.
 
-    They may have closed the page that said so. No lock.
+    Of those who have begun and have not done enough: they may have closed the page that said so. No
+    lock.
     """
     late = timezone.now() - campaign.late + LAST_LOOK
     going = campaign.all_places.filter(state__in=(State.WORKING, State.LAPSED), ran_out_at=None)
@@ -359,25 +417,29 @@ def note_ends_of_work(campaign: Campaign) -> None:
 
 @transaction.atomic
 def submit(*, place: Place) -> Place:
-    """Somebody has done what was asked, in time or late, and is owed the pay for the task.
+    """Submit a person's work, in time or late; they are owed the pay for the task.
 
-    Also who has done a part, once `note_end_of_work` has noted that no work is left. Locks the
-    campaign, so that their money goes to nobody else meanwhile. Raises Refused while something is
-    left to do.
+    Somebody who has done a part may submit once `note_end_of_work` has noted that no work is left.
+    Locks the campaign, so that their money goes to nobody else meanwhile, then the place.
+    Raises Refused while something is left to do.
     """
-    _free(lock(place.campaign_id))
-    found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
-    if found.state not in (State.WORKING, State.LAPSED):
-        return found
-    done = done_of(found)
-    if not may_submit(found, done):
+    _free_expired(lock(place.campaign_id))
+    # The place's lock keeps people from retracting an example while it is being paid.
+    locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    if locked.state not in (State.WORKING, State.LAPSED):
+        return locked
+    done = done_of(locked)
+    if not may_submit(locked, done):
         raise Refused(_("Something is left to do."), code="unfinished")
-    _end(found, done)
-    return found
+    _end_work(locked, done)
+    return locked
 
 
-def _end(place: Place, done: Done) -> None:
-    """All is done that could be: submit it. Who could begin nothing gets the pay for the test."""
+def _end_work(place: Place, done: Done) -> None:
+    """Submit what somebody has done, and enter their pay in the ledger.
+
+    People who could begin nothing get the pay for the test.
+    """
     campaign, now = place.campaign, timezone.now()
     if not done.is_enough and not done.amount:
         changed_fields(place, {"state": State.SCREENED, "submitted_at": now})
@@ -390,14 +452,16 @@ def _end(place: Place, done: Done) -> None:
 
 
 def enter_in_ledger(place: Place, kind: str, amount: int, cause: str) -> None:
-    """Note what somebody is owed or got; each cause once."""
+    """Note what somebody is owed or was paid; each cause once."""
     if amount:
-        row = {"amount": amount, "currency": place.campaign.currency}
-        LedgerRow.objects.get_or_create(place=place, kind=kind, cause=cause, defaults=row)
+        money = {"amount": amount, "currency": place.campaign.currency}
+        # By the unique constraint of place, kind and cause, so that nothing is owed twice.
+        LedgerRow.objects.get_or_create(place=place, kind=kind, cause=cause, defaults=money)
 
 
 @transaction.atomic
 def give_back(*, place: Place) -> None:
-    """Somebody leaves before the end; the place is free again. No lock, one update."""
-    going = Place.objects.filter(pk=place.pk, state__in=GOING)
-    going.update(state=State.RETURNED, expires_at=timezone.now())
+    """Give the place of somebody who leaves before the end back. No lock, one update."""
+    # Not what was submitted in another tab since the page was opened.
+    unfinished = Place.objects.filter(pk=place.pk, state__in=GOING)
+    unfinished.update(state=State.RETURNED, expires_at=timezone.now())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Look:
-    """Somebody whose work an owner should look at: what the evidence says, which rules are broken.
+    """A person whose work an owner should look at: the evidence, and the rules that it breaks.
 
     answers: how many an item may have.
     """
@@ -39,121 +39,149 @@ class Look:
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """What is shown and stored of it; of others only how many."""
-        told: dict[str, Any] = {"answers": self.answers}
+        """Return the evidence as it is shown and stored; of other people only their number."""
+        evidence: dict[str, Any] = {"answers": self.answers}
         if self.proposal:
-            told |= {**asdict(self.proposal), "copies": len(self.proposal.copies)}
-            del told["judge"]
-        return told | {"broken": [one._asdict() for one in self.broken]}
+            evidence |= asdict(self.proposal)
+            # The ids of judges: the person reads this evidence, too.
+            del evidence["judge"]
+            evidence["copies"] = len(self.proposal.copies)
+        evidence["broken"] = [rule._asdict() for rule in self.broken]
+        return evidence
 
 
 def answers_of(task: Task) -> list[str]:
-    """What may be said of an item: its labels, or a verdict."""
+    """Return the answers that an item may have: the task's labels, or the verdicts."""
     name = label_field(task.config)
     return list(task.config.component(name).values) if name else ["correct", "incorrect"]
 
 
 def looks_of(campaign: Campaign) -> list[Look]:
-    """The people of a campaign whom `rules.evidence` names, or who break a rule of the owner's.
+    """Return the people of a campaign whom the evidence names, or who break an owner's rule.
 
-    By all work in its task. Votes that flag an item, or cannot tell, say nothing of accuracy.
+    By all their work in the task, the worst first. Votes that flag an item, or cannot tell, say
+    nothing
+    about accuracy.
     """
     from dynabench.campaigns.rules.evidence import proposals  # numpy: not in each web process
 
     answers = answers_of(campaign.task)
-    votes, gold = _cast(campaign.task, answers)
-    authors = _authors(campaign.task, answers)
-    found = {one.judge: one for one in proposals(votes, gold, len(answers), authors)}
-    own = _broken(campaign, len(answers))
-    places = campaign.all_places.filter(annotator__in={*found, *own}).exclude(began_at=None)
+    votes, gold = _read_votes(campaign.task, answers)
+    authors = _author_labels(campaign.task, answers)
+    proposal_of = {
+        proposal.judge: proposal for proposal in proposals(votes, gold, len(answers), authors)
+    }
+    broken_by = _broken_rules(campaign, len(answers))
+    named = proposal_of.keys() | broken_by.keys()
+    # People of the task who take part in this campaign and have begun to work in it.
+    places = campaign.all_places.filter(annotator__in=named).exclude(began_at=None)
     paused = set(
         Pause.objects.filter(place__in=places, lifted_at=None).values_list("place", flat=True)
     )
     looks = [
         Look(
             place,
-            found.get(place.annotator_id),  # type: ignore[arg-type]
-            own.get(place.annotator_id, ()),  # type: ignore[arg-type]
+            proposal_of.get(place.annotator_id),  # type: ignore[arg-type]
+            broken_by.get(place.annotator_id, ()),  # type: ignore[arg-type]
             len(answers),
             place.pk in paused,
         )
         for place in places.select_related("annotator", "campaign__task")
     ]
-    return sorted(looks, key=lambda one: (one.is_paused, one.evidence.get("accuracy") or 0))
+    return sorted(looks, key=lambda look: (look.is_paused, look.evidence.get("accuracy") or 0))
 
 
-def _broken(campaign: Campaign, answers: int) -> dict[int, Sequence[Broken]]:
-    """By person the rules of the owner's that their work breaks."""
+def _broken_rules(campaign: Campaign, answers: int) -> dict[int, Sequence[Broken]]:
+    """Return the owner's rules that people's work breaks, by person."""
     rules = read_rules(campaign.own_rules)
-    measured: dict[int, dict[str, Measured]] = defaultdict(dict)
-    for who, name, one in _measured(campaign.task, rules):
-        measured[who][name] = one
-    found = {who: broken(rules, mine, answers) for who, mine in measured.items()}
-    return {who: these for who, these in found.items() if these}
+    measures_of: dict[int, dict[str, Measured]] = defaultdict(dict)
+    for who, name, measured in _measure_people(campaign.task, rules):
+        measures_of[who][name] = measured
+    broken_by: dict[int, Sequence[Broken]] = {}
+    for who, measures in measures_of.items():
+        broken_rules = broken(rules, measures, answers)
+        if broken_rules:
+            broken_by[who] = broken_rules
+    return broken_by
 
 
-def _measured(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, str, Measured]]:
-    """Who, which measure, how much: of all people of the task, as far as rules ask for it."""
-    asked = {MEASURES[rule.measure].of for rule in rules}
-    rounds = list(task.rounds.all()) if asked else []
-    known: dict[str, Rate | Undefined]
-    for judge in validator_statistics(rounds) if "judges" in asked else ():
-        known = {"agreement": judge.reliability, "gold": judge.gold, "unclear": judge.cannot_tell}
-        known |= {"unread": judge.unread}
-        yield from _shares(judge.annotator.pk, known)
-        yield from _seconds(judge.annotator.pk, "judging", judge.median_seconds, judge.votes)
-    for writer in author_statistics(rounds) if "writers" in asked else ():
-        known = {
-            "near-duplicates": rate(writer.duplicates, writer.tries),
-            "pasted": writer.paste_share,
-            "refuted": writer.label_flip,
-        }
-        yield from _shares(writer.annotator.pk, known)
-        yield from _seconds(writer.annotator.pk, "writing", writer.median_seconds, writer.tries)
+def _measure_people(task: Task, rules: Sequence[Rule]) -> Iterator[tuple[int, str, Measured]]:
+    """Yield person, measure and value for all people of the task, as far as rules ask for it."""
+    measured_roles = {MEASURES[rule.measure].of for rule in rules}
+    # Statistics of a whole task are slow, and most campaigns have no rules.
+    rounds = list(task.rounds.all()) if measured_roles else []
+    shares: dict[str, Rate | Undefined]
+    if "judges" in measured_roles:
+        for judge in validator_statistics(rounds):
+            shares = {
+                "agreement": judge.reliability,
+                "gold": judge.gold,
+                "unclear": judge.cannot_tell,
+                "unread": judge.unread,
+            }
+            yield from _shares(judge.annotator.pk, shares)
+            yield from _seconds(judge.annotator.pk, "judging", judge.median_seconds, judge.votes)
+    if "writers" in measured_roles:
+        for writer in author_statistics(rounds):
+            shares = {
+                "near-duplicates": rate(writer.duplicates, writer.tries),
+                "pasted": writer.paste_share,
+                "refuted": writer.label_flip,
+            }
+            yield from _shares(writer.annotator.pk, shares)
+            yield from _seconds(writer.annotator.pk, "writing", writer.median_seconds, writer.tries)
 
 
-def _shares(who: int, known: dict[str, Rate | Undefined]) -> Iterator[tuple[int, str, Measured]]:
-    for name, one in known.items():
-        if isinstance(one, Rate):
-            yield who, name, Measured(one.value, one.low, one.high, one.n)
+def _shares(who: int, shares: dict[str, Rate | Undefined]) -> Iterator[tuple[int, str, Measured]]:
+    """Yield a person's shares with their intervals, without undefined ones."""
+    for name, share in shares.items():
+        if isinstance(share, Rate):
+            yield who, name, Measured(share.value, share.low, share.high, share.n)
 
 
 def _seconds(
     who: int, what: str, median: float | Undefined, n: int
 ) -> Iterator[tuple[int, str, Measured]]:
+    """Yield a person's median time, which has no interval, unless it is undefined."""
     if not isinstance(median, Undefined):
         yield who, f"{what}-seconds", Measured(median, median, median, n)
 
 
-def _cast(task: Task, answers: list[str]) -> "tuple[list[Cast], dict[int, int]]":
-    """All votes on the task's examples and answers to gold, and the right answers of gold."""
+def _read_votes(task: Task, answers: list[str]) -> "tuple[list[Cast], dict[int, int]]":
+    """Return all votes on the task's examples and gold, and the right answers of gold.
+
+    Answers are numbers: their places in `answers`.
+    """
     from dynabench.campaigns.rules.evidence import Cast
 
-    number = {one: place for place, one in enumerate(answers)}
+    number = {answer: place for place, answer in enumerate(answers)}
     names = ("validator", "label", "verdict", "created_at")
     votes = Validation.objects.filter(
         example__round__task=task, validator__isnull=False, is_imported=False
     ).values_list("example", *names)
-    gold = GoldAnswer.objects.filter(gold__example__round__task=task)
-    cast = [
-        Cast(example, judge, number[label or verdict], at.timestamp())
-        for example, judge, label, verdict, at in (*votes, *gold.values_list("gold", *names))
-        if (label or verdict) in number
-    ]
-    known = Gold.objects.filter(example__round__task=task)
-    right = {
-        example: number[label or verdict]
-        for example, label, verdict in known.values_list("example", "label", "verdict")
-        if (label or verdict) in number
-    }
+    gold_answers = GoldAnswer.objects.filter(gold__example__round__task=task)
+    cast = []
+    # The key of a gold item is its example's, so both kinds of answers name an example.
+    for rows in (votes, gold_answers.values_list("gold", *names)):
+        for example, judge, label, verdict, at in rows:
+            answer = label or verdict
+            if answer in number:
+                cast.append(Cast(example, judge, number[answer], at.timestamp()))
+    gold_items = Gold.objects.filter(example__round__task=task)
+    right = {}
+    for example, label, verdict in gold_items.values_list("example", "label", "verdict"):
+        answer = label or verdict
+        if answer in number:
+            right[example] = number[answer]
     return cast, right
 
 
-def _authors(task: Task, answers: list[str]) -> dict[int, int]:
-    """The labels that authors gave what was judged; none where people give verdicts."""
+def _author_labels(task: Task, answers: list[str]) -> dict[int, int]:
+    """Return the labels that authors gave what was judged; none where people give verdicts."""
     name = label_field(task.config)
     if not name:
         return {}
     judged = Validation.objects.filter(example__round__task=task, is_imported=False)
+    # Without the default order, whose columns would make rows of one example distinct.
     labels = judged.order_by().values_list("example", f"example__inputs__{name}").distinct()
     return {example: answers.index(label) for example, label in labels if label in answers}

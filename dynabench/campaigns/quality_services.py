@@ -23,6 +23,7 @@ def pause(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None
     if actor is not None:
         check_owns(actor, place.campaign.task)
     try:
+        # A transaction of its own: the outer one must survive the violated constraint.
         with transaction.atomic():
             Pause.objects.create(place=place, evidence=evidence, by_rule=actor is None)
     except IntegrityError:
@@ -31,14 +32,14 @@ def pause(*, place: Place, actor: User | None, evidence: dict[str, Any]) -> None
 
 
 def pause_by_rule(*, campaign: Campaign) -> int:
-    """Pause whom evidence or own rules propose, where the owner switched that on; returns how many.
+    """Pause whom evidence or own rules propose, where the owner switched that on; return how many.
 
-    Who was paused before is left to the owner.
+    People who were paused before are left to the owner.
     """
     if not campaign.pauses_itself:
         return 0
-    known = set(Pause.objects.filter(place__campaign=campaign).values_list("place", flat=True))
-    new = [look for look in looks_of(campaign) if look.place.pk not in known]
+    paused = set(Pause.objects.filter(place__campaign=campaign).values_list("place", flat=True))
+    new = [look for look in looks_of(campaign) if look.place.pk not in paused]
     for look in new:
         pause(place=look.place, actor=None, evidence=look.evidence)
     return len(new)
@@ -46,18 +47,28 @@ def pause_by_rule(*, campaign: Campaign) -> int:
 
 @transaction.atomic
 def appeal(*, place: Place, text: str) -> None:
-    """The person says why they disagree; once for each pause. No lock, one update."""
+    """Store why the person disagrees with their pause; once for each pause. No lock, one update.
+
+    Raises Refused.
+    """
+    # The filter on an empty appeal makes the first of two tabs win.
     row = Pause.objects.filter(place=place, lifted_at=None, appeal="")
-    text = text.replace("\0", "")[:2000]  # which PostgreSQL takes nowhere
+    text = text.replace("\0", "")[:2000]  # PostgreSQL stores no zero bytes in text
     if not text or not row.update(appeal=text):
         raise Refused(_("Write why you disagree; you may do it once."), code="appeal")
 
 
 @transaction.atomic
 def answer(*, pause: Pause, actor: User, text: str, lift: bool) -> None:
-    """The owner answers, and may let the person go on. No lock, one update. Raises Refused."""
+    """Store the owner's answer, and let the person go on where `lift` says so.
+
+    No lock, one update. Raises Refused.
+    """
     check_owns(actor, pause.place.campaign.task)
-    values = {"answer": text[:2000]} | ({"lifted_at": timezone.now()} if lift else {})
+    values: dict[str, Any] = {"answer": text[:2000]}
+    if lift:
+        values["lifted_at"] = timezone.now()
+    # Of two owners who answer at once, the one who lifts the pause has the last word.
     if not Pause.objects.filter(pk=pause.pk, lifted_at=None).update(**values):
         raise Refused(_("The pause is over already."), code="over")
     log(actor, "campaign.appeal-answered", pause.place.campaign.task, place=pause.place_id)

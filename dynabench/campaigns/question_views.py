@@ -57,27 +57,27 @@ class QuestionForm(forms.Form):
     )
 
     def clean_choices(self) -> tuple[str, ...]:
-        """The choices, each once."""
+        """Return the choices, each once."""
         lines = with_lf(self.cleaned_data["choices"]).split("\n")
         return tuple(dict.fromkeys(filter(None, map(str.strip, lines))))
 
     def clean(self) -> dict[str, Any]:
-        """Choices belong to questions with choices."""
-        said: dict[str, Any] = super().clean() or {}
-        if not said.get("words"):
-            return said
-        if said.get("kind") in CHOOSING and len(said.get("choices", ())) < 2:
+        """Check that questions with choices have them, and that questions about the person do."""
+        values: dict[str, Any] = super().clean() or {}
+        if not values.get("words"):
+            return values
+        if values.get("kind") in CHOOSING and len(values.get("choices", ())) < 2:
             self.add_error("choices", gettext("Enter at least two choices, one a line."))
-        if said.get("is_about") and said.get("kind") not in (*CHOOSING, None):
+        if values.get("is_about") and values.get("kind") not in (*CHOOSING, None):
             message = gettext("Questions about the person need choices, so that groups are alike.")
             self.add_error("kind", message)
-        return said
+        return values
 
     @property
     def row(self) -> Row | None:
-        """What was filled in; None: nothing."""
-        said = self.cleaned_data
-        return Row(**said) if said.get("words") else None
+        """Return what was filled in; None where the row is empty."""
+        values = self.cleaned_data
+        return Row(**values) if values.get("words") else None
 
 
 QUESTIONS = forms.formset_factory(QuestionForm, extra=2, max_num=MOST, validate_max=True)
@@ -85,14 +85,15 @@ QUESTIONS = forms.formset_factory(QuestionForm, extra=2, max_num=MOST, validate_
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def questions(request: HttpRequest, code: str, slug: str) -> HttpResponse:
-    """The questions as rows of a form; saving offers two more."""
+    """Show and save the questions as rows of a form; saving offers two more."""
     campaign = find_campaign(request, code, slug)
-    there = rows_of(campaign.questions)
-    values: dict[str, Any] = {"task": campaign.task, "campaign": campaign, "is_yaml": there is None}
-    if there is None:
-        return render(request, "own/campaign_questions.html", values)
+    stored_rows = rows_of(campaign.questions)
+    values: dict[str, Any] = {"task": campaign.task, "campaign": campaign, "is_yaml": False}
+    if stored_rows is None:
+        # Rows cannot say what this YAML says: the page refers to the text field.
+        return render(request, "own/campaign_questions.html", values | {"is_yaml": True})
     posted = request.POST if request.method == "POST" else None
-    initial = [_initial(row) for row in there]
+    initial = [_initial(row) for row in stored_rows]
     rows = QUESTIONS(posted, initial=initial, prefix="questions", form_kwargs=_UNMARKED)
     if rows.is_valid():
         text = text_of(filter(None, (form.row for form in rows.forms)))
@@ -106,7 +107,9 @@ def questions(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 
 _UNMARKED = {"use_required_attribute": False}
+"""An empty row is left out, so that browsers must not demand its fields."""
 
 
 def _initial(row: Row) -> dict[str, Any]:
+    """Return a row's values as the fields of the form show them."""
     return {**vars(row), "choices": "\n".join(row.choices)}

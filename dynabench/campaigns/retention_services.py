@@ -1,4 +1,4 @@
-"""Deletes what was only to be kept for so many days."""
+"""Deletes what is kept only for a number of days."""
 
 from datetime import timedelta
 
@@ -12,12 +12,13 @@ from dynabench.campaigns.invitations import DAYS
 from dynabench.campaigns.models import Campaign, Invited, Pause, Place
 
 MOST = 100_000
+"""Rows of a kind that one run deletes."""
 
 
 def old_ids() -> QuerySet[Place]:
-    """The places of campaigns whose panel ids are kept no longer.
+    """Return the places whose panel ids have been kept for as many days as their campaign says.
 
-    The days count from when an owner closed one, or from its end where nobody did.
+    The days count from when an owner closed it, or from its end where nobody did.
     """
     now = timezone.now()
     ended = Campaign.objects.annotate(at=Coalesce("closed_at", "closes_at"))
@@ -27,18 +28,21 @@ def old_ids() -> QuerySet[Place]:
 
 
 def old_pauses() -> QuerySet[Pause]:
-    """The pauses that ended long ago, with their appeals."""
+    """Return the pauses that ended long ago, with their appeals."""
     before = timezone.now() - timedelta(days=settings.RETENTION_APPEAL_DAYS)
     return Pause.objects.filter(lifted_at__lte=before)
 
 
 def old_invitations() -> QuerySet[Invited]:
-    """Those of accounts that are over."""
+    """Return the invitations of accounts that have ended."""
     return Invited.objects.filter(made_at__lte=timezone.now() - timedelta(days=DAYS))
 
 
 def apply_retention() -> int:
-    """Delete all that is over; returns how many rows held some. No lock: each is one update."""
+    """Delete all that is over; return how many rows were emptied or deleted.
+
+    No lock, one update each.
+    """
     emptied = old_ids().update(id_hash="", sealed_id="")
     ended = delete_some(old_pauses(), MOST) + delete_some(old_invitations(), MOST)
     return emptied + ended

@@ -17,19 +17,23 @@ PRICES = ("price_in", "price_out")
 
 
 def parts_of(campaign: Campaign, examples: QuerySet[Example], people: int) -> Parts:
-    """All parts, in eight queries. examples: of the campaign; people: what their pay comes to."""
+    """Return all parts of what a campaign has cost. Eight queries.
+
+    examples: of the campaign. people: what their pay comes to.
+    """
     return Parts(
         people,
-        judges=rounded(_judges(campaign, examples)),
-        model_calls=rounded(_model_calls(campaign, examples)),
-        evaluation=rounded(_evaluation(campaign, examples)),
+        judges=rounded(_prices_of_judges(campaign, examples)),
+        model_calls=rounded(_prices_of_answers(campaign, examples)),
+        evaluation=rounded(_prices_of_runs(campaign, examples)),
     )
 
 
-def _judges(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
-    """Of each judge, the price of their votes on the examples.
+def _prices_of_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
+    """Return, for each judge, the price of their votes on the examples; None: unknown.
 
-    Who came by another campaign costs what that one pays for a judgement; others what the round
+    Somebody of another campaign costs what that one pays for a judgement; others cost what the
+    round
     pays. The campaign's own people are in its pay.
     """
     votes = Validation.objects.filter(example__in=examples, is_imported=False)
@@ -38,19 +42,25 @@ def _judges(campaign: Campaign, examples: QuerySet[Example]) -> list[float | Non
     places = Place.objects.filter(
         annotator__in={row["validator"] for row in rows}, campaign__task=campaign.task
     )
-    prices = {
-        one.annotator_id: _of_a_vote(one.campaign, campaign)
-        for one in places.select_related("campaign")
+    vote_prices = {
+        place.annotator_id: _price_of_vote(place.campaign, campaign)
+        for place in places.select_related("campaign")
     }
-    found = []
+    prices: list[float | None] = []
     for row in rows:
-        price = prices.get(row["validator"], row["pays"] or None)
-        found.append(None if price is None else price * row["n"])
-    return found
+        vote_price = vote_prices.get(row["validator"], row["pays"] or None)
+        if vote_price is None:
+            prices.append(None)
+        else:
+            prices.append(vote_price * row["n"])
+    return prices
 
 
-def _of_a_vote(judges: Campaign, campaign: Campaign) -> float | None:
-    """What a vote of somebody of another campaign costs; None where it is paid with other work."""
+def _price_of_vote(judges: Campaign, campaign: Campaign) -> float | None:
+    """Return what a vote of somebody of another campaign costs.
+
+    None where it is paid together with other work, or in another currency.
+    """
     if judges == campaign:
         return 0.0
     if judges.kind != Campaign.Kind.JUDGE or judges.currency != campaign.currency:
@@ -58,42 +68,53 @@ def _of_a_vote(judges: Campaign, campaign: Campaign) -> float | None:
     return judges.pay.with_costs(judges.pay_task) / judges.each
 
 
-def _model_calls(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
-    """Of each target in each round, what its answers to the examples cost.
+def _prices_of_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
+    """Return, for each target in each round, what its answers to the examples cost; None: unknown.
 
     Where tokens have a price, the examples bear their share of all that the target's calls cost in
     the round; the time of our model server costs the price of its hour.
     """
+    # The default order would add its columns to each GROUP BY.
     answers = TargetOutput.objects.order_by()
-    mine = answers.filter(example__in=examples).values("target", "example__round")
-    rows = list(mine.annotate(n=Count("pk"), seconds=Sum("seconds")))
+    own_answers = answers.filter(example__in=examples).values("target", "example__round")
+    rows = list(own_answers.annotate(n=Count("pk"), seconds=Sum("seconds")))
     rounds = {row["example__round"] for row in rows}
     targets = TargetModel.objects.in_bulk({row["target"] for row in rows})
-    every = answers.filter(example__round__in=rounds).values_list("target", "example__round")
-    of = {(target, round): n for target, round, n in every.annotate(n=Count("pk"))}
+    all_answers = answers.filter(example__round__in=rounds).values_list("target", "example__round")
+    answer_counts = {(target, round): n for target, round, n in all_answers.annotate(n=Count("pk"))}
     uses = ModelUse.objects.filter(round__in=rounds).values_list("target", "round")
     spent = {(target, round): cost for target, round, cost in uses.annotate(cost=Sum("cost"))}
-    found = []
+    prices: list[float | None] = []
     for row in rows:
         target, key = targets[row["target"]], (row["target"], row["example__round"])
         if any(target.options.get(price) for price in PRICES):
-            whole = spent.get(key, 0.0) * row["n"] / of[key]
-            found.append(whole * 10 ** decimals(campaign.currency))
+            # Prices of tokens are in whole units of a currency, ours in its smallest unit.
+            share = spent.get(key, 0.0) * row["n"] / answer_counts[key]
+            prices.append(share * 10 ** decimals(campaign.currency))
+        elif target.url:
+            # An endpoint of somebody else, whose price nobody has stated.
+            prices.append(None)
         else:
-            found.append(None if target.url else of_time(row["seconds"], campaign.machine_hour))
-    return found
+            prices.append(of_time(row["seconds"], campaign.machine_hour))
+    return prices
 
 
-def _evaluation(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
-    """Of runs on each round's sets, the share that the campaign has in the verified examples."""
+def _prices_of_runs(campaign: Campaign, examples: QuerySet[Example]) -> list[float | None]:
+    """Return, for each round, what runs on its sets cost for the campaign's examples.
+
+    A campaign bears the share of a run that its examples have in the round's verified ones.
+    """
     verified = Consensus.objects.filter(is_verified=True, example__retracted_at=None).order_by()
-    mine = dict(verified.filter(example__in=examples).values_list("round").annotate(n=Count("pk")))
-    every = dict(verified.filter(round__in=mine).values_list("round").annotate(n=Count("pk")))
+    by_round = verified.values_list("round").annotate(n=Count("pk"))
+    own_counts = dict(by_round.filter(example__in=examples))
+    all_counts = dict(by_round.filter(round__in=own_counts))
     seconds = Cast(KeyTextTransform("seconds", "usage"), FloatField())
-    runs = EvaluationRun.objects.filter(version__evaluation_set__round__in=mine)
+    runs = EvaluationRun.objects.filter(version__evaluation_set__round__in=own_counts)
+    # Remote submissions run on other people's machines.
     runs = runs.exclude(submission__kind__in=REMOTE).order_by()
     spent = runs.values_list("version__evaluation_set__round").annotate(seconds=Sum(seconds))
-    return [
-        of_time((took or 0) * mine[round] / every[round], campaign.machine_hour)
-        for round, took in spent
-    ]
+    prices = []
+    for round, seconds_spent in spent:
+        own_seconds = (seconds_spent or 0) * own_counts[round] / all_counts[round]
+        prices.append(of_time(own_seconds, campaign.machine_hour))
+    return prices

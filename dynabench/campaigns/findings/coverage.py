@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -19,17 +20,19 @@ from validation.models import Consensus, ExampleTag
 from validation.rules.claims import label_field
 
 MOST = 5000
-"""So many of the newest verified errors are looked at."""
+"""The newest verified errors are looked at, up to this many."""
 MOST_SHOWN = 20
+"""Groups of examples that the page shows."""
 MOST_ALIKE = 100
-"""Most texts that one is compared with by words."""
+"""Maximum texts that one is compared with by words."""
 MOST_COMPARED = 20_000
+"""Maximum texts that one is compared with by meaning."""
 WAIT = timedelta(hours=1)
-"""So long a bonus waits for a vector; without an encoder words alone tell then."""
+"""How long a bonus waits for a vector. Without an encoder only words are compared then."""
 LANGUAGE = "en"
-"""Of the encoder."""
+"""The language of the encoder."""
 SMALLEST = 10
-"""People of a group that is shown."""
+"""Minimum people of a group that is shown, so that no group tells about one of them."""
 
 
 @dataclass(frozen=True)
@@ -57,120 +60,147 @@ class Coverage:
 
 
 def coverage_of(campaign: Campaign) -> Coverage:
-    """What was verified, the newest `MOST`; five queries."""
+    """Return what a campaign's people found, of the newest `MOST` verified errors. Five queries."""
     from dynabench.campaigns.rules.meaning import pairs  # numpy: not in each web process
 
     config, field = campaign.task.config, label_field(campaign.task.config)
-    rows = {one.pk: one for one in _examples(campaign)}
-    _looked_at, vectors = _vectors(TextVector.objects.filter(example__in=rows))
-    groups = clusters(_keys(set(rows)), pairs(vectors))
-    tags = ExampleTag.objects.filter(example__in=rows).values_list("name", flat=True)
-    slices = [(name, _most(_values(rows.values(), name))) for name in config.slices]
+    examples = {example.pk: example for example in _newest_examples(campaign)}
+    _looked_at, vectors = _read_vectors(TextVector.objects.filter(example__in=examples))
+    clustered = clusters(_signatures(set(examples)), pairs(vectors))
+    labels = []
+    if field:
+        labels = [str(example.inputs.get(field, "")) for example in examples.values()]
+    tags = ExampleTag.objects.filter(example__in=examples).values_list("name", flat=True)
+    slices = []
+    for name in config.slices:
+        counts = _count_values(_slice_values(examples.values(), name))
+        if counts:
+            slices.append((name, counts))
+    groups = [
+        Group(len(cluster), written_text(config, examples[cluster[0]].inputs))
+        for cluster in clustered[:MOST_SHOWN]
+        if len(cluster) > 1
+    ]
     return Coverage(
-        fooling_of(campaign).count() if len(rows) == MOST else len(rows),
-        _most(str(one.inputs.get(field, "")) for one in rows.values()) if field else [],
-        _most(one.challenge or "" for one in rows.values()),
-        _most(tags.order_by()),
-        [(name, found) for name, found in slices if found],
-        [
-            Group(len(group), written_text(config, rows[group[0]].inputs))
-            for group in groups[:MOST_SHOWN]
-            if len(group) > 1
-        ],
-        bool(vectors),
+        # Fewer than the limit are all there are; only otherwise a query has to count them.
+        fooling_of(campaign).count() if len(examples) == MOST else len(examples),
+        labels=_count_values(labels),
+        challenges=_count_values(example.challenge or "" for example in examples.values()),
+        tags=_count_values(tags.order_by()),
+        slices=slices,
+        groups=groups,
+        by_meaning=bool(vectors),
     )
 
 
-def _most(values: Iterable[str]) -> list[tuple[str, int]]:
-    """Each value with how often it is there, the most frequent first."""
-    return sorted(Counter(values).items(), key=lambda one: (-one[1], one[0]))
+def _count_values(values: Iterable[str]) -> list[tuple[str, int]]:
+    """Return each value with its count, the most frequent first."""
+    return sorted(Counter(values).items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _values(examples: Iterable[Example], name: str) -> Iterator[str]:
-    """The values of a slice, each of a list."""
-    for one in examples:
-        value = {**one.context.fields, **one.inputs, **one.metadata}.get(name)
-        yield from (str(each) for each in (value if isinstance(value, list) else [value]) if each)
+def _slice_values(examples: Iterable[Example], name: str) -> Iterator[str]:
+    """Yield the values that examples have for a slice; each value of a list."""
+    for example in examples:
+        value = (example.context.fields | example.inputs | example.metadata).get(name)
+        values = value if isinstance(value, list) else [value]
+        yield from (str(value) for value in values if value)
 
 
 def novelty_of(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
-    """Of newly verified errors, by id, the share of a bonus that each is worth; five queries.
+    """Return the share of a bonus that each newly verified error is worth, by id. Five queries.
 
-    Compared are the verified errors of the task that were written before: by words those that
-    share a signature, by meaning the newest `MOST_COMPARED`. Left out is whose vector may come yet.
+    It is compared with the task's verified errors that were written before: by words with those
+    that
+    share a signature, by meaning with the newest `MOST_COMPARED`. An error whose vector may still
+    come
+    is left out.
     """
     from dynabench.campaigns.rules.meaning import closest  # numpy: not in each web process
 
-    likest = _likest_words(task, fresh)
+    by_words = _likeness_in_words(task, fresh)
     errors = {"example__consensus__is_validated_error": True, "example__round__task": task}
     newest = TextVector.objects.filter(**errors).order_by("-pk")[:MOST_COMPARED]
-    looked_at, vectors = _vectors(newest)
-    meaning = closest(vectors, likest)
-    soon = timezone.now() - WAIT if task.config.language == LANGUAGE else timezone.now()
-    return {
-        one.pk: novelty(likest[one.pk], meaning.get(one.pk, 0.0))
-        for one in fresh
-        if one.pk in looked_at or one.decided_at is None or one.decided_at <= soon
-    }
+    looked_at, vectors = _read_vectors(newest)
+    by_meaning = closest(vectors, by_words)
+    no_vector_comes = timezone.now()
+    if task.config.language == LANGUAGE:
+        # Workers make vectors within minutes. After a while nobody waits for one any more.
+        no_vector_comes -= WAIT
+    shares = {}
+    for error in fresh:
+        decided_at = error.decided_at
+        if error.pk in looked_at or decided_at is None or decided_at <= no_vector_comes:
+            shares[error.pk] = novelty(by_words[error.pk], by_meaning.get(error.pk, 0.0))
+    return shares
 
 
-def _likest_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
-    """Of each, Jaccard's similarity to the likest verified error before it."""
-    keys = _keys({one.pk for one in fresh})
-    every = {key for own in keys.values() for key in own}
+def _likeness_in_words(task: Task, fresh: Sequence[Consensus]) -> dict[int, float]:
+    """Return, for each error, Jaccard's similarity to the most similar verified error before it."""
+    signatures = _signatures({error.pk for error in fresh})
+    # Only texts that share a signature can be near-duplicates, so that few are compared.
     sharing: dict[int, set[int]] = defaultdict(set)
-    near = TextKey.objects.filter(key__in=every, round__task=task)
+    near = TextKey.objects.filter(key__in=set().union(*signatures.values()), round__task=task)
     for example, key in near.values_list("example", "key"):
         sharing[key].add(example)
     errors = Consensus.objects.filter(
-        example__in={one for found in sharing.values() for one in found}, is_validated_error=True
+        example__in=set().union(*sharing.values()), is_validated_error=True
     )
     texts = {
-        one.pk: compared(task.config, one.example.inputs)
-        for one in errors.select_related("example")
+        error.pk: compared(task.config, error.example.inputs)
+        for error in errors.select_related("example")
     }
-    found = {}
-    for one in fresh:
-        before = {pk for key in keys[one.pk] for pk in sharing[key] if pk < one.pk} & texts.keys()
-        own = compared(task.config, one.example.inputs)
-        earlier = sorted(before)[:MOST_ALIKE]
-        found[one.pk] = max((jaccard(own, texts[pk]) for pk in earlier), default=0.0)
-    return found
+    likeness = {}
+    for error in fresh:
+        near_ids = set().union(*(sharing[key] for key in signatures[error.pk])) & texts.keys()
+        earlier = sorted(pk for pk in near_ids if pk < error.pk)[:MOST_ALIKE]
+        own = compared(task.config, error.example.inputs)
+        likeness[error.pk] = max((jaccard(own, texts[pk]) for pk in earlier), default=0.0)
+    return likeness
 
 
-def _vectors(rows: QuerySet[TextVector]) -> tuple[set[int], dict[int, bytes]]:
-    """The examples that an encoder has looked at, and the vectors that the newest one made."""
-    found = list(rows.values_list("example", "encoder", "values"))
-    newest = max(found, default=(0, "", b""))[1]
-    own = {pk: bytes(values) for pk, encoder, values in found if values and encoder == newest}
-    return {pk for pk, _encoder, _values in found}, own
+def _read_vectors(rows: QuerySet[TextVector]) -> tuple[set[int], dict[int, bytes]]:
+    """Return the examples that an encoder has looked at, and the vectors of the newest encoder."""
+    vectors = list(rows.values_list("example", "encoder", "values"))
+    # Vectors of two encoders cannot be compared. The newest example was looked at by the newest.
+    newest_encoder = max(vectors, default=(0, "", b""))[1]
+    comparable = {}
+    for example, encoder, values in vectors:
+        if values and encoder == newest_encoder:
+            comparable[example] = bytes(values)
+    return {example for example, _encoder, _values in vectors}, comparable
 
 
-def _examples(campaign: Campaign) -> list[Example]:
-    """Oldest first, of the newest."""
+def _newest_examples(campaign: Campaign) -> list[Example]:
+    """Return the newest verified errors of a campaign, the oldest of them first."""
     rows = fooling_of(campaign).select_related("example__context").order_by("-pk")[:MOST]
-    return [one.example for one in reversed(rows)]
+    return [decision.example for decision in reversed(rows)]
 
 
-def _keys(ids: set[int]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = defaultdict(set, {one: set() for one in ids})
+def _signatures(ids: set[int]) -> dict[int, set[int]]:
+    """Return the near-duplicate signatures of each of these examples."""
+    signatures: dict[int, set[int]] = {example: set() for example in ids}
     for example, key in TextKey.objects.filter(example__in=ids).values_list("example", "key"):
-        found[example].add(key)
-    return found
+        signatures[example].add(key)
+    return signatures
 
 
 def groups_of(campaign: Campaign) -> list[tuple[str, list[tuple[str, int]]]]:
-    """What people told of themselves, by question, in groups of at least `SMALLEST`.
+    """Return what people told of themselves, by question, in groups of at least `SMALLEST`.
 
-    There is no group of two facts, and none is joined to what people wrote.
+    No group joins two facts, and none is joined to what people wrote.
     """
-    told = list(campaign.all_places.exclude(annotator=None).values_list("about", flat=True))
-    found = []
-    for one in read_questionnaire(campaign.questions).about:
-        said = (about.get(one.name, []) for about in told)
-        counts = Counter(
-            value for each in said for value in (each if isinstance(each, list) else [each])
-        )
-        large = [(one.kind.display(one, v), n) for v, n in counts.items() if n >= SMALLEST]
-        found.append((one.title, sorted(large)))
-    return [(title, groups) for title, groups in found if groups]
+    facts = list(campaign.all_places.exclude(annotator=None).values_list("about", flat=True))
+    groups_by_question = []
+    for question in read_questionnaire(campaign.questions).about:
+        counts: Counter[Any] = Counter()
+        for about in facts:
+            answer = about.get(question.name, [])
+            counts.update(answer if isinstance(answer, list) else [answer])
+        groups = [
+            (question.kind.display(question, value), n)
+            for value, n in counts.items()
+            if n >= SMALLEST
+        ]
+        if groups:
+            groups_by_question.append((question.title, sorted(groups)))
+    return groups_by_question

@@ -14,14 +14,16 @@ from dynabench.campaigns.findings.coverage import LANGUAGE
 from tasks.models import Task
 
 SOME = 500
+"""Texts of one job."""
 BOUNDS = Bounds(seconds=300, memory_bytes=4 * 2**30)  # addresses that torch reserves, not memory
 RINGS_SECONDS = 300
+"""How long a task is not asked for again."""
 
 
 def ask_for_vectors() -> int:
-    """Ring for each task that has a study and texts without vectors; returns how many tasks.
+    """Enqueue a job for each task that has a study and texts without vectors; return how many.
 
-    Where the encoder is not installed there are none.
+    None where the encoder is not installed.
     """
     try:
         from evaluation.training.sentences import encoder_digest
@@ -29,29 +31,36 @@ def ask_for_vectors() -> int:
         digest = encoder_digest()
     except (ImportError, FileNotFoundError):
         return 0
-    asked = 0
+    enqueued = 0
     for task in Task.objects.filter(campaigns__opened_at__isnull=False).distinct():
-        waits = task.config.language == LANGUAGE and _without(task, digest).exists()
-        if waits and cache.add(f"campaigns:vectors:{task.pk}", True, RINGS_SECONDS):
+        is_waiting = task.config.language == LANGUAGE and _without_vector(task, digest).exists()
+        # `add` succeeds once in a while, so that a minute does not enqueue what already waits.
+        if is_waiting and cache.add(f"campaigns:vectors:{task.pk}", True, RINGS_SECONDS):
             enqueue("dynabench.campaigns.findings.vector_jobs.make_vectors", task.pk)
-            asked += 1
-    return asked
+            enqueued += 1
+    return enqueued
 
 
 def make_vectors(task_id: int) -> None:
-    """Make vectors for the newest texts that have none of this encoder; may be done twice."""
+    """Make vectors for the newest texts that have none of this encoder.
+
+    Doing it twice does no harm.
+    """
     from evaluation.training.sentences import embed, encoder_digest
 
     task, digest = Task.objects.get(pk=task_id), encoder_digest()
-    rows = _without(task, digest).order_by("-pk")[:SOME]
-    texts = {one.pk: written_text(task.config, one.inputs) for one in rows}
-    long = {pk: text for pk, text in texts.items() if is_comparable(text)}
-    made = bounded(partial(embed, list(long.values())), BOUNDS) if long else []
-    vectors = dict.fromkeys(texts, b"") | dict(zip(long, made, strict=True))
+    rows = _without_vector(task, digest).order_by("-pk")[:SOME]
+    texts = {example.pk: written_text(task.config, example.inputs) for example in rows}
+    # An empty vector says that the encoder has looked at a text too short to compare.
+    vectors = dict.fromkeys(texts, b"")
+    comparable = {pk: text for pk, text in texts.items() if is_comparable(text)}
+    if comparable:
+        embedded = bounded(partial(embed, list(comparable.values())), BOUNDS)
+        vectors |= dict(zip(comparable, embedded, strict=True))
     keep_vectors(encoder=digest, vectors=vectors)
 
 
-def _without(task: Task, digest: str) -> QuerySet[Example]:
-    """The verified errors of a task that the encoder has not looked at."""
+def _without_vector(task: Task, digest: str) -> QuerySet[Example]:
+    """Return the verified errors of a task that the encoder has not looked at."""
     rows = Example.objects.filter(round__task=task, consensus__is_validated_error=True)
     return rows.exclude(digest="").exclude(text_vector__encoder=digest)

@@ -17,28 +17,31 @@ class Parts(NamedTuple):
 
     @property
     def known(self) -> int:
-        """The sum of what is known."""
+        """Return the sum of the parts that are known."""
         return sum(part for part in self if part is not None)
 
     @property
     def unknown(self) -> list[str]:
-        """The names of the parts that are missing in `known`."""
+        """Return the names of the parts that are missing in `known`."""
         return [name for name, part in self._asdict().items() if part is None]
 
 
 def rounded(amounts: Iterable[float | None]) -> int | None:
-    """The sum; unknown where one amount is.
+    """Return the rounded sum; None, unknown, where one amount is.
 
     >>> rounded([1.2, 1.4]), rounded([1.2, None]), rounded([])
     (3, None, 0)
     """
-    found = list(amounts)
-    known = [one for one in found if one is not None]
-    return round(sum(known)) if len(known) == len(found) else None
+    total = 0.0
+    for amount in amounts:
+        if amount is None:
+            return None
+        total += amount
+    return round(total)
 
 
 def of_time(seconds: float, hour: int | None) -> float | None:
-    """What a machine's time costs at a price of its hour.
+    """Return what a machine's time costs at a price of its hour; None: unknown, without a price.
 
     >>> of_time(1800, 200), of_time(0, None), of_time(1, None)
     (100.0, 0.0, None)
@@ -49,10 +52,25 @@ def of_time(seconds: float, hour: int | None) -> float | None:
 
 
 def in_the_end(so_far: int, submitted: int, places: int, left: int | None) -> int | None:
-    """What it comes to once all places are done, or the budget is; None before anybody submitted.
+    """Return what an amount comes to once all places, or the budget, are used up.
 
-    left: how many more people the budget pays; None: there is no limit.
+    Parameters
+    ----------
+    so_far
+        The amount now.
+    submitted
+        People who have submitted, among whom it is shared.
+    places
+        Places of the campaign.
+    left
+        How many more people the budget pays; None: there is no limit.
 
+    Returns
+    -------
+    None before anybody has submitted.
+
+    Examples
+    --------
     >>> in_the_end(300, 3, 10, None), in_the_end(300, 3, 10, 2), in_the_end(0, 0, 10, None)
     (1000, 500, None)
     """

@@ -4,43 +4,50 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 WORDS = (0.5, 0.9)
+"""The similarity in words (Jaccard's) from which on it counts, and that of a copy."""
 MEANING = (0.75, 0.95)
-"""From where on a likeness counts, and where it is that of a copy: Jaccard's and a cosine."""
+"""The same of a cosine of meanings."""
 
 
 def clusters(
     keys: Mapping[int, Iterable[int]], links: Iterable[tuple[int, int]] = ()
 ) -> list[list[int]]:
-    """Groups of examples that share a key or are linked, directly or over others; largest first.
+    """Return groups of examples that share a key or are linked, directly or over others.
 
-    keys: of each example, its near-duplicate signatures (`annotation.rules.near_duplicates`).
+    The largest first. keys: of each example, its near-duplicate signatures
+    (`annotation.rules.near_duplicates`).
 
     >>> clusters({1: {7}, 2: {8, 7}, 3: {9}, 4: ()}, [(3, 4)])
     [[1, 2], [3, 4]]
     """
-    root = {one: one for one in keys}
+    # A forest of disjoint sets: each example points towards its group's root.
+    parent = {example: example for example in keys}
 
-    def find(one: int) -> int:
-        while root[one] != one:
-            root[one] = one = root[root[one]]
-        return one
+    def find_root(example: int) -> int:
+        while parent[example] != example:
+            # Each step shortens the path for the next search.
+            parent[example] = parent[parent[example]]
+            example = parent[example]
+        return example
 
-    first: dict[int, int] = {}
-    for one, own in keys.items():
-        for key in own:
-            root[find(one)] = find(first.setdefault(key, one))
-    for one, other in links:
-        root[find(one)] = find(other)
-    found = defaultdict(list)
-    for one in sorted(keys):
-        found[find(one)].append(one)
-    return sorted(found.values(), key=lambda group: (-len(group), group[0]))
+    first_with: dict[int, int] = {}
+    for example, own_keys in keys.items():
+        for key in own_keys:
+            parent[find_root(example)] = find_root(first_with.setdefault(key, example))
+    for example, other in links:
+        parent[find_root(example)] = find_root(other)
+    groups = defaultdict(list)
+    for example in sorted(keys):
+        groups[find_root(example)].append(example)
+    return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
 
 def novelty(words: float, meaning: float = 0.0) -> float:
-    """What is new in an example, in tenths: 1 where nothing like it was there, 0 for a copy.
+    """Return how new an example is, in tenths: 1 where nothing like it was there, 0 for a copy.
 
-    words: Jaccard's similarity to the likest before it; meaning: the greatest cosine.
+    words: Jaccard's similarity to the most similar one before it. meaning: the greatest cosine.
+    The greater of the two likenesses decides; each rises evenly from 0 at its lower bound (WORDS,
+    MEANING) to 1 at its upper one.
 
     >>> novelty(0.4, 0.3), novelty(0.7), novelty(0.2, 0.85), novelty(1.0, 0.0)
     (1.0, 0.5, 0.5, 0.0)
@@ -49,5 +56,5 @@ def novelty(words: float, meaning: float = 0.0) -> float:
 
 
 def _between(value: float, least: float, most: float) -> float:
-    """How far a value is on its way, 0 to 1."""
+    """Return how far a value is on its way from `least` to `most`, 0 to 1."""
     return min(1.0, max(0.0, (value - least) / (most - least)))

@@ -1,7 +1,7 @@
-"""Rules of an owner's own: from which measure on somebody's work needs a look. Pure.
+"""Rules of an owner's own: the measure from which on somebody's work needs a look. Pure.
 
 A rule is a line such as `agreement below chance + 0.2 after 20`. A share counts by the end of its
-interval that is kinder to the person, and nothing counts before so many answers.
+interval that is kinder to the person, and only once the person has given that many answers.
 """
 
 import re
@@ -15,7 +15,10 @@ Side = Literal["below", "above"]
 
 
 class Measure(NamedTuple):
-    """side: where it is a sign of bad work. is_share: 0 to 1, not seconds. of: whose work it is."""
+    """A measure that rules may name.
+
+    side: where it is a sign of bad work. is_share: 0 to 1, not seconds. of: whose work it is.
+    """
 
     side: Side
     is_share: bool
@@ -49,7 +52,11 @@ TWICE = gettext_noop("%(measure)s is there twice")
 
 @dataclass(frozen=True)
 class Rule:
-    """One line. limit: of a share 0 to 1, else seconds; over_chance: chance is added to it."""
+    """A rule, one line of the text.
+
+    limit: of a share 0 to 1, else seconds. over_chance: chance is added to it. least: answers
+    before it counts.
+    """
 
     measure: str
     limit: float
@@ -82,7 +89,7 @@ class Broken(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A line, from 1, that is no rule; `words` are those of the message."""
+    """A problem of a line, counted from 1; `words` fill the message."""
 
     line: int
     message: str
@@ -90,7 +97,7 @@ class Wrong(NamedTuple):
 
 
 class RuleError(ValueError):
-    """Lines that are no rules: `problems`, a `Wrong` each."""
+    """The error of a text with lines that are no rules: `problems`, a `Wrong` each."""
 
     def __init__(self, problems: Sequence[Wrong]) -> None:
         super().__init__(problems)
@@ -98,37 +105,41 @@ class RuleError(ValueError):
 
 
 def read_rules(text: str) -> tuple[Rule, ...]:
-    """The rules of a text, one a line; empty lines say nothing. Raises RuleError."""
+    """Return the rules of a text, one a line, without empty lines. Raises RuleError."""
     rules: dict[str, Rule] = {}
     problems: list[Wrong] = []
     for number, line in enumerate(text.splitlines(), 1):
-        found = LINE.fullmatch(" ".join(line.split()))
         if not line.strip():
             continue
-        if not found:
+        match = LINE.fullmatch(" ".join(line.split()))
+        if not match:
             problems.append(Wrong(number, FORM, {}))
             continue
-        problems += (Wrong(number, *said) for said in _wrong(found, rules))
-        name = found["measure"]
-        limit, least = float(found["limit"]), int(found["least"])
-        rules[name] = Rule(name, limit, least, bool(found["chance"]))
+        for message, words in _find_problems(match, rules):
+            problems.append(Wrong(number, message, words))
+        name = match["measure"]
+        limit, least = float(match["limit"]), int(match["least"])
+        rules[name] = Rule(name, limit, least, bool(match["chance"]))
     if problems:
         raise RuleError(problems)
     return tuple(rules.values())
 
 
-def _wrong(found: re.Match[str], rules: Mapping[str, Rule]) -> Iterator[tuple[str, dict[str, str]]]:
-    name = found["measure"]
+def _find_problems(
+    match: re.Match[str], rules: Mapping[str, Rule]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield message and words of each problem of a line. rules: those of the lines before it."""
+    name = match["measure"]
     measure = MEASURES.get(name)
     if measure is None:
         yield UNKNOWN, {"measures": ", ".join(MEASURES)}
         return
     words = {"measure": name, "side": measure.side}
-    if found["side"] != measure.side:
+    if match["side"] != measure.side:
         yield SIDE, words
-    if measure.is_share and float(found["limit"]) > 1:
+    if measure.is_share and float(match["limit"]) > 1:
         yield SHARE, words
-    if found["chance"] and name != "agreement":
+    if match["chance"] and name != "agreement":
         yield CHANCE, words
     if name in rules:
         yield TWICE, words
@@ -137,17 +148,35 @@ def _wrong(found: re.Match[str], rules: Mapping[str, Rule]) -> Iterator[tuple[st
 def broken(
     rules: Sequence[Rule], measured: Mapping[str, Measured], answers: int
 ) -> tuple[Broken, ...]:
-    """The rules that somebody breaks. answers: how many an item may have; chance is one of them.
+    """Return the rules that somebody breaks.
 
-    What was not measured, or of fewer answers than the rule asks for, breaks nothing.
+    Parameters
+    ----------
+    rules
+        The owner's rules.
+    measured
+        The person's measures, by name.
+    answers
+        How many answers an item may have; chance is one of them.
+
+    Notes
+    -----
+    A share breaks a rule only where its whole interval does. What was not measured, or of fewer
+    answers
+    than the rule asks for, breaks nothing.
     """
-    found = []
+    broken_rules = []
     for rule in rules:
-        one = measured.get(rule.measure)
-        if one is None or one.n < max(rule.least, 1):
+        measure = measured.get(rule.measure)
+        if measure is None or measure.n < max(rule.least, 1):
             continue
-        limit = rule.limit + (1 / answers if rule.over_chance else 0)
-        is_below = MEASURES[rule.measure].side == "below"
-        if one.high < limit if is_below else one.low > limit:
-            found.append(Broken(rule.measure, limit, *one))
-    return tuple(found)
+        limit = rule.limit
+        if rule.over_chance:
+            limit += 1 / answers
+        if MEASURES[rule.measure].side == "below":
+            is_broken = measure.high < limit
+        else:
+            is_broken = measure.low > limit
+        if is_broken:
+            broken_rules.append(Broken(rule.measure, limit, *measure))
+    return tuple(broken_rules)

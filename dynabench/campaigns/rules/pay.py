@@ -11,9 +11,9 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Pay:
-    """What a campaign pays: for the task, for each accepted example, for each that fools.
+    """The pay of a campaign: for the task, for each accepted example, for each that fools.
 
-    test: for one that was not passed.
+    test: for a test that was not passed.
     """
 
     task: int = 0
@@ -24,7 +24,7 @@ class Pay:
     test: int = 0
 
     def with_costs(self, amount: int) -> int:
-        """An amount with the panel's fee, and tax on both, rounded up.
+        """Return an amount with the panel's fee, and tax on both, rounded up.
 
         >>> Pay(fee_percent=25, tax_percent=20).with_costs(100)
         150
@@ -32,20 +32,42 @@ class Pay:
         return ceil(amount * (100 + self.fee_percent) * (100 + self.tax_percent) / 10_000)
 
     def most(self, written: int) -> int:
-        """What a person who writes so many examples can cost at most, with fee and tax."""
+        """Return what a person can cost at most who writes this many examples, with fee and tax."""
         return self.with_costs(max(self.test, self.task + written * (self.accepted + self.bonus)))
 
     def reserved(self, people: int, written: int, others: int) -> int:
-        """What so many people can cost at most, beside what others are owed who are out again.
+        """Return what people can cost at most, together with what is owed to others.
 
+        Parameters
+        ----------
+        people
+            How many people are taking part.
+        written
+            Examples that each of them writes.
+        others
+            What is owed to people who do not take part any more.
+
+        Examples
+        --------
         >>> Pay(task=100, bonus=50, fee_percent=10).reserved(2, written=1, others=40)
         374
         """
         return people * self.most(written) + self.with_costs(others)
 
     def people(self, budget: int | None, written: int, others: int) -> int | None:
-        """How many people a budget pays at most, beside others; None: there is no limit.
+        """Return how many people a budget pays at most, beside others; None: there is no limit.
 
+        Parameters
+        ----------
+        budget
+            None where there is none.
+        written
+            Examples that each person writes.
+        others
+            What is owed to people who do not take part any more.
+
+        Examples
+        --------
         >>> pay = Pay(task=100, bonus=50, fee_percent=10)
         >>> pay.people(373, written=1, others=40), pay.people(374, written=1, others=40)
         (1, 2)
@@ -57,7 +79,9 @@ class Pay:
 
 
 def part_of(amount: int, done: int, asked: int) -> int:
-    """The share of an amount for what was done of what was asked, rounded up; no more than all.
+    """Return the share of an amount for what was done of what was asked, rounded up.
+
+    Not more than the amount, and all of it where nothing was asked.
 
     >>> part_of(150, 1, 2), part_of(100, 1, 3), part_of(100, 5, 3), part_of(100, 0, 0)
     (75, 34, 100, 100)
@@ -66,7 +90,9 @@ def part_of(amount: int, done: int, asked: int) -> int:
 
 
 def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:
-    """What the median person earned in an hour; None while nobody has. Of amounts and seconds.
+    """Return what the median person earned in an hour; None while nobody has earned anything.
+
+    earned: amount and seconds of each person.
 
     >>> per_hour([(300, 1800.0), (300, 3600.0), (300, 900.0)])
     600
@@ -76,22 +102,41 @@ def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:
 
 
 def people_left(pay: Pay, budget: int | None, spent: int, people: int) -> int | None:
-    """How many more the budget pays, at what a person earned so far; None: there is no limit.
+    """Return how many more people the budget pays, at what a person earned so far.
 
-    people: who earned `spent`. Where nobody has, the pay for the task alone counts.
+    Parameters
+    ----------
+    pay
+        Of the campaign.
+    budget
+        None where there is none.
+    spent
+        What was earned so far.
+    people
+        People who earned it. Where nobody has, the pay for the task counts.
+
+    Returns
+    -------
+    None where there is no limit.
     """
     if budget is None:
         return None
-    each = pay.with_costs(spent) / people if people else pay.with_costs(pay.task)
-    return int(max(0, budget - pay.with_costs(spent)) // each) if each else None
+    each: float = pay.with_costs(pay.task)
+    if people:
+        each = pay.with_costs(spent) / people
+    if not each:
+        return None
+    return int(max(0, budget - pay.with_costs(spent)) // each)
 
 
 WHOLE = frozenset(["CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "VND", "XAF", "XOF", "XPF"])
+"""Currencies without a smaller unit."""
 THIRDS = frozenset(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"])
+"""Currencies of a thousand smallest units."""
 
 
 def units(amount: int, currency: str) -> str:
-    """An amount of the smallest unit as people write it; ISO 4217 has the decimals.
+    """Return an amount of the smallest unit as people write it; ISO 4217 has the decimals.
 
     >>> units(425, "EUR"), units(425, "JPY"), units(425, "KWD")
     ('4.25', '425', '0.425')
@@ -101,5 +146,9 @@ def units(amount: int, currency: str) -> str:
 
 
 def decimals(currency: str) -> int:
-    """How many digits its smallest unit stands behind the point."""
-    return 0 if currency in WHOLE else 3 if currency in THIRDS else 2
+    """Return how many digits behind the point a currency's smallest unit has."""
+    if currency in WHOLE:
+        return 0
+    if currency in THIRDS:
+        return 3
+    return 2

@@ -35,19 +35,28 @@ def rows_of(text: str) -> list[Row] | None:
 
     Raises ConfigError.
     """
-    asked = read_questionnaire(text)
-    parts = ((asked.questions, False), (asked.about, True))
-    rows = [_row(one, is_about=is_about) for part, is_about in parts for one in part]
-    return None if None in rows else [row for row in rows if row]
+    questionnaire = read_questionnaire(text)
+    maybe_rows = [_row(question, is_about=False) for question in questionnaire.questions]
+    maybe_rows += [_row(question, is_about=True) for question in questionnaire.about]
+    rows = [row for row in maybe_rows if row is not None]
+    return rows if len(rows) == len(maybe_rows) else None
 
 
-def _row(one: Component, *, is_about: bool) -> Row | None:
+def _row(question: Component, *, is_about: bool) -> Row | None:
+    """Return a question as a row; None where it says more than a row can."""
     is_plain = all(
-        label.value == label.words and not (label.help or label.goal) for label in one.labels
+        label.value == label.words and not (label.help or label.goal) for label in question.labels
     )
-    if one.type not in KINDS or not is_plain or not one.model_fields_set <= KEYS:
+    if question.type not in KINDS or not is_plain or not question.model_fields_set <= KEYS:
         return None
-    return Row(one.title, one.type, one.values, one.required and not is_about, is_about, one.name)
+    return Row(
+        words=question.title,
+        kind=question.type,
+        choices=question.values,
+        is_required=question.required and not is_about,
+        is_about=is_about,
+        name=question.name,
+    )
 
 
 def text_of(rows: Iterable[Row]) -> str:
@@ -60,12 +69,12 @@ def text_of(rows: Iterable[Row]) -> str:
         if not (row.is_required or row.is_about):
             field["required"] = False
         parts["about" if row.is_about else "questions"].append(field)
-    told = {name: fields for name, fields in parts.items() if fields}
-    return dump_yaml(told) if told else ""
+    filled_parts = {name: fields for name, fields in parts.items() if fields}
+    return dump_yaml(filled_parts) if filled_parts else ""
 
 
 def _named(rows: Sequence[Row]) -> list[Row]:
-    """The rows with names that differ; a row that has one keeps it."""
+    """Return the rows with names that differ; a row that has a name keeps it."""
     taken = {row.name for row in rows if row.name}
     named = []
     for row in rows:
@@ -76,11 +85,13 @@ def _named(rows: Sequence[Row]) -> list[Row]:
 
 
 def _name_of(words: str) -> str:
+    """Return a name made of a question's words."""
     name = re.sub(r"[^a-z0-9]+", "_", words.lower())[:LONGEST_NAME].strip("_")
     return name if name[:1].isalpha() else f"question_{name}".rstrip("_")
 
 
 def _free(name: str, taken: set[str]) -> str:
+    """Return the name, with a number where it is taken."""
     number, free = 1, name
     while free in taken:
         number += 1

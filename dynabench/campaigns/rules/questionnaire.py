@@ -16,7 +16,7 @@ Questions = Annotated[Many[Component], Field(max_length=50)]
 
 
 class Questionnaire(Part):
-    """The two kinds of questions. A type of field is asked for as in a task."""
+    """The questions of a study, of two kinds. Each asks for a field, as a task does."""
 
     questions: Questions = ()
     """The owner reads each person's answers, by pseudonym."""
@@ -25,40 +25,49 @@ class Questionnaire(Part):
 
     @property
     def fields(self) -> tuple[Component, ...]:
-        """All of them, in the order in which they are asked."""
-        return (*self.questions, *self.about)
+        """Return all questions, in the order in which they are asked."""
+        return tuple(self.questions) + tuple(self.about)
 
 
 _questionnaire: TypeAdapter[Questionnaire] = TypeAdapter(Questionnaire)
 
 
 def askable() -> list[str]:
-    """The types of fields that can be asked for without a context."""
-    kinds = FIELD_TYPES.items()
-    return [name for name, one in kinds if "metadata" in one.places and "reference" not in one.keys]
+    """Return the types of fields that can be asked for without a context."""
+    return [
+        name
+        for name, field_type in FIELD_TYPES.items()
+        if "metadata" in field_type.places and "reference" not in field_type.keys
+    ]
 
 
 @lru_cache(256)
 def read_questionnaire(text: str) -> Questionnaire:
-    """The questionnaire in YAML; an empty text asks nothing. Raises ConfigError with all of it."""
+    """Return the questionnaire of a text in YAML; an empty text asks nothing.
+
+    Raises ConfigError with all problems. Cached, as each page of the study reads it.
+    """
     if not text.strip():
         return Questionnaire()
     document = read_yaml(text, begin="questions:")
     try:
-        told = _questionnaire.validate_json(json.dumps(document.data))
+        questionnaire = _questionnaire.validate_json(json.dumps(document.data))
     except ValidationError as error:
         schema = _questionnaire.json_schema()
         raise ConfigError(problems_of(error, document, schema)) from None
-    if found := list(_findings(told)):
-        raise ConfigError(in_order(map(document.problem, found)))
-    about = [one.model_copy(update={"required": False}) for one in told.about]
-    return told.model_copy(update={"about": tuple(about)})
+    findings = list(_findings(questionnaire))
+    if findings:
+        raise ConfigError(in_order(map(document.problem, findings)))
+    # Nobody has to tell about themselves, whatever the text says.
+    about = [question.model_copy(update={"required": False}) for question in questionnaire.about]
+    return questionnaire.model_copy(update={"about": tuple(about)})
 
 
-def _findings(told: Questionnaire) -> Iterator[Finding]:
+def _findings(questionnaire: Questionnaire) -> Iterator[Finding]:
+    """Yield what is wrong with a questionnaire that the schema allows."""
     names: set[str] = set()
     for key in ("questions", "about"):
-        for index, component in enumerate(getattr(told, key)):
+        for index, component in enumerate(getattr(questionnaire, key)):
             loc: Loc = (key, index)
             if component.name in names:
                 fix = "give each question its own name"
@@ -69,7 +78,7 @@ def _findings(told: Questionnaire) -> Iterator[Finding]:
 
 
 def _unfit(loc: Loc, key: str, component: Component) -> Iterator[Finding]:
-    """What a field of a task may be, but a question cannot."""
+    """Yield what a field of a task may be, but a question cannot."""
     types = askable()
     if key == "about":  # groups of people need answers that are the same
         types = [name for name in types if "labels" in FIELD_TYPES[name].keys]

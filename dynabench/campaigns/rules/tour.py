@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from core.text.words import with_lf
@@ -24,22 +25,27 @@ Part = str | Named
 
 
 def steps_of(tour: str) -> list[list[Part]]:
-    """Each step's Markdown and places, in order; steps without any are left out."""
+    """Return each step's Markdown and places, in order; empty steps are left out."""
     steps = [list(_parts(step)) for step in BREAK.split(with_lf(tour))]
     return [step for step in steps if step]
 
 
 def _parts(step: str) -> Iterator[Part]:
+    """Yield the Markdown and the places of a step, in order."""
     start = 0
-    for found in PLACE.finditer(step):
-        if words := step[start : found.start()].strip():
+    for match in PLACE.finditer(step):
+        if words := step[start : match.start()].strip():
             yield words
-        start = found.end()
-        yield Named("context", found[4]) if found[3] else Named("item", found[2] or "")
+        start = match.end()
+        _item, uuid, context, context_id = match.groups()
+        if context:
+            yield Named("context", context_id)
+        else:
+            yield Named("item", uuid or "")
     if words := step[start:].strip():
         yield words
 
 
 def named_in(steps: Sequence[Sequence[Part]]) -> list[Named]:
-    """All places of a tour."""
-    return [part for step in steps for part in step if isinstance(part, Named)]
+    """Return all places of a tour."""
+    return [part for part in chain.from_iterable(steps) if isinstance(part, Named)]

@@ -13,9 +13,11 @@ class Command(BaseCommand):
     help = "Delete what is kept for some days only, as docs/privacy.md and operators.md list it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the command's options."""
         parser.add_argument("--dry-run", action="store_true", help="only say what is over")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Print what is over, and delete it."""
         self.stdout.write(f"panel ids: {old_ids().count()}")
         self.stdout.write(f"pauses with their appeals: {old_pauses().count()}")
         if not options["dry_run"]:

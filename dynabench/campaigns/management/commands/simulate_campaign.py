@@ -25,6 +25,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the command's options."""
         parser.add_argument("code", help="the task's code, such as nli")
         parser.add_argument("--people", type=int, default=200, help="how many judge")
         parser.add_argument("--careless", type=float, default=0.15, help="share of them, 0 to 1")
@@ -39,18 +40,19 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Play the campaign and print its numbers."""
         plan = plan_of(task_of(options["code"]), options)
         played = {**asdict(play(plan, options["seed"])), "currency": options["currency"]}
         if options["json"]:
             self.stdout.write(json.dumps(played))
             return
         for name, value in played.items():
-            shown = f"{value:.3f}" if isinstance(value, float) else value
-            self.stdout.write(f"{name.replace('_', ' ')}: {shown}")
+            text = f"{value:.3f}" if isinstance(value, float) else value
+            self.stdout.write(f"{name.replace('_', ' ')}: {text}")
 
 
 def plan_of(task: Task, options: dict[str, Any]) -> Plan:
-    """What is asked for, by the task's rules. Raises CommandError."""
+    """Return the plan of the options, by the task's rules. Raises CommandError."""
     config = task.config
     people, ring = options["people"], options["ring"]
     if not 0 <= options["careless"] <= 1:
@@ -66,16 +68,15 @@ def plan_of(task: Task, options: dict[str, Any]) -> Plan:
     policy = policy_of(latest) if latest else Policy.from_votes(config.validation.votes)
     if policy.rule == "dawid-skene" or policy.most is None:
         raise CommandError("The round's policy asks for no number of votes. Choose one that does.")
-    name = label_field(config)
-    labels = config.component(name).values if name else ()
-    return Plan(
-        people, careless, ring, labels, policy,
-        **{f"pay_{name}": _pay(name, options, latest) for name in PAY},
-    )  # fmt: skip
+    field = label_field(config)
+    labels = config.component(field).values if field else ()
+    pay = {f"pay_{name}": _pay(name, options, latest) for name in PAY}
+    return Plan(people, careless, ring, labels, policy, **pay)
 
 
 def _pay(name: str, options: dict[str, Any], latest: Round | None) -> int:
-    asked: int | None = options[f"pay_{name}"]
-    if asked is not None:
-        return asked
+    """Return the pay for something: as the option says, else as the latest round, else PAY."""
+    from_option: int | None = options[f"pay_{name}"]
+    if from_option is not None:
+        return from_option
     return getattr(latest, f"pay_{name}", 0) or PAY[name]
