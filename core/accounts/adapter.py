@@ -41,7 +41,10 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     """allauth's, which sends mails as far as they can be sent."""
 
     def clean_email(self, email: str) -> str:
-        """The address, for every form of allauth. Raises ValidationError."""
+        """Return the address in its stored form, for every form of allauth.
+
+        Raises ValidationError.
+        """
         check_address(email)
         cleaned: str = super().clean_email(email)
         return cleaned
@@ -53,7 +56,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         raise ReauthenticationRequired  # allauth would let pass who has no password
 
     def get_reauthentication_methods(self, user: User) -> list[dict[str, Any]]:
-        """allauth's, or what there is for accounts without password and passkey."""
+        """Return allauth's methods, or ours for accounts without a password and a passkey."""
         found: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         return found or (other_ways(user) if user.is_authenticated else [])
 
@@ -95,9 +98,10 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         return _at_home(super().get_email_confirmation_url(request, emailconfirmation))
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
-        """Home; or the invitation by which the person came, also once a mail was confirmed.
+        """Return the page after signing in: home, an invitation, or the task of a text.
 
-        Or the task in which they wrote a text before they had an account.
+        The invitation is the one by which the person came, also after they confirmed an address by
+        mail. The task is the one in which they wrote a text before they had an account.
         """
         if key := request.get_signed_cookie(INVITATION, default=""):
             return reverse("join", args=[key])
@@ -162,7 +166,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         *more: Any,
         **named: Any,
     ) -> None:
-        """Not that a mail was sent, when it was not."""
+        """Add allauth's message, except one that claims that a mail was sent when it was not."""
         is_sent = not (hasattr(request, "is_mail_down") or hasattr(request, "is_mail_logged"))
         if is_sent or template != SAYS_IT_WAS_SENT:
             super().add_message(request, level, template, *more, **named)
@@ -170,16 +174,16 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     def respond_email_verification_sent(
         self, request: HttpRequest, user: User | None
     ) -> HttpResponse:
-        """The page that says to look for the mail; if none was sent, the one to sign in."""
+        """Redirect to the page about the mail, or to the sign-in page if no mail was sent."""
         if hasattr(request, "is_mail_down"):
             return redirect("account_login")
         response: HttpResponse = super().respond_email_verification_sent(request, user)
         return response
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        """Wrong passwords count by account and address of the network.
+        """Count wrong passwords by account and network address.
 
-        Otherwise anybody could lock out anybody, by their e-mail address alone.
+        By the account alone, anybody who knows an email address could lock its owner out.
         """
         key = super()._get_login_attempts_cache_key(request, **credentials)
         return f"{key}:{self.get_client_ip(request)}"

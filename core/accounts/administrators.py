@@ -18,7 +18,7 @@ class LastAdministrator(Refused):
 
 
 def are_all(people: Collection[int]) -> bool:
-    """Whether no administrator is left without these people, by their ids."""
+    """Return whether no administrator would be left without these people, given by their ids."""
     known = set(_administrators().values_list("pk", flat=True))
     return bool(known) and known <= set(people)
 

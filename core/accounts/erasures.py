@@ -24,17 +24,17 @@ MOST = 1000
 
 
 def key_of(secret: str | bytes) -> bytes:
-    """The key of the hashes, derived from a SECRET_KEY; it tells nothing of it."""
+    """Return the key of the hashes, derived from a SECRET_KEY without revealing it."""
     return hashlib.sha256(b"dynabench.erasures:" + force_bytes(secret)).digest()
 
 
 def keyed(kind: str, name: str | UUID, key: bytes) -> str:
-    """What stands in the log of something that was erased."""
+    """Return the hash by which the log names something that was erased."""
     return hmac.new(key, f"{kind}:{name}".encode(), hashlib.sha256).hexdigest()
 
 
 def name_of(user: User) -> str:
-    """A person's name in the log. The id alone may be somebody else's after a restoration."""
+    """Return a person's name in the log; after a restoration the id may belong to somebody else."""
     return f"{user.pk} {user.date_joined.timestamp():.6f}"
 
 
@@ -97,7 +97,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def read_log() -> Mapping[str, set[str]]:
-    """The digests of each kind. Raises FileNotFoundError where there is no log."""
+    """Return the digests in the log by kind. Raises FileNotFoundError where there is no log."""
     found: dict[str, set[str]] = defaultdict(set)
     with open(settings.ERASURE_LOG) as file:
         for line in filter(str.strip, file):

@@ -38,13 +38,13 @@ class InProgress(Refused):
 def answer_once(
     request: Request, user: User, work: Callable[[], Response], *, is_secret: bool = False
 ) -> Response:
-    """The response of `work`, or the one that was given to this key before.
+    """Return the response of `work`, or the one that was given to this key before.
 
-    is_secret: the answer holds a secret and is kept encrypted.
+    is_secret: the answer holds a secret and is stored encrypted.
 
-    Errors of ours and refusals for the time being (5xx, 429) are not kept, so that the client may
-    try again. Raises Refused: the key was used for something else, or is being worked on. No lock:
-    a unique constraint lets one request begin.
+    Server errors and temporary refusals (5xx, 429) are not stored, so that the client may try
+    again. Raises Refused if the key was used for another request, or its request is in progress. No
+    lock: a unique constraint lets one request begin.
     """
     key = request.headers.get(HEADER, "")
     if not key:
@@ -66,7 +66,7 @@ def answer_once(
 
 
 def _read(body: str, is_secret: bool) -> Any:
-    """An answer as it was given. Raises Refused where the key of secrets has changed."""
+    """Return a stored answer. Raises Refused where the key that encrypted it is gone."""
     try:
         return json.loads(decrypt(body) if is_secret else body)
     except Unreadable:
@@ -99,7 +99,7 @@ def _renew(row: IdempotentAnswer, is_over: threading.Event) -> None:
 
 
 def _mine(row: IdempotentAnswer) -> QuerySet[IdempotentAnswer]:
-    """The row, unless another request has taken the key since."""
+    """Return a query for the row that matches nothing once another request has taken the key."""
     return IdempotentAnswer.objects.filter(pk=row.pk, begun_at=row.begun_at)
 
 
@@ -109,7 +109,7 @@ def _digest(request: Request) -> str:
 
 
 def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
-    """The row of a key, new or with an answer in it."""
+    """Return the row of a key: a new one, or one that holds an answer. Raises Refused."""
     now = timezone.now()
     columns = {"digest": digest, "begun_at": now}
     try:

@@ -32,7 +32,7 @@ class Kept:
 
 
 def kept(key: str, count: Callable[[], T]) -> T:
-    """The result of `count`, now or a little ago."""
+    """Return the result of `count`, computed now or recently."""
     found: T = kept_many([key], lambda keys: {key: count()})[key].numbers
     return found
 
@@ -40,10 +40,10 @@ def kept(key: str, count: Callable[[], T]) -> T:
 def kept_many(
     keys: Keys, count: Count, is_slow: Callable[[Keys], bool] = lambda keys: False
 ) -> dict[str, Kept]:
-    """The results of `count` by key, now or a little ago.
+    """Return the results of `count` by key, computed now or recently.
 
-    is_slow: whether a request should not wait for these. A thread counts them then; until it has
-    ended, the answer has the old numbers, or none.
+    is_slow: whether a request should not wait for these keys. A thread then computes them; until it
+    has ended, callers get the old numbers, or none.
     """
     found: dict[str, Kept] = cache.get_many(keys)
     now = timezone.now()
@@ -69,7 +69,7 @@ def _count(keys: Keys, count: Count) -> dict[str, Kept]:
 
 
 def _count_in_thread(keys: Keys, count: Count) -> None:
-    """As `_count`, on the thread's own connection."""
+    """Compute as `_count` does, on the thread's own connection."""
     try:
         _count(keys, count)
     finally:

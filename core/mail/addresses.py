@@ -23,7 +23,7 @@ HIDDEN = {*UNFIT, "Zs"}
 
 
 def is_address(text: str) -> bool:
-    """Whether mail can be sent to `text`."""
+    """Return whether mail can be sent to `text`."""
     try:
         check_address(text)
     except ValidationError:
@@ -36,7 +36,7 @@ class AddressValidator(EmailValidator):
     """Django's, which also refuses what no mail reaches."""
 
     def __call__(self, value: str | None) -> None:
-        """Raises ValidationError."""
+        """Raise ValidationError unless the value is an address."""
         super().__call__(value)
         text = str(value)
         is_long = len(text) > LONGEST
@@ -46,9 +46,10 @@ class AddressValidator(EmailValidator):
 
 
 def _is_host(address: str) -> bool:
-    """Whether what follows the @ is a name that can be asked for, as mail writes it (IDNA).
+    """Return whether a host name follows the @, as mail writes it (IDNA).
 
-    A number in brackets is none: few servers take mail for one, and it would be another spelling.
+    An IP address in brackets is refused: few servers accept mail for one, and it would be a second
+    spelling of the same address.
     """
     host = address.rpartition("@")[2]
     if host.startswith("["):

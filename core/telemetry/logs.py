@@ -18,7 +18,7 @@ class JsonLines(logging.Formatter):
     code and the person's pseudonym, a hash that the site's key makes."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """Return the line without its end."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -32,7 +32,7 @@ class JsonLines(logging.Formatter):
 
 
 def _of(request: HttpRequest | None) -> dict[str, str]:
-    """What is known of it by now; asks no database."""
+    """Return what is known of the request so far, without asking the database."""
     if request is None:
         return {}
     found = {"request": request.id}  # type: ignore[attr-defined]
@@ -46,5 +46,8 @@ def _of(request: HttpRequest | None) -> dict[str, str]:
 
 
 def pseudonym(pk: int) -> str:
-    """The name of a person in logs: the same on all servers, and no one's without the key."""
+    """Return the name of a person in logs.
+
+    The same on all servers, and meaningless without the key.
+    """
     return salted_hmac("dynabench.log", str(pk), algorithm="sha256").hexdigest()[:16]

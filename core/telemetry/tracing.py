@@ -46,7 +46,7 @@ def traced(service: str) -> Iterator[None]:
 
 @contextmanager
 def span(name: str, **attributes: str | int) -> Iterator[Any]:
-    """A step of a trace; yields OpenTelemetry's span, or None where nothing is traced."""
+    """Trace a step; yield OpenTelemetry's span, or None where nothing is traced."""
     if _provider is None:
         yield None
         return
@@ -56,7 +56,10 @@ def span(name: str, **attributes: str | int) -> Iterator[Any]:
 
 
 def carried() -> list[tuple[bytes, bytes]]:
-    """The headers by which our model server joins this trace; none where nothing is traced."""
+    """Return the headers by which our model server joins this trace.
+
+    None where nothing is traced.
+    """
     if _provider is None:
         return []
     from opentelemetry.propagate import inject
@@ -68,7 +71,7 @@ def carried() -> list[tuple[bytes, bytes]]:
 
 @contextmanager
 def answering(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Any]:
-    """As `span`: a request whose headers may say of which trace it is a step."""
+    """Trace a request whose headers may say which trace it belongs to; yield as `span` does."""
     if _provider is None:
         yield None
         return

@@ -85,7 +85,7 @@ def _blank(character: str) -> str:
 
 
 def _is_hidden(character: str) -> bool:
-    """Whether a character is no part of what is read; signs that choose a picture's look are."""
+    """Return whether a character is invisible; selectors of a picture's look are."""
     if unicodedata.category(character) in UNFIT or character in BLANK:
         return True
     is_ignorable = _prototypes().get(character) == ""
@@ -93,7 +93,7 @@ def _is_hidden(character: str) -> bool:
 
 
 def _joins(text: str, place: int) -> bool:
-    """Whether a joiner stands where a script needs it."""
+    """Return whether a joiner stands where a script needs it."""
     if text[place] not in (NON_JOINER, JOINER) or not 0 < place < len(text) - 1:
         return False
     before, after = text[place - 1], text[place + 1]
@@ -105,7 +105,7 @@ def _joins(text: str, place: int) -> bool:
 
 @lru_cache(maxsize=1)
 def _prototypes() -> dict[str, str]:
-    """By character what stands for it in a skeleton."""
+    """Return by character the one that represents it in a skeleton."""
     found: dict[str, str] = {}
     for line in DATA.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):

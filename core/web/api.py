@@ -49,7 +49,9 @@ class Problem(exceptions.APIException):
 
 
 def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """Every error as `{"error": {"code", "message", "fields"}}`; None: not ours, so a 500.
+    """Return every error as `{"error".
+
+    {"code", "message", "fields"}}`; None for a bug, so a 500.
 
     fields: messages by the name of the field, for what did not validate (422).
     """
@@ -70,7 +72,7 @@ def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | Non
 
 
 def _problem_response(response: Response, error: Exception) -> Response:
-    """The response in the one shape of errors."""
+    """Return the response in the one shape of errors."""
     if isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, DjangoDenied):
@@ -90,7 +92,7 @@ def _problem_response(response: Response, error: Exception) -> Response:
 
 
 def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
-    """Nested messages of serializers, flat: `card.license`, `rows.3`; "" is about all of it."""
+    """Flatten nested messages of serializers: `card.license`, `rows.3`; "" is about all of it."""
     if isinstance(detail, Mapping):
         found: dict[str, list[str]] = {}
         for key, value in detail.items():
@@ -113,7 +115,7 @@ class Json(JSONParser):
 
 
 def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
-    """The request's body as the serializer takes it. Raises ValidationError, by field."""
+    """Return the request's body as the serializer validates it. Raises ValidationError by field."""
     body = shape(data=request.data)
     if unknown := _unknown(body, request.data):
         raise exceptions.ValidationError(unknown)
@@ -122,7 +124,7 @@ def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
 
 
 def _unknown(shape: Any, data: Any) -> dict[str, Any]:
-    """A message for each field that nobody reads; nested as the data are."""
+    """Return a message for each field that the serializer does not know, nested as the data are."""
     if isinstance(shape, ListSerializer) and isinstance(data, list):
         found = {str(n): _unknown(shape.child, one) for n, one in enumerate(data)}
         return {place: inner for place, inner in found.items() if inner}
@@ -135,14 +137,16 @@ def _unknown(shape: Any, data: Any) -> dict[str, Any]:
 
 
 def no_such(known: Iterable[str]) -> str:
-    """That a name is unknown, in words."""
+    """Return a message that a name is unknown, with the known ones."""
     return f"There is no such field. Choose among: {', '.join(sorted(known)) or 'none'}."
 
 
 def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[str, Any]:
-    """The address's filters that are set, as the serializer takes them. Raises ValidationError.
+    """Return the filters in the address as the serializer validates them.
 
-    also: what is read elsewhere.
+    Raises ValidationError.
+
+    also: parameters that are read elsewhere.
     """
     asked = shape(data=request.query_params)
     check_query(request, *asked.fields, *also)
@@ -151,10 +155,10 @@ def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[s
 
 
 def check_query(request: Request, *known: str, prefixes: tuple[str, ...] = ()) -> None:
-    """Raises ValidationError for what the query says and nobody reads, by field.
+    """Raise ValidationError by field for parameters that nobody reads.
 
-    prefixes: what further names begin with. Each list asks again, so that one without filters says
-    so too.
+    prefixes: beginnings of further names. Each list checks, so that lists without filters do as
+    well.
     """
     known = request.known = (*known, *getattr(request, "known", PAGING))  # type: ignore[attr-defined]
     unknown = {
@@ -195,7 +199,7 @@ class Negotiation(DefaultContentNegotiation):
 
 
 def check_form(form: BaseForm) -> None:
-    """Raises ValidationError with what a page's form finds wrong, by field."""
+    """Raise ValidationError by field with what a page's form finds wrong."""
     if not form.is_valid():
         raise exceptions.ValidationError(form.errors)  # type: ignore[arg-type]
 
@@ -272,9 +276,11 @@ class NewestFirst(Pages):
 
 
 def versioned(request: Request, version: str, build: Callable[[], Any]) -> Response:
-    """What `build` makes, with an ETag of `version`; 304 without building it if they match.
+    """Return what `build` makes with an ETag of `version`.
 
-    version: changes whenever the answer does, and holds who may see what of it.
+    304 without building it if they match.
+
+    version: changes whenever the answer does, and includes who may see which part of it.
     """
     etag = quote_etag(hashlib.sha256(f"{request.get_full_path()} {version}".encode()).hexdigest())
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}

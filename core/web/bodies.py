@@ -134,7 +134,7 @@ def _sender(request: HttpRequest) -> Any:
 
 
 def refusal(request: HttpRequest, status: int, code: str, words: str) -> HttpResponse:
-    """What is not taken, in words: as the API tells errors there, else as a page."""
+    """Return a refusal in words: in the API's shape of errors there, otherwise as a page."""
     if request.path.startswith("/api/"):
         return api_error(code, words, status)
     if not request.accepts("text/html"):  # a script of ours

@@ -70,7 +70,7 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it was kept for another request, of which nothing has come."""
+        """Return whether it waits for another request, of which nothing has come."""
         return bool(self._requests) and not self.received and self.request is None
 
     def init(self) -> None:
@@ -99,7 +99,10 @@ class Connection:
         return bool(data)
 
     def is_complete(self) -> bool:
-        """Whether a thread can answer. Raises what gunicorn's parser says of a malformed head."""
+        """Return whether a thread can answer.
+
+        Raises what gunicorn's parser raises for a malformed head.
+        """
         if self.request is None and not self._has_head():
             return False
         if self.request is None:

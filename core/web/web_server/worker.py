@@ -168,7 +168,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self._shed(conn.address)
 
     def _make_room(self) -> bool:
-        """Whether another connection may come, after one of the slow ones went if need be."""
+        """Return whether another connection may come, after closing a slow one if necessary."""
         return len(self.open) < self.worker_connections or self._shed()
 
     def _shed(self, address: str | None = None) -> bool:
@@ -206,7 +206,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self.poller.register(conn.plain, events, call)
 
     def _rest(self, conn: Connection) -> None:
-        """Hear no more of a connection until a thread has answered."""
+        """Stop listening to a connection until a thread has answered."""
         if conn.plain in self.poller.get_map():
             self.poller.unregister(conn.plain)
 
@@ -236,7 +236,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self._drop(conn)
 
     def _advance(self, conn: Connection) -> None:
-        """Hand a request that is complete to the pool."""
+        """Pass a complete request to the pool of threads."""
         try:
             if not conn.is_complete():
                 self._poll(conn, selectors.EVENT_READ)
@@ -264,7 +264,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     # After the answer
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
-        """Whether another request may follow. Unlike gunicorn's, never waits for the body."""
+        """Return whether another request may follow.
+
+        Unlike gunicorn's, never waits for the body.
+        """
         return bool(keepalive and conn.end_handling())
 
     def finish_request(self, conn: Connection, done: "Future[bool]") -> None:
