@@ -221,13 +221,13 @@ def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeSt
         "axes": axes,
         "ticks": [
             {
-                "x": 100 * part,
-                "y": 100 * (1 - part),
+                "x": 100 * share,
+                "y": 100 * (1 - share),
                 "anchor": anchor,
-                "across": f"{left + part * (right - left):.3g}",
-                "up": f"{low + part * (high - low):.3g}",
+                "across": f"{left + share * (right - left):.3g}",
+                "up": f"{low + share * (high - low):.3g}",
             }
-            for part, anchor in ((0, "start"), (0.5, "middle"), (1, "end"))
+            for share, anchor in ((0, "start"), (0.5, "middle"), (1, "end"))
         ],
         "line": _path(sorted(place for dot, place in places.items() if dot.on_line)),
         "dots": [
@@ -269,10 +269,10 @@ def sparkline(values: Sequence[float | None]) -> SafeString:
 
     Empty for fewer than two.
     """
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
+    known_values = [value for value in values if value is not None]
+    if len(known_values) < 2:
         return SafeString()
-    scale = reach(known)
+    scale = reach(known_values)
     places = [
         (round(100 * n / (len(values) - 1), 2), round(100 - along(value, scale), 2))
         for n, value in enumerate(values)
@@ -288,8 +288,8 @@ def heat(share: float | None) -> int | None:
 
 def reach(values: Iterable[float | None]) -> Place:
     """Return the least and the greatest known value, with room around a single one."""
-    known = [value for value in values if value is not None]
-    low, high = min(known, default=0.0), max(known, default=0.0)
+    known_values = [value for value in values if value is not None]
+    low, high = min(known_values, default=0.0), max(known_values, default=0.0)
     return (low, high) if low < high else (low - 1, high + 1)
 
 
@@ -340,7 +340,7 @@ def _frame(lines: Lines, top: float, title: str, description: str, shown: Shown)
 def _in_words(point: Point, shown: Shown) -> tuple[str, str, str]:
     """Return a value and the ends of its interval as texts, empty where unknown."""
     value, low, high = (
-        "" if part is None else shown(part) for part in (point.value, point.low, point.high)
+        "" if number is None else shown(number) for number in (point.value, point.low, point.high)
     )
     return value, low, high
 
@@ -360,10 +360,10 @@ def _paths(points: Sequence[Point], top: float) -> dict[str, str]:
     band = line = ""
     for is_known, run in groupby(_placed(points), lambda place: place[1].value is not None):
         if is_known:
-            known = list(run)
-            line += _path([(x, _up(p.value or 0, top)) for x, p in known])
-            lows = [(x, _up(p.low, top)) for x, p in known if p.low is not None]
-            highs = [(x, _up(p.high, top)) for x, p in known if p.high is not None]
+            points_of_run = list(run)
+            line += _path([(x, _up(p.value or 0, top)) for x, p in points_of_run])
+            lows = [(x, _up(p.low, top)) for x, p in points_of_run if p.low is not None]
+            highs = [(x, _up(p.high, top)) for x, p in points_of_run if p.high is not None]
             band += _path(highs + lows[::-1], end="Z")
     return {"band": band, "line": line}
 

@@ -199,17 +199,17 @@ def env_roles(name: str) -> dict[str, list[tuple[str, str]]]:
     Each group has pairs of task and role; that of administrators has an empty task. Raises EnvError
     on anything else.
     """
-    found: dict[str, list[tuple[str, str]]] = {}
+    pairs_by_group: dict[str, list[tuple[str, str]]] = {}
     for entry in env_list(name):
-        group, _, given = entry.rpartition("=")
-        task, _, role = given.rpartition(":")
+        group, _, role_text = entry.rpartition("=")
+        task, _, role = role_text.rpartition(":")
         if not group or not ((task, role) == ADMINISTRATOR or (task and role in ROLES)):
             raise EnvError(
                 f"{name}: {entry!r} is neither GROUP=TASK:ROLE nor GROUP=administrator. "
                 f"Roles: {', '.join(ROLES)}."
             )
-        found.setdefault(group, []).append((task, role))
-    return found
+        pairs_by_group.setdefault(group, []).append((task, role))
+    return pairs_by_group
 
 
 def env_secret(name: str) -> str:
@@ -264,18 +264,18 @@ def kept_secret(path: Path) -> str:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}-")
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}-")
         try:
             with os.fdopen(descriptor, "w") as file:
                 file.write(secrets.token_urlsafe(48))
                 file.flush()
                 os.fsync(descriptor)
             with suppress(FileExistsError):  # another was first
-                os.link(made, path)  # all of it or nothing
+                os.link(temporary, path)  # all of it or nothing
         finally:
-            os.unlink(made)
-    if kept := path.read_text().strip():
-        return kept
+            os.unlink(temporary)
+    if secret := path.read_text().strip():
+        return secret
     raise EnvError(f"{path} is empty. Restore it, or delete it: then everybody signs in again.")
 
 

@@ -42,8 +42,8 @@ def set_administrator(*, user: User, administers: bool, actor: User | None) -> N
 
 def has_confirmed(user: User, address: str) -> bool:
     """Return whether the person has confirmed to this site that the address is theirs."""
-    known = EmailAddress.objects.filter(user=user, email__iexact=address, verified=True)
-    return bool(known.exists())
+    confirmed = EmailAddress.objects.filter(user=user, email__iexact=address, verified=True)
+    return bool(confirmed.exists())
 
 
 @transaction.atomic

@@ -57,8 +57,8 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def get_reauthentication_methods(self, user: User) -> list[dict[str, Any]]:
         """Return allauth's methods, or ours for accounts without a password and a passkey."""
-        found: list[dict[str, Any]] = super().get_reauthentication_methods(user)
-        return found or (other_ways(user) if user.is_authenticated else [])
+        methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        return methods or (other_ways(user) if user.is_authenticated else [])
 
     def can_delete_email(self, email_address: EmailAddress) -> bool:
         """allauth's; notes whether the address was confirmed, for the mail about its end."""
@@ -76,8 +76,8 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
 
         An address that was removed is told, too, where it had been confirmed.
         """
-        told = dict(context or {})
-        removed = told.get("deleted_email", "")
+        values = dict(context or {})
+        removed = values.get("deleted_email", "")
         primary = email or EmailAddress.objects.get_primary_email(user)
         places = [primary] if primary and has_confirmed(user, primary) else []
         if removed and getattr(self.request, "was_confirmed", False):
@@ -85,9 +85,9 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         for place in places:
             key = offer_undo(user=user, address=place)
             link = f"{settings.SITE_URL}{reverse('undo', args=[key])}"
-            super().send_notification_mail(template_prefix, user, {**told, "undo": link}, place)
+            super().send_notification_mail(template_prefix, user, {**values, "undo": link}, place)
         if primary and primary not in places:
-            super().send_notification_mail(template_prefix, user, told, primary)
+            super().send_notification_mail(template_prefix, user, values, primary)
 
     def get_reset_password_from_key_url(self, key: str) -> str:
         """Return a link to the site's own address: the request's may name another port."""

@@ -42,11 +42,11 @@ class AccountForm(UserChangeForm):
         field_classes: ClassVar = {"email": AddressField}
 
     def clean(self) -> dict[str, Any]:
-        told: dict[str, Any] = super().clean() or self.cleaned_data
-        if not (told.get("is_active") and told.get("is_superuser")):
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not (cleaned.get("is_active") and cleaned.get("is_superuser")):
             with as_form_error(self):  # the admin saves in the same transaction
                 keep_one(without=[self.instance.pk])
-        return told
+        return cleaned
 
 
 @admin.register(User)
@@ -97,10 +97,10 @@ class UserAdmin(BaseUserAdmin):
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return what Django finds, with the last administrators among what prevents a deletion."""
-        found, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        objects, counts, lacking, protected = super().get_deleted_objects(objs, request)
         if are_all([user.pk for user in objs]):
             protected = [*protected, "The site would have no administrator."]
-        return found, counts, lacking, protected
+        return objects, counts, lacking, protected
 
     @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: User) -> None:

@@ -136,8 +136,8 @@ class TokenView(APIView):
     @write("tokens_revoke", gives={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Revoke it at once. A token revokes only itself."""
-        mine = ApiToken.objects.filter(user=request.user.pk, expires_at__gt=timezone.now())
+        own_tokens = ApiToken.objects.filter(user=request.user.pk, expires_at__gt=timezone.now())
         if request.auth is not None:
-            mine = mine.filter(pk=request.auth.pk)
-        revoke_token(token=generics.get_object_or_404(mine, pk=pk), actor=person(request))
+            own_tokens = own_tokens.filter(pk=request.auth.pk)
+        revoke_token(token=generics.get_object_or_404(own_tokens, pk=pk), actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

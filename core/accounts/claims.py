@@ -22,15 +22,15 @@ def subject_of(*sources: Claims) -> str:
     All sources must name the same person: userinfo of somebody else must not be used (OpenID
     Connect Core, 5.3.2).
     """
-    told = [source.get("sub") for source in sources if source]
-    if not told:
+    subjects = [source.get("sub") for source in sources if source]
+    if not subjects:
         raise WrongClaims("no claims came")
-    subject = told[0]
+    subject = subjects[0]
     if not isinstance(subject, str) or not 1 <= len(subject) <= LONGEST_SUBJECT:
         raise WrongClaims(f"sub is not a text of 1 to {LONGEST_SUBJECT} characters")
     if not subject.isprintable():
         raise WrongClaims("sub holds control characters")
-    if any(other != subject for other in told):
+    if any(other != subject for other in subjects):
         raise WrongClaims("sub of userinfo is not that of the id token")
     return subject
 
@@ -51,8 +51,8 @@ def address_of(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
     `email_verified`: one must confirm it and none may deny it.
     """
     sources = (userinfo, id_token)
-    told = [source["email"] for source in sources if isinstance(source.get("email"), str)]
-    address: str = next(filter(None, told), "")
+    addresses = [source["email"] for source in sources if isinstance(source.get("email"), str)]
+    address: str = next(filter(None, addresses), "")
     about = [
         source["email_verified"]
         for source in sources
@@ -73,13 +73,13 @@ def groups_of(sources: Sequence[Claims], claim: str) -> set[str] | None:
     name no group.
     """
     for source in sources:
-        told = source.get(claim)
-        if isinstance(told, (str, int)):
-            told = [told]
-        if not isinstance(told, list):
+        groups = source.get(claim)
+        if isinstance(groups, (str, int)):
+            groups = [groups]
+        if not isinstance(groups, list):
             continue
-        named = {str(one) for one in told if _is_name(one)}
-        return named if named or not told else None
+        names = {str(group) for group in groups if _is_name(group)}
+        return names if names or not groups else None
     return None
 
 
@@ -94,8 +94,8 @@ def authenticated_at(id_token: Claims) -> int | None:
 
     None where the provider does not say.
     """
-    told = id_token.get("auth_time")
-    return told if isinstance(told, int) and not isinstance(told, bool) else None
+    auth_time = id_token.get("auth_time")
+    return auth_time if isinstance(auth_time, int) and not isinstance(auth_time, bool) else None
 
 
 def are_elsewhere(sources: Sequence[Claims], claim: str) -> bool:

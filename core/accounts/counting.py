@@ -73,9 +73,9 @@ def settle_counted_person(user: User) -> CountedPerson:
 def lock_counted_person(user: User) -> CountedPerson:
     """Lock the person that the account counts for; call it inside a transaction."""
     while True:
-        found = _lock_person(find_counted_person(user).pk)
-        if found:
-            return found
+        person = _lock_person(find_counted_person(user).pk)
+        if person:
+            return person
         # It was joined with another one, which the account's row names by now.
 
 
@@ -143,13 +143,13 @@ def _key() -> bytes:
 
     Random and stored encrypted, so that it survives a new SECRET_KEY.
     """
-    made = {"sealed": encrypt(secrets.token_hex(32))}
-    row, _is_new = SiteKey.objects.get_or_create(name=KEY, defaults=made)
+    defaults = {"sealed": encrypt(secrets.token_hex(32))}
+    row, _is_new = SiteKey.objects.get_or_create(name=KEY, defaults=defaults)
     try:
         return decrypt(row.sealed).encode()
     except Unreadable:
         logger.error("No SECRET_KEY reads the key of address marks; those until now are lost.")
-        SiteKey.objects.filter(pk=row.pk, sealed=row.sealed).update(**made)
+        SiteKey.objects.filter(pk=row.pk, sealed=row.sealed).update(**defaults)
         return _key()
 
 
@@ -213,8 +213,8 @@ def tidy_counted_people(most: int) -> int:
 
 def _idle_people() -> QuerySet[CountedPerson]:
     """Return the people to whom no account, model or quota refers; marks do not count."""
-    found = CountedPerson.objects.all()
+    idle = CountedPerson.objects.all()
     for relation in CountedPerson._meta.related_objects:
         if relation.related_model is not AddressMark:
-            found = found.filter(**{f"{relation.name}__isnull": True})
-    return found
+            idle = idle.filter(**{f"{relation.name}__isnull": True})
+    return idle

@@ -57,7 +57,7 @@ def write_log() -> int:
         except OSError as error:
             logger.error("Erasures wait for their log, %s: %s", settings.ERASURE_LOG, error)
             break
-        Erasure.objects.filter(pk__in=[one.pk for one in rows]).delete()
+        Erasure.objects.filter(pk__in=[row.pk for row in rows]).delete()
         written += len(rows)
     return written
 
@@ -84,9 +84,9 @@ def _append(rows: Iterable[Erasure]) -> None:
     """The first line is empty: a full disk may have cut the last one off."""
     with open(settings.ERASURE_LOG, "a", opener=_private) as file:
         file.write("\n")
-        for one in rows:
-            at = one.erased_at.isoformat()
-            line = json.dumps({"at": at, "kind": one.kind, "digest": one.digest})
+        for row in rows:
+            at = row.erased_at.isoformat()
+            line = json.dumps({"at": at, "kind": row.kind, "digest": row.digest})
             file.write(f"{line}\n")
         file.flush()
         os.fsync(file.fileno())
@@ -98,12 +98,12 @@ def _private(path: str, flags: int) -> int:
 
 def read_log() -> Mapping[str, set[str]]:
     """Return the digests in the log by kind. Raises FileNotFoundError where there is no log."""
-    found: dict[str, set[str]] = defaultdict(set)
+    digests: dict[str, set[str]] = defaultdict(set)
     with open(settings.ERASURE_LOG) as file:
         for line in filter(str.strip, file):
             try:
-                one = json.loads(line)
-                found[one["kind"]].add(one["digest"])
+                entry = json.loads(line)
+                digests[entry["kind"]].add(entry["digest"])
             except (ValueError, TypeError, KeyError):  # the end of a line that a full disk cut off
                 logger.warning("A line of %s cannot be read: %r", settings.ERASURE_LOG, line[:80])
-    return found
+    return digests

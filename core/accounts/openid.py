@@ -76,7 +76,7 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
 
 def _sources(response: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return userinfo and the id token's claims, each empty where missing. Raises WrongClaims."""
-    found = response.get("userinfo", {}), response.get("id_token", {})
-    if not all(isinstance(source, dict) for source in found):
+    sources = response.get("userinfo", {}), response.get("id_token", {})
+    if not all(isinstance(source, dict) for source in sources):
         raise WrongClaims("claims are not an object")
-    return found
+    return sources

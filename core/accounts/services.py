@@ -133,9 +133,9 @@ TASK_PATHS = (
 def _task_code(target: object) -> str:
     """Return the code of the task that an object belongs to; empty where it belongs to none."""
     for path in TASK_PATHS:
-        found: Any = target
+        related: Any = target
         for name in path.split("."):
-            found = getattr(found, name, None)
-        if isinstance(found, str):
-            return found
+            related = getattr(related, name, None)
+        if isinstance(related, str):
+            return related
     return ""

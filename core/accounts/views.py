@@ -47,8 +47,8 @@ def help_page(request: HttpRequest) -> HttpResponse:
 def account(request: HttpRequest) -> HttpResponse:
     """Show what a person can do with their account."""
     _ensure_annotator(request.user)
-    mine = ApiToken.objects.filter(user=request.user.pk)
-    ending = [token.name for token in mine if token.ends_soon]
+    own_tokens = ApiToken.objects.filter(user=request.user.pk)
+    ending = [token.name for token in own_tokens if token.ends_soon]
     return render(request, "accounts/account.html", {"ending": ending})
 
 
@@ -117,16 +117,16 @@ def reauthenticate(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def undo_change(request: HttpRequest, key: str) -> HttpResponse:
     """Undo a change of how somebody signs in, after a question; then they choose a password."""
-    found = find_undo(key)
-    if found is None:
+    link = find_undo(key)
+    if link is None:
         return render(request, "accounts/undo.html", status=404)
     if request.method == "POST":
         with as_message(request):
-            user = undo(found=found)
+            user = undo(found=link)
             logout(request)
             messages.success(request, _("The change is undone. All sessions and tokens ended."))
             return redirect(_next_step(user))
-    return render(request, "accounts/undo.html", {"address": found.address})
+    return render(request, "accounts/undo.html", {"address": link.address})
 
 
 def _next_step(user: User) -> str:

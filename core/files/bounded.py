@@ -120,9 +120,9 @@ def _environment() -> dict[str, str]:
     One thread, one arena.
     """
     names = ("PATH", "TMPDIR", "HOME", "SSL_CERT_FILE")
-    kept = {name: os.environ[name] for name in names if name in os.environ}
+    variables = {name: os.environ[name] for name in names if name in os.environ}
     return {
-        **kept,
+        **variables,
         "LC_ALL": "C.UTF-8",
         "PYTHONPATH": str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -160,11 +160,11 @@ def _pickled(check: Callable[[], Any]) -> bytes:
     try:
         return pickle.dumps((True, check()))
     except MemoryError:
-        found: BaseException = OutOfBounds(TOO_LARGE)
+        outcome: BaseException = OutOfBounds(TOO_LARGE)
     except RecursionError:
-        found = OutOfBounds(TOO_DEEP)
+        outcome = OutOfBounds(TOO_DEEP)
     except Exception as error:
         error.add_note(traceback.format_exc())
         error.__cause__ = error.__context__ = None
-        found = error
-    return pickle.dumps((False, found))
+        outcome = error
+    return pickle.dumps((False, outcome))

@@ -129,5 +129,5 @@ def _write(until: mmap.mmap, seconds: float) -> None:
 
 
 def _read(until: mmap.mmap) -> float:
-    (found,) = struct.unpack("d", until[:])
-    return float(found)
+    (ends_at,) = struct.unpack("d", until[:])
+    return float(ends_at)

@@ -40,7 +40,7 @@ class AddressValidator(EmailValidator):
         super().__call__(value)
         text = str(value)
         is_long = len(text) > LONGEST
-        is_hidden = any(unicodedata.category(one) in HIDDEN for one in text)
+        is_hidden = any(unicodedata.category(character) in HIDDEN for character in text)
         if is_long or is_hidden or not _is_host(text):
             raise ValidationError(self.message, code=self.code, params={"value": value})
 
@@ -76,5 +76,7 @@ class AddressInRequest(serializers.EmailField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        others = [one for one in self.validators if not isinstance(one, EmailValidator)]
+        others = [
+            validator for validator in self.validators if not isinstance(validator, EmailValidator)
+        ]
         self.validators = [*others, AddressValidator(message=self.error_messages["invalid"])]

@@ -35,14 +35,14 @@ def _of(request: HttpRequest | None) -> dict[str, str]:
     """Return what is known of the request so far, without asking the database."""
     if request is None:
         return {}
-    found = {"request": request.id}  # type: ignore[attr-defined]
+    context = {"request": request.id}  # type: ignore[attr-defined]
     user = getattr(request, "_cached_user", None)  # set once somebody has asked who it is
     if user is not None and user.is_authenticated:
-        found["user"] = pseudonym(user.pk)
+        context["user"] = pseudonym(user.pk)
     match = request.resolver_match
     if match and "code" in match.kwargs:
-        found["task"] = match.kwargs["code"]
-    return found
+        context["task"] = match.kwargs["code"]
+    return context
 
 
 def pseudonym(pk: int) -> str:

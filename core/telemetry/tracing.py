@@ -78,9 +78,9 @@ def answering(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Any
     from opentelemetry.propagate import extract
     from opentelemetry.trace import SpanKind
 
-    told = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+    carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
     tracer = _provider.get_tracer("dynabench")
-    caller = extract(told)
+    caller = extract(carrier)
     with tracer.start_as_current_span(name, context=caller, kind=SpanKind.SERVER) as current:
         yield current
 

@@ -42,7 +42,7 @@ def clean_name(text: str) -> str:
     non-joiner between letters of scripts that join.
     """
     spaced = "".join(" " if _is_space(one) else one for one in unicodedata.normalize("NFC", text))
-    name = " ".join(part for part in spaced.split(" ") if part)
+    name = " ".join(word for word in spaced.split(" ") if word)
     marks = 0
     for place, character in enumerate(name):
         marks = marks + 1 if unicodedata.category(character) == "Mn" else 0
@@ -69,11 +69,11 @@ def skeleton(name: str) -> str:
 @lru_cache(maxsize=4096)
 def visible(text: str) -> str:
     """Return a text of any origin without the characters that no name may hold, in one line."""
-    kept = (
+    visible = (
         character if not _is_hidden(character) or _joins(text, place) else _blank(character)
         for place, character in enumerate(text)
     )
-    return "".join(kept).strip()
+    return "".join(visible).strip()
 
 
 def _is_space(character: str) -> bool:
@@ -99,20 +99,22 @@ def _joins(text: str, place: int) -> bool:
     before, after = text[place - 1], text[place + 1]
     if unicodedata.combining(before) == VIRAMA:
         return True
-    is_between = all(unicodedata.name(one, "").startswith(JOINING) for one in (before, after))
+    is_between = all(
+        unicodedata.name(neighbour, "").startswith(JOINING) for neighbour in (before, after)
+    )
     return text[place] == NON_JOINER and is_between
 
 
 @lru_cache(maxsize=1)
 def _prototypes() -> dict[str, str]:
     """Return by character the one that represents it in a skeleton."""
-    found: dict[str, str] = {}
+    prototypes: dict[str, str] = {}
     for line in DATA.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
         points, _, target = line.partition(";")
         first, _, last = points.partition("..")
-        replacement = "".join(chr(int(one, 16)) for one in target.split())
+        replacement = "".join(chr(int(code_point, 16)) for code_point in target.split())
         for point in range(int(first, 16), int(last or first, 16) + 1):
-            found[chr(point)] = replacement
-    return found
+            prototypes[chr(point)] = replacement
+    return prototypes

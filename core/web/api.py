@@ -94,14 +94,14 @@ def _problem_response(response: Response, error: Exception) -> Response:
 def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
     """Flatten nested messages of serializers: `card.license`, `rows.3`; "" is about all of it."""
     if isinstance(detail, Mapping):
-        found: dict[str, list[str]] = {}
+        messages: dict[str, list[str]] = {}
         for key, value in detail.items():
             inner = "" if key in ("non_field_errors", NON_FIELD_ERRORS) else str(key)
-            found |= _by_field(value, ".".join(filter(None, (name, inner))))
-        return found
-    if any(isinstance(one, Mapping | list) for one in detail):
-        return _by_field({str(n): one for n, one in enumerate(detail) if one}, name)
-    return {name: [str(one) for one in detail]}
+            messages |= _by_field(value, ".".join(filter(None, (name, inner))))
+        return messages
+    if any(isinstance(message, Mapping | list) for message in detail):
+        return _by_field({str(n): message for n, message in enumerate(detail) if message}, name)
+    return {name: [str(message) for message in detail]}
 
 
 class Json(JSONParser):
@@ -126,13 +126,13 @@ def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
 def _unknown(shape: Any, data: Any) -> dict[str, Any]:
     """Return a message for each field that the serializer does not know, nested as the data are."""
     if isinstance(shape, ListSerializer) and isinstance(data, list):
-        found = {str(n): _unknown(shape.child, one) for n, one in enumerate(data)}
-        return {place: inner for place, inner in found.items() if inner}
+        unknown_fields = {str(n): _unknown(shape.child, item) for n, item in enumerate(data)}
+        return {place: inner for place, inner in unknown_fields.items() if inner}
     if not isinstance(shape, Serializer) or not isinstance(data, Mapping):
         return {}
-    known = {name: field for name, field in shape.fields.items() if not field.read_only}
-    unknown = {name: [no_such(known)] for name in data.keys() - known.keys()}
-    inner = {name: _unknown(field, data[name]) for name, field in known.items() if name in data}
+    readable = {name: field for name, field in shape.fields.items() if not field.read_only}
+    unknown = {name: [no_such(readable)] for name in data.keys() - readable.keys()}
+    inner = {name: _unknown(field, data[name]) for name, field in readable.items() if name in data}
     return unknown | {name: some for name, some in inner.items() if some}
 
 
@@ -148,10 +148,10 @@ def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[s
 
     also: parameters that are read elsewhere.
     """
-    asked = shape(data=request.query_params)
-    check_query(request, *asked.fields, *also)
-    asked.is_valid(raise_exception=True)
-    return {name: value for name, value in asked.validated_data.items() if value is not None}
+    filters = shape(data=request.query_params)
+    check_query(request, *filters.fields, *also)
+    filters.is_valid(raise_exception=True)
+    return {name: value for name, value in filters.validated_data.items() if value is not None}
 
 
 def check_query(request: Request, *known: str, prefixes: tuple[str, ...] = ()) -> None:
@@ -193,8 +193,8 @@ class Negotiation(DefaultContentNegotiation):
         try:
             return super().filter_renderers(renderers, format)
         except Http404:
-            known = ", ".join(sorted({one.format for one in renderers}))
-            message = f"There is no such format. Choose among: {known}."
+            formats = ", ".join(sorted({renderer.format for renderer in renderers}))
+            message = f"There is no such format. Choose among: {formats}."
             raise exceptions.ValidationError({FORMAT: [message]}) from None
 
 
@@ -219,9 +219,9 @@ class Pages(CursorPagination):
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
         """Return a page. Raises ValidationError, by field, for a query that asks for none."""
         check_query(request)
-        asked = PageQuery(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        self.page_size = asked.validated_data["page_size"]
+        page_query = PageQuery(data=request.query_params)
+        page_query.is_valid(raise_exception=True)
+        self.page_size = page_query.validated_data["page_size"]
         try:
             return super().paginate_queryset(queryset, request, view)
         except (ValueError, ValidationError):  # its position is no value of what is ordered by
@@ -258,7 +258,7 @@ class Pages(CursorPagination):
         cursor = {"name": "cursor", "schema": {"type": "string"}, "description": _CURSOR}
         limits = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
         size = {"name": "page_size", "schema": limits, "description": "Rows of a page."}
-        return [{"in": "query", "required": False, **one} for one in (cursor, size)]
+        return [{"in": "query", "required": False, **parameter} for parameter in (cursor, size)]
 
 
 _CURSOR = "From `next` or `previous` of a page."

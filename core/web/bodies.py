@@ -128,8 +128,8 @@ def _sender(request: HttpRequest) -> Any:
     """
     if request.path.startswith("/api/"):
         of_token: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES[0]
-        if found := of_token().authenticate(request):
-            return found[0]
+        if authenticated := of_token().authenticate(request):
+            return authenticated[0]
     return request.user
 
 

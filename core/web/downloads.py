@@ -66,12 +66,12 @@ def file_part(
     """
     etag = quote_etag(sha256)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}
-    asked = RANGE.match(request.headers.get("Range", ""))
-    if not asked or request.headers.get("If-Range", etag) != etag:
+    requested = RANGE.match(request.headers.get("Range", ""))
+    if not requested or request.headers.get("If-Range", etag) != etag:
         return FileResponse(
             file, as_attachment=True, filename=file_name, headers=headers, content_type=OCTETS
         )
-    first, last = int(asked[1]), min(int(asked[2] or size - 1), size - 1)
+    first, last = int(requested[1]), min(int(requested[2] or size - 1), size - 1)
     if first > last:
         headers["Content-Range"] = f"bytes */{size}"
         return api_error("range", f"The file has {size} bytes.", 416, headers)
@@ -81,8 +81,8 @@ def file_part(
         "Content-Length": str(last - first + 1),
         **_named(file_name),
     }
-    part = _part(file, last - first + 1)
-    return StreamingHttpResponse(part, status=206, headers=headers, content_type=OCTETS)
+    rest = _part(file, last - first + 1)
+    return StreamingHttpResponse(rest, status=206, headers=headers, content_type=OCTETS)
 
 
 def _part(file: IO[bytes], left: int) -> Iterator[bytes]:

@@ -117,11 +117,11 @@ class Connection:
         return False
 
     def _has_head(self) -> bool:
-        found = self.received.find(b"\r\n\r\n", self._searched)
+        head_end = self.received.find(b"\r\n\r\n", self._searched)
         self._searched = max(0, len(self.received) - 3)
-        if found < 0 and len(self.received) > HEAD_BYTES:
+        if head_end < 0 and len(self.received) > HEAD_BYTES:
             raise HeadTooLarge
-        return found >= 0
+        return head_end >= 0
 
     def _parse_head(self) -> None:
         source = Source(self)

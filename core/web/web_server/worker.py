@@ -176,21 +176,21 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
         Those come first that only linger or were kept for another request.
         """
-        found = [
+        slow = [
             conn
             for conn in self.open
             if conn.state not in (State.HANDLED, State.WAITING)
             and (address is None or conn.address == address)
         ]
-        if not found:
+        if not slow:
             return False
-        self._drop(min(found, key=_use))
+        self._drop(min(slow, key=_use))
         return True
 
     def _shed_beyond(self, most: int, state: State, size: Any) -> None:
-        held = [conn for conn in self.open if conn.state is state and size(conn)]
-        total = sum(map(size, held))
-        for conn in sorted(held, key=lambda conn: conn.began):
+        connections = [conn for conn in self.open if conn.state is state and size(conn)]
+        total = sum(map(size, connections))
+        for conn in sorted(connections, key=lambda conn: conn.began):
             if total <= most:
                 return
             total -= size(conn)
@@ -323,9 +323,9 @@ def _use(conn: Connection) -> tuple[bool, float]:
 def _allow_files(connections: int) -> int:
     """Raise the limit of open files as far as it may be; returns how many connections fit in."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + FILES_OF_OURS
-    if resource.RLIM_INFINITY in (soft, hard) or soft >= wanted:
+    file_limit = connections + FILES_OF_OURS
+    if resource.RLIM_INFINITY in (soft, hard) or soft >= file_limit:
         return connections
-    soft = min(wanted, hard)
+    soft = min(file_limit, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return max(FILES_OF_OURS, soft - FILES_OF_OURS)
