@@ -1,7 +1,7 @@
 """Rows of a training: checks, token ids with their targets, batches, scores."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,10 +10,11 @@ from tokenizers import Encoding
 from evaluation.contract import SetRow
 from evaluation.scoring.metrics import metric_of
 from evaluation.seeds import Row
-from serving.codecs import Answer, Codec
+from serving.codecs import Answer, Codec, Logits
 from serving.errors import BadRequestError
 from serving.spec import FIELDS, SPAN
 
+ASKED_AT_ONCE = 32
 POOL = 16  # batches that are sorted by length together, so that a batch needs little padding
 
 
@@ -128,6 +129,21 @@ def batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[li
         made += [pool[number : number + size] for number in range(0, len(pool), size)]
     rng.shuffle(made)
     return iter(made)
+
+
+def run_sorted(
+    windows: Sequence[Sequence[Encoding]],
+    run: Callable[[list[Encoding]], Sequence[Logits]],
+) -> list[list[Logits]]:
+    """Return the logits of each row's windows in their order, asked in batches of like length."""
+    places = [(row, window) for row, some in enumerate(windows) for window in range(len(some))]
+    places.sort(key=lambda place: len(windows[place[0]][place[1]]))  # little padding
+    found: dict[tuple[int, int], Logits] = {}
+    for first in range(0, len(places), ASKED_AT_ONCE):
+        part = places[first : first + ASKED_AT_ONCE]
+        logits = run([windows[row][window] for row, window in part])
+        found.update(zip(part, logits, strict=True))
+    return [[found[row, n] for n in range(len(some))] for row, some in enumerate(windows)]
 
 
 def score(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[str, float]:

@@ -22,12 +22,13 @@ from evaluation.training.data import (
     check_rows,
     draw_items,
     encodings_of,
+    run_sorted,
     score,
 )
 from evaluation.training.folders import atomic_folder
 from serving.arrays import arrays_of, cut, parts, run_in_parts
 from serving.backends import logits_of, restore_attention
-from serving.codecs import Answer, Codec, Piece
+from serving.codecs import Answer, Codec, Logits, Piece
 from serving.errors import BadRequestError, MisconfiguredError
 from serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder, ModelSpec
 from serving.tokens import Tokens, codec_of, read_tokens
@@ -290,18 +291,12 @@ class _Trained:
 
         self.model.eval()
         encodings = [encodings_of(row, self.codec) for row in rows]
-        flat = sorted(
-            ((row, encoding) for row, some in enumerate(encodings) for encoding in some),
-            key=lambda pair: len(pair[1]),
-        )
-        logits: list[list[Any]] = [[] for _ in rows]
+
+        def run(pieces: Sequence[Encoding]) -> Sequence[Logits]:
+            return cut(self.logits(pieces).numpy(), pieces, self.tokens.fill)
+
         with torch.inference_mode():
-            for first in range(0, len(flat), 32):
-                some = flat[first : first + 32]
-                pieces = [encoding for _, encoding in some]
-                found = cut(self.logits(pieces).numpy(), pieces, self.tokens.fill)
-                for (number, _), values in zip(some, found, strict=True):
-                    logits[number].append(values)
+            logits = run_sorted(encodings, run)
         return [self.codec.decode(*row) for row in zip(rows, encodings, logits, strict=True)]
 
     def save(self, folder: Path, options: TrainingOptions) -> None:

@@ -17,9 +17,11 @@ from evaluation import seeds
 from evaluation.seeds import split_by_group
 from evaluation.training import fine_tune, sentences, shipped, starters
 from evaluation.training.data import (
+    ASKED_AT_ONCE,
     TrainingError,
     batches,
     draw_items,
+    run_sorted,
     score,
     span_of,
 )
@@ -240,6 +242,23 @@ def test_batches_hold_every_item_once() -> None:
     made = list(batches(items, 4, random.Random(1)))
     assert sorted(id(item) for batch in made for item in batch) == sorted(map(id, items))
     assert {len(batch) for batch in made} == {4}
+
+
+@given(st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=4), min_size=1, max_size=30))
+def test_what_is_asked_by_length_comes_back_in_the_order_of_its_rows(
+    lengths: list[list[int]],
+) -> None:
+    """A passage's last window is shorter than those before it."""
+    windows = [[range(length) for length in some] for some in lengths]
+    sizes: list[int] = []
+
+    def run(batch: list[range]) -> list[int]:
+        sizes.append(len(batch))
+        return [len(window) for window in batch]
+
+    assert run_sorted(windows, run) == lengths
+    assert sum(sizes) == sum(map(len, lengths))
+    assert max(sizes) <= ASKED_AT_ONCE
 
 
 def test_scores() -> None:
