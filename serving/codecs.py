@@ -162,7 +162,7 @@ class SpanCodec(Codec):
         passage.truncate(room, stride=min(STRIDE, room // 2))
         first = self.tokenizer.post_process(question, passage)
         windows = [first, *first.overflowing]
-        if not any(_readable(window, row[self.fields[1]]).any() for window in windows):
+        if not any(readable(window, row[self.fields[1]]).any() for window in windows):
             raise wrong_field(self.fields[1], "has no text to answer from.")
         return windows
 
@@ -171,7 +171,7 @@ class SpanCodec(Codec):
     ) -> Answer:
         passage = row[self.fields[1]]
         spans = [
-            _best_span(scores, _readable(window, passage), window.offsets)
+            _best_span(scores, readable(window, passage), window.offsets)
             for window, scores in zip(cast("Sequence[Encoding]", encodings), logits, strict=True)
         ]
         best = max(spans)
@@ -183,7 +183,7 @@ class SpanCodec(Codec):
         return Answer(output, {answer: float(share)})
 
 
-def _readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
+def readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
     """Return which tokens of a window are passage text, so that no span of them is blank."""
     return np.array(
         [

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.training.calibration import ScoredRow
 from evaluation.training.fine_tune import Progress, fast_bfloat16
-from serving.codecs import Sight, codec_for
+from serving.codecs import Logits, Sight
 from serving.pictures import squared
 from serving.spec import (
     FIELDS,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 HELD_OUT_SEED = 1_000_003
 """Of scenes and questions that no training sees."""
+CALIBRATION_SEED = 2_000_003
+"""Of others that no training sees, by which the model's confidence is corrected."""
 MAX_TOKENS = 64
 MEAN = STD = (0.5, 0.5, 0.5)
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -80,9 +83,9 @@ def samples(seed: int, asked: int) -> Iterator[Sample]:
             yield Sample(scene, question)
 
 
-def held_out_samples(count: int) -> list[Sample]:
+def held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[Sample]:
     """Questions that no training sees, one on each scene."""
-    return list(islice(samples(HELD_OUT_SEED, 1), count))
+    return list(islice(samples(seed, 1), count))
 
 
 def digest_of_samples() -> str:
@@ -134,29 +137,37 @@ def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
 
 def picture_answers(folder: Path, rows: Sequence[Sample]) -> list[str]:
     """What a folder answers, in torch."""
-    import torch
+    return [ANSWERS[int(logits.argmax())] for logits in _picture_logits(folder, rows)]
 
+
+def score_picture_rows(folder: Path, rows: Sequence[Sample]) -> list[ScoredRow]:
+    """Return the scores of all answers to questions, and the right ones."""
+    found = _picture_logits(folder, rows)
+    return [
+        ScoredRow(logits.astype(np.float64), ANSWERS.index(row.question.answer))
+        for row, logits in zip(rows, found, strict=True)
+    ]
+
+
+def _picture_logits(folder: Path, rows: Sequence[Sample]) -> list[Logits]:
+    """Return the logits of ANSWERS to each question."""
     from serving.backends import TorchBackend, torch_model
     from serving.tokens import read_tokens
 
     spec = ModelSpec(folder.name, str(folder), backend="torch")
     model = open_folder(spec)
     tokens = read_tokens(spec, model)
-    codec = codec_for(model, tokens.tokenizer, MAX_TOKENS)
     backend = TorchBackend(torch_model(spec, model), tokens)
     assert model.pictures is not None
-    answers = []
-    with torch.inference_mode():
-        for first in range(0, len(rows), 64):
-            part = rows[first : first + 64]
-            pieces = []
-            for scene, question in part:
-                whole = tokens.tokenizer.encode(question.text)
-                pixels = squared(draw(scene), model.pictures)
-                pieces.append(Sight(whole.ids, whole.type_ids, pixels))
-            found = backend.run(pieces)
-            answers += [codec.decode({}, [], [logits]).output[model.output] for logits in found]
-    return answers
+    found: list[Logits] = []
+    for first in range(0, len(rows), 64):
+        pieces = []
+        for scene, question in rows[first : first + 64]:
+            whole = tokens.tokenizer.encode(question.text)
+            pixels = squared(draw(scene), model.pictures)
+            pieces.append(Sight(whole.ids, whole.type_ids, pixels))
+        found += backend.run(pieces)
+    return found
 
 
 def new_training(options: PictureOptions) -> "Training":

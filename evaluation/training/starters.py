@@ -9,7 +9,7 @@ import json
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from multiprocessing.connection import Connection, wait
@@ -21,13 +21,30 @@ from typing import Any, cast
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from evaluation.seeds import HELD_OUT, Row, held_out, seed_rows
-from evaluation.training.fine_tune import CODE_VERSION, Progress, TrainingOptions, evaluate, train
+from evaluation.seeds import HELD_OUT, held_out, seed_rows
+from evaluation.training.calibration import (
+    ScoredRow,
+    expected_calibration_error,
+    fit_temperature,
+    negative_log_likelihood,
+    restore_scores,
+    soften_head,
+)
+from evaluation.training.fine_tune import (
+    CODE_VERSION,
+    Progress,
+    TrainingOptions,
+    dev_part,
+    evaluate,
+    train,
+)
 from evaluation.training.low_rank import squeeze
 from evaluation.training.pictures import (
+    CALIBRATION_SEED,
     PictureOptions,
     digest_of_samples,
     held_out_samples,
+    score_picture_rows,
     score_pictures,
     train_pictures,
 )
@@ -50,6 +67,8 @@ from serving.backends import cores, export_onnx
 from serving.spec import PAIR, SEQUENCE, SPAN, ModelSpec, open_folder
 
 HELD_OUT_QUESTIONS = 2000
+CALIBRATION_VERSION = "1"
+"""Raise it when a change of this code changes the temperatures that come out."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +120,12 @@ def is_fresh(code: str) -> bool:
     return (path / REPORT).exists() and read_report(path)["recipe"] == recipe(code)
 
 
+def is_calibrated(code: str) -> bool:
+    """Whether the head of the shipped starter has the temperature of the present code."""
+    calibration = read_report(shipped_folder(code)).get("calibration")
+    return calibration is not None and calibration["version"] == CALIBRATION_VERSION
+
+
 def train_starter(code: str, target: Path, progress: Progress) -> None:
     """Train a task's starter and replace the folder that is shipped of it.
 
@@ -112,24 +137,23 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
     with TemporaryDirectory() as scratch:
         full = Path(scratch, "full")
         if code in PICTURE_STARTERS:
-            told = train_pictures(PICTURE_STARTERS[code], full, progress)
-            return ship_pictures(code, full, target, told)
-        rows, held = held_out(seed_rows(code))
+            report = train_pictures(PICTURE_STARTERS[code], full, progress)
+            return ship_pictures(code, full, target, report)
         starter = STARTERS[code]
-        report = train(
-            rows,
-            kind=starter.kind,
-            base=encoder(),
-            output_dir=full,
-            options=starter.options,
-            progress=progress,
+        report = asdict(
+            train(
+                held_out(seed_rows(code))[0],
+                kind=starter.kind,
+                base=encoder(),
+                output_dir=full,
+                options=starter.options,
+                progress=progress,
+            )
         )
-        ship(code, full, target, asdict(report), held)
+        ship(code, full, target, report)
 
 
-def ship(
-    code: str, full: Path, target: Path, report: Mapping[str, Any], held: Sequence[Row]
-) -> None:
+def ship(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
     """Squeeze a trained folder into the shipped one, and add the merged model's figures.
 
     Folders that are needed on the way are made next to `full`.
@@ -140,47 +164,118 @@ def ship(
     save_file(parts, shipped / DELTA)
     for name in SETTINGS:
         shutil.copyfile(full / name, shipped / name)
-    _finish(code, shipped, target, report, len(held), lambda merged: evaluate(merged, held))
+    _finish(code, shipped, target, report)
 
 
 def ship_pictures(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
     """As `ship`, for a model that no encoder is below: its weights as 16-bit floats."""
-    shipped, held = full.with_name("shipped"), held_out_samples(HELD_OUT_QUESTIONS)
+    shipped = full.with_name("shipped")
     shipped.mkdir()
     halves = {name: values.astype(np.float16) for name, values in load_file(full / MODEL).items()}
     save_file(halves, shipped / MODEL)
     for name in (*SETTINGS, *TOKENIZER, PROCESSOR):
         shutil.copyfile(full / name, shipped / name)
-    _finish(code, shipped, target, report, len(held), lambda merged: score_pictures(merged, held))
+    _finish(code, shipped, target, report)
 
 
-def _finish(
-    code: str,
-    shipped: Path,
-    target: Path,
-    report: Mapping[str, Any],
-    held: int,
-    score: Callable[[Path], Mapping[str, float]],
-) -> None:
-    """Add the report, by the figures of the unpacked model, and the graph; then replace target."""
+def calibrate_starter(code: str, target: Path) -> None:
+    """Fit the temperature of a folder that is shipped, without training, and replace the folder."""
+    with TemporaryDirectory() as scratch:
+        shipped = Path(scratch, "shipped")
+        shutil.copytree(target, shipped)
+        report = read_report(shipped)
+        _calibrate(code, shipped, report)
+        shutil.rmtree(target)
+        shutil.copytree(shipped, target)
+
+
+def _finish(code: str, shipped: Path, target: Path, report: Mapping[str, Any]) -> None:
+    """Calibrate, add the report and the graph, which has no weights; then replace target."""
     from evaluation.training.graph import keep_graph
 
-    merged, exports = map(shipped.with_name, ("merged", "exports"))
-    merged.mkdir()
-    figures = {
-        "task": code,
-        **report,
-        "weights_sha256": unpack(shipped, merged),
-        "recipe": recipe(code),
-        "held_out_rows": held,
-        "held_out": score(merged),
-    }
-    (shipped / REPORT).write_text(json.dumps(figures, indent=2) + "\n")
+    merged = _calibrate(code, shipped, {"task": code, **report, "recipe": recipe(code)})
+    _write_report(shipped, {**read_report(shipped), **_held_out_scores(code, merged)})
+    exports = shipped.with_name("exports")
     spec = ModelSpec(name=code, source=str(merged))
     export_onnx(spec, open_folder(spec), exports=exports)
     keep_graph(exports, load_file(merged / MODEL), shipped)
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(shipped, target)
+
+
+def _calibrate(code: str, shipped: Path, report: Mapping[str, Any]) -> Path:
+    """Divide the head by its temperature and write the report; return the unpacked folder.
+
+    The rows of the fit taught the weights nothing: those that chose the epoch, or questions on
+    scenes of another seed. The held-out rows only measure.
+    """
+    raw, merged = (shipped.with_name(name) for name in ("raw", "merged"))
+    for folder in (raw, merged):
+        folder.mkdir()
+    unpack(shipped, raw)
+    earlier = report.get("calibration", {}).get("temperature", 1.0)
+    fitted, held = (restore_scores(rows, earlier) for rows in _scored(code, raw))
+    temperature = fit_temperature(fitted)
+    if temperature != earlier:
+        _soften(code, shipped, temperature / earlier)
+    figures = {
+        **report,
+        "weights_sha256": unpack(shipped, merged),
+        "calibration": {
+            "version": CALIBRATION_VERSION,
+            "rows": len(fitted),
+            "temperature": temperature,
+            "before": confidence_figures(held),
+            "after": confidence_figures(held, temperature),
+        },
+    }
+    _write_report(shipped, figures)
+    return merged
+
+
+def _write_report(folder: Path, figures: Mapping[str, Any]) -> None:
+    (folder / REPORT).write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def _soften(code: str, shipped: Path, temperature: float) -> None:
+    """Divide the head of a shipped folder by a temperature."""
+    if code in PICTURE_STARTERS:
+        file, head = shipped / MODEL, "classifier.3"
+    elif STARTERS[code].kind == SPAN:
+        file, head = shipped / DELTA, "whole/qa_outputs"
+    else:
+        file, head = shipped / DELTA, "whole/classifier"
+    save_file(soften_head(load_file(file), head, temperature), file)
+
+
+def confidence_figures(rows: Sequence[ScoredRow], temperature: float = 1.0) -> dict[str, float]:
+    """Return expected calibration error and negative log-likelihood, by what reports call them."""
+    return {
+        "ece": round(expected_calibration_error(rows, temperature), 4),
+        "nll": round(negative_log_likelihood(rows, temperature), 4),
+    }
+
+
+def _scored(code: str, folder: Path) -> tuple[list[ScoredRow], list[ScoredRow]]:
+    """Return the scores of the rows to fit a temperature on, and of the held-out rows."""
+    if code in PICTURE_STARTERS:
+        seen = held_out_samples(HELD_OUT_QUESTIONS, CALIBRATION_SEED)
+        held = held_out_samples(HELD_OUT_QUESTIONS)
+        return score_picture_rows(folder, seen), score_picture_rows(folder, held)
+    from evaluation.training.confidence import score_rows
+
+    rest, held_rows = held_out(seed_rows(code))
+    dev = dev_part(rest, STARTERS[code].options)[1]
+    return score_rows(folder, dev), score_rows(folder, held_rows)
+
+
+def _held_out_scores(code: str, folder: Path) -> dict[str, Any]:
+    """Return what the report says of the held-out rows."""
+    if code in PICTURE_STARTERS:
+        samples = held_out_samples(HELD_OUT_QUESTIONS)
+        return {"held_out_rows": len(samples), "held_out": score_pictures(folder, samples)}
+    rows = held_out(seed_rows(code))[1]
+    return {"held_out_rows": len(rows), "held_out": evaluate(folder, rows)}
 
 
 def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
@@ -194,10 +289,14 @@ def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
 def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
     """Train those whose recipe has changed, install them, and print the held-out figures.
 
-    A progress bar goes to stderr.
+    Starters that are only not calibrated, or by other code, are calibrated, which takes seconds. A
+    progress bar goes to stderr.
     """
     codes = [task] if task else list(CODES)
     _train_all([code for code in codes if force or not is_fresh(code)])
+    for code in codes:
+        if not is_calibrated(code):
+            calibrate_starter(code, shipped_folder(code))
     folders = [install_starter(code, home) for code in codes]
     reports = [{**read_report(folder), "folder": str(folder.resolve())} for folder in folders]
     if as_json:

@@ -5,10 +5,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from evaluation import seeds
 from evaluation.training import reference, reference_pictures, shipped, starters
+from evaluation.training.calibration import ScoredRow, expected_calibration_error
 from evaluation.training.pictures import (
     PictureOptions,
     Sample,
@@ -67,6 +70,12 @@ def test_it_answers_three_quarters_of_what_no_training_saw(model: ServedModel) -
     assert right >= 0.75
     assert right == pytest.approx(report["held_out"]["accuracy"], abs=0.06)
     assert all(answer.prob.keys() == {*ANSWERS} for answer in answers)
+    shares = [np.log(np.maximum([*answer.prob.values()], 1e-9)) for answer in answers]
+    shown = [
+        ScoredRow(scores, [*answer.prob].index(row.question.answer))
+        for scores, answer, row in zip(shares, answers, HELD, strict=True)
+    ]
+    assert expected_calibration_error(shown) <= 0.06
 
 
 def test_onnx_runtime_answers_as_torch_does(model: ServedModel, home: Path) -> None:
@@ -125,6 +134,13 @@ def test_a_small_one_is_trained_shipped_and_installed(tiny: Path, tmp_path: Path
     assert (report["questions"], report["held_out_rows"]) == (24, 40)
     folder = shipped.install_starter("vqa", tmp_path)
     assert score_pictures(folder, held_out_samples(40)) == report["held_out"]
+    assert report["calibration"]["rows"] == 40
+    surer = load_file(tiny / shipped.MODEL)
+    for name in ("classifier.3.weight", "classifier.3.bias"):
+        surer[name] = surer[name] * 50
+    save_file(surer, tiny / shipped.MODEL)
+    starters.calibrate_starter("vqa", tiny)
+    assert shipped.read_report(tiny)["calibration"]["temperature"] > 2
 
 
 def test_the_same_seed_gives_the_same_weights(tmp_path: Path) -> None:

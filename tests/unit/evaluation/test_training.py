@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from dynabench.campaigns.rules.meaning import closest
@@ -425,6 +426,33 @@ def test_one_text_is_not_enough(tmp_path: Path) -> None:
         )
 
 
+def check_temperature_is_divided_by_once(calm: Path, home: Path) -> None:
+    """A head that is far too sure says the same after calibration, less surely; the next
+    calibration changes no byte."""
+    target = shipped.shipped_folder("sentiment")
+    parts = load_file(target / shipped.DELTA)
+    for name in ("whole/classifier.weight", "whole/classifier.bias"):
+        parts[name] = parts[name] * 1000
+    save_file(parts, target / shipped.DELTA)
+    report = shipped.read_report(target)
+    del report["calibration"]
+    (target / shipped.REPORT).write_text(json.dumps(report))
+    assert not starters.is_calibrated("sentiment")
+    starters.run(home, "sentiment", force=False, as_json=True)
+    assert starters.is_calibrated("sentiment")
+    calibration = shipped.read_report(target)["calibration"]
+    assert calibration["temperature"] > 1
+    assert calibration["after"]["nll"] < calibration["before"]["nll"]
+    mended = shipped.install_starter("sentiment", home)
+    assert mended != calm
+    reading = fine_tune.Reading("sequence-classification", ("negative", "positive"), 64)
+    said = [fine_tune.answers(folder, text_rows(), reading) for folder in (calm, mended)]
+    assert [one.output for one in said[0]] == [one.output for one in said[1]]
+    files = {file.name: file.read_bytes() for file in target.iterdir()}
+    starters.calibrate_starter("sentiment", target)
+    assert files == {file.name: file.read_bytes() for file in target.iterdir()}
+
+
 @pytest.fixture
 def small_starters(monkeypatch: pytest.MonkeyPatch, base: Path, tmp_path: Path) -> Path:
     """The official tasks shrunk to a few rows on the random encoder; the home for their models."""
@@ -455,6 +483,9 @@ def test_a_starter_is_trained_shipped_and_installed(small_starters: Path) -> Non
     assert report["weights_sha256"].startswith(folder.name)
     held = seeds.held_out(text_rows())[1]
     assert evaluate(folder, held) == report["held_out"]
+    assert starters.is_calibrated("sentiment")
+    assert report["calibration"]["rows"] == report["dev_rows"]
+    check_temperature_is_divided_by_once(folder, small_starters)
     seed = seeds.OFFICIAL / "sentiment" / "seed.jsonl"
     extra = {"group": "new", "text": "tea", "label": "positive"}
     seed.write_text(seed.read_text() + json.dumps(extra) + "\n")
@@ -480,6 +511,7 @@ def test_a_training_that_failed_leaves_what_was_shipped(
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a report of each starter; those of qa and nli were trained by another recipe."""
     monkeypatch.setattr(starters, "is_fresh", lambda code: code not in {"qa", "nli"})
+    monkeypatch.setattr(starters, "is_calibrated", lambda code: True)
     monkeypatch.setattr(starters, "install_starter", lambda code, home: home / code)
     for code in starters.CODES:
         report = {"task": code, "held_out_rows": 7, "held_out": {"accuracy": 0.5}}

@@ -1,0 +1,123 @@
+"""How sure a model is, how sure it may be, and the temperature between the two. Pure.
+
+A network that was trained until it fits its rows is surer than it is right. Dividing all its
+scores by one number, the temperature, mends most of that, and no answer changes (Guo et al. 2017,
+"On calibration of modern neural networks").
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Weights = dict[str, NDArray[Any]]
+
+COLDEST, HOTTEST = 1.0, 20.0
+"""Bounds of a temperature. Below 1 a model would become surer than it was trained to be, on rows
+that are easier than what people write; of rows that are mostly wrong the best one is endless."""
+HALVINGS = 50
+"""Of the interval in which the best temperature lies: far more than its two decimals need."""
+BINS = 10
+
+
+class ScoredRow(NamedTuple):
+    """The scores (logits) of all answers that a model may give to a row.
+
+    scores: finite; their softmax are the probabilities. right: the index of the right answer.
+    """
+
+    scores: NDArray[np.float64]
+    right: int
+
+
+def fit_temperature(rows: Sequence[ScoredRow]) -> float:
+    """Return the temperature, to two decimals, that gives the right answers the most probability.
+
+    Two decimals are the same on every processor, whose logits differ in their last digits. From
+    COLDEST to HOTTEST; COLDEST where the scores of each row are all the same, or without rows.
+
+    Notes
+    -----
+    The mean negative log-likelihood is convex in the inverse temperature, so its slope has one
+    root, which is found by halving.
+    """
+    low, high = 1 / HOTTEST, 1 / COLDEST
+    if _slope(rows, high) <= 0:
+        return COLDEST
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if _slope(rows, middle) > 0:
+            high = middle
+        else:
+            low = middle
+    return round(2 / (low + high), 2)
+
+
+def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the softmax of scores."""
+    found: NDArray[np.float64] = np.exp(_log_probabilities(scores))
+    return found
+
+
+def _log_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    shifted = scores - scores.max()
+    return shifted - np.log(np.exp(shifted).sum())
+
+
+def _slope(rows: Sequence[ScoredRow], inverse: float) -> float:
+    """Return the slope of the summed negative log-likelihood in the inverse temperature."""
+    total = 0.0
+    for scores, right in rows:
+        total += float(probabilities(scores * inverse) @ (scores - scores[right]))
+    return total
+
+
+def negative_log_likelihood(rows: Sequence[ScoredRow], temperature: float = 1.0) -> float:
+    """Return the mean of -log of the right answers' probabilities: 0 is best, no bound above."""
+    logs = [_log_probabilities(scores / temperature)[right] for scores, right in rows]
+    return -float(np.mean(logs))
+
+
+def expected_calibration_error(rows: Sequence[ScoredRow], temperature: float = 1.0) -> float:
+    """Return by how much confidence and share of right answers differ, on average: 0 to 1.
+
+    Notes
+    -----
+    Rows fall into ten bins by the probability of the chosen answer. Of each bin the mean of these
+    probabilities is compared with the share of right answers, weighted by the bin's rows.
+    """
+    confidences, rights = [], []
+    for scores, right in rows:
+        chosen = int(scores.argmax())
+        confidences.append(probabilities(scores / temperature)[chosen])
+        rights.append(chosen == right)
+    gaps = np.subtract(confidences, rights)
+    bins = np.minimum(np.multiply(confidences, BINS).astype(int), BINS - 1)
+    sums = np.bincount(bins, weights=gaps, minlength=BINS)
+    return float(np.abs(sums).sum() / len(rows))
+
+
+def restore_scores(rows: Sequence[ScoredRow], temperature: float) -> list[ScoredRow]:
+    """Return the scores that a model had before its head was divided by a temperature."""
+    return [ScoredRow(scores * temperature, right) for scores, right in rows]
+
+
+def soften_head(weights: Weights, head: str, temperature: float) -> Weights:
+    """Return weights whose last layer, named `head`, gives its scores divided by the temperature.
+
+    One division of float32 a weight, so they are the same bytes on every processor.
+    """
+    softened = dict(weights)
+    for name in _of_layer(weights, head):
+        softened[name] = weights[name].astype(np.float32) / np.float32(temperature)
+    return softened
+
+
+def _of_layer(weights: Weights, head: str) -> Iterator[str]:
+    """Yield the names of a linear layer's tensors. Raises KeyError where one is missing."""
+    for part in ("weight", "bias"):
+        name = f"{head}.{part}"
+        if name not in weights:
+            raise KeyError(name)
+        yield name

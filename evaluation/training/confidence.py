@@ -1,0 +1,87 @@
+"""The scores of all answers that a folder's model may give to rows, as the model server has them.
+
+In float32 on every processor, unlike training (`fine_tune.fast_bfloat16`), so that temperatures
+fitted on them do not depend on the machine.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from tokenizers import Encoding
+
+from evaluation.seeds import Row
+from evaluation.training.calibration import ScoredRow
+from evaluation.training.data import encodings_of, run_sorted, span_of
+from serving.backends import TorchBackend, settled_model
+from serving.codecs import MAX_ANSWER_TOKENS, Logits, readable
+from serving.spec import ModelSpec, open_folder
+from serving.tokens import codec_of
+
+
+def score_rows(folder: Path, rows: Sequence[Row]) -> list[ScoredRow]:
+    """Return the scores of rows of texts with their right answers (`label`, or `answer`).
+
+    Of a question's answers each span that the model server would give is one. Rows whose answer is
+    no such span are left out.
+    """
+    spec = ModelSpec(folder.name, str(folder), backend="torch")
+    model = open_folder(spec)
+    logits_of, tokens = settled_model(spec, model)
+    codec, backend = codec_of(model, tokens), TorchBackend(logits_of, tokens)
+    windows = [encodings_of(row, codec) for row in rows]
+    logits = run_sorted(windows, backend.run)
+    if model.labels is None:
+        scored = map(_score_spans, rows, windows, logits)
+        return [row for row in scored if row is not None]
+    order = model.labels
+    return [
+        ScoredRow(values.astype(np.float64), order.index(row["label"]))
+        for row, (values,) in zip(rows, logits, strict=True)
+    ]
+
+
+def _score_spans(
+    row: Row, windows: Sequence[Encoding], logits: Sequence[Logits]
+) -> ScoredRow | None:
+    """Return the scores of all spans of a passage; right is the best one that has the answer's
+    text. None where no span has it."""
+    scores, right = [], []
+    start_of_window = 0
+    for window, (starts, ends) in zip(windows, logits, strict=True):
+        allowed = readable(window, row["passage"])
+        sums = _span_sums(np.where(allowed, starts, -np.inf), np.where(allowed, ends, -np.inf))
+        for first, last in _answer_spans(row, window):
+            if last - first < len(sums):
+                right.append(start_of_window + (last - first) * len(window) + first)
+        scores.append(sums.ravel())
+        start_of_window += sums.size
+    flat = np.concatenate(scores)
+    if not right:
+        return None
+    best = max(right, key=flat.__getitem__)
+    is_span = np.isfinite(flat)
+    return ScoredRow(flat[is_span], int(is_span[:best].sum()))
+
+
+def _span_sums(starts: Logits, ends: Logits) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Return [more, first]: the score of the span from a token to the one `more` behind it."""
+    size = len(starts)
+    sums = np.full((min(MAX_ANSWER_TOKENS, size), size), -np.inf)
+    for more in range(len(sums)):
+        sums[more, : size - more] = starts[: size - more].astype(np.float64) + ends[more:]
+    return sums
+
+
+def _answer_spans(row: Row, window: Encoding) -> list[tuple[int, int]]:
+    """Return (first, last) token of each place of a window that has the answer's text."""
+    answer, passage = cast("str", row["answer"]), cast("str", row["passage"])
+    found = []
+    start = passage.find(answer)
+    while start >= 0:
+        span = span_of(window, start, start + len(answer))
+        if span is not None:
+            found.append(span)
+        start = passage.find(answer, start + 1)
+    return found
