@@ -42,11 +42,11 @@ class AccountForm(UserChangeForm):
         field_classes: ClassVar = {"email": AddressField}
 
     def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        if not (cleaned.get("is_active") and cleaned.get("is_superuser")):
+        told: dict[str, Any] = super().clean() or self.cleaned_data
+        if not (told.get("is_active") and told.get("is_superuser")):
             with as_form_error(self):  # the admin saves in the same transaction
                 keep_one(without=[self.instance.pk])
-        return cleaned
+        return told
 
 
 @admin.register(User)
@@ -72,35 +72,32 @@ class UserAdmin(BaseUserAdmin):
     ]
 
     def changeform_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password, as for one's own account, to change an address or a role."""
+        """As one's own account: an address or a role is changed by who is there in person."""
         _ask_again(request)
         return super().changeform_view(request, *more, **named)
 
     def user_change_password(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password to set somebody's password."""
+        """The same for a password."""
         _ask_again(request)
         return super().user_change_password(request, *more, **named)
 
     def delete_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password to delete an account."""
+        """The same for the end of an account."""
         _ask_again(request)
         return super().delete_view(request, *more, **named)
 
     def changelist_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password to delete several accounts.
-
-        Not to suspend them or sign them out.
-        """
+        """The same for the end of many; who suspends or signs people out is not asked."""
         if request.POST.get("action") == "delete_selected":
             _ask_again(request)
         return super().changelist_view(request, *more, **named)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return what Django finds, with the last administrators among what prevents a deletion."""
-        objects, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        """With the last administrators as what keeps them from being deleted."""
+        found, counts, lacking, protected = super().get_deleted_objects(objs, request)
         if are_all([user.pk for user in objs]):
             protected = [*protected, "The site would have no administrator."]
-        return objects, counts, lacking, protected
+        return found, counts, lacking, protected
 
     @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: User) -> None:
@@ -116,7 +113,7 @@ class UserAdmin(BaseUserAdmin):
         super().delete_queryset(request, queryset)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Save the user; deactivating one also ends their sessions and revokes their tokens."""
+        """Who is switched off here is suspended as everywhere: with sessions and tokens."""
         super().save_model(request, obj, form, change)
         if change and "is_active" in form.changed_data:
             set_suspended(user=obj, suspended=not obj.is_active, actor=person(request))

@@ -17,20 +17,19 @@ class WrongClaims(ValueError):
 
 
 def subject_of(*sources: Claims) -> str:
-    """Return the provider's id of the person. Raises WrongClaims.
+    """The provider's id of the person. Raises WrongClaims.
 
-    All sources must name the same person: userinfo of somebody else must not be used (OpenID
-    Connect Core, 5.3.2).
+    All sources name the same one: userinfo of somebody else must not be used (Core, 5.3.2).
     """
-    subjects = [source.get("sub") for source in sources if source]
-    if not subjects:
+    told = [source.get("sub") for source in sources if source]
+    if not told:
         raise WrongClaims("no claims came")
-    subject = subjects[0]
+    subject = told[0]
     if not isinstance(subject, str) or not 1 <= len(subject) <= LONGEST_SUBJECT:
         raise WrongClaims(f"sub is not a text of 1 to {LONGEST_SUBJECT} characters")
     if not subject.isprintable():
         raise WrongClaims("sub holds control characters")
-    if any(other != subject for other in subjects):
+    if any(other != subject for other in told):
         raise WrongClaims("sub of userinfo is not that of the id token")
     return subject
 
@@ -45,14 +44,14 @@ def check_party(id_token: Claims, client: str) -> None:
 
 
 def address_of(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
-    """Return the person's address, or "", and whether the provider confirms it.
+    """The person's address, or "", and whether the provider confirms it.
 
-    ADFS sends the address in the id token only. Each source that has this address is checked for
+    ADFS tells it in the id token only. Each source that tells this address is asked for
     `email_verified`: one must confirm it and none may deny it.
     """
     sources = (userinfo, id_token)
-    addresses = [source["email"] for source in sources if isinstance(source.get("email"), str)]
-    address: str = next(filter(None, addresses), "")
+    told = [source["email"] for source in sources if isinstance(source.get("email"), str)]
+    address: str = next(filter(None, told), "")
     about = [
         source["email_verified"]
         for source in sources
@@ -62,44 +61,40 @@ def address_of(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
 
 
 def _is_true(claim: Any) -> bool:
-    """Return whether a claim is true; Amazon Cognito sends "true" and "false" as texts."""
+    """Amazon Cognito tells "true" and "false" as texts."""
     return claim is True or claim == "true"
 
 
 def groups_of(sources: Sequence[Claims], claim: str) -> set[str] | None:
-    """Return the groups of the first source that has the claim; None where they are unknown.
+    """The groups that the first source with the claim tells; None where they are not known.
 
-    A text is one group, since ADFS sends a single group so. Values that are neither text nor number
-    name no group.
+    A text is one group, as ADFS tells a single one. What is no text or number names no group.
     """
     for source in sources:
-        groups = source.get(claim)
-        if isinstance(groups, (str, int)):
-            groups = [groups]
-        if not isinstance(groups, list):
+        told = source.get(claim)
+        if isinstance(told, (str, int)):
+            told = [told]
+        if not isinstance(told, list):
             continue
-        names = {str(group) for group in groups if _is_name(group)}
-        return names if names or not groups else None
+        named = {str(one) for one in told if _is_name(one)}
+        return named if named or not told else None
     return None
 
 
 def _is_name(group: Any) -> bool:
-    """Return whether a value is the name or number of a group that a database can hold."""
+    """Whether it is a name or number of a group that a database can hold."""
     is_scalar = isinstance(group, (str, int)) and not isinstance(group, bool)
     return is_scalar and str(group) != "" and str(group).isprintable()
 
 
 def authenticated_at(id_token: Claims) -> int | None:
-    """Return when the person authenticated at the provider.
-
-    None where the provider does not say.
-    """
-    auth_time = id_token.get("auth_time")
-    return auth_time if isinstance(auth_time, int) and not isinstance(auth_time, bool) else None
+    """When the person showed the provider who they are; None where it does not tell."""
+    told = id_token.get("auth_time")
+    return told if isinstance(told, int) and not isinstance(told, bool) else None
 
 
 def are_elsewhere(sources: Sequence[Claims], claim: str) -> bool:
-    """Return whether the groups are only referred to, as Microsoft Entra does above 200 groups."""
+    """Whether the groups are only pointed at, as Microsoft Entra does above 200."""
     return any(
         source.get("hasgroups") is True
         or (isinstance(names := source.get("_claim_names"), Mapping) and claim in names)

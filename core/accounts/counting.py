@@ -73,9 +73,9 @@ def settle_counted_person(user: User) -> CountedPerson:
 def lock_counted_person(user: User) -> CountedPerson:
     """Lock the person that the account counts for; call it inside a transaction."""
     while True:
-        person = _lock_person(find_counted_person(user).pk)
-        if person:
-            return person
+        found = _lock_person(find_counted_person(user).pk)
+        if found:
+            return found
         # It was joined with another one, which the account's row names by now.
 
 
@@ -85,7 +85,7 @@ def _lock_person(pk: Any) -> CountedPerson | None:
 
 
 def _lock_people(user: User, digests: set[str]) -> list[CountedPerson]:
-    """Lock and return the people of an account and of these marks, the oldest first.
+    """The people of an account and of these marks, the first one first.
 
     The full lock waits for rows that are being inserted for them, so that `_join` sees these.
     """
@@ -112,11 +112,10 @@ def _join(other: CountedPerson, person: CountedPerson) -> None:
 
 
 def _known_digests(user: User) -> set[str]:
-    """Return the hashes of the account's confirmed addresses.
+    """Hashes of the account's confirmed addresses.
 
-    On a site that asks for no confirmation, an account without a confirmed address has the hash of
-    its sign-up address, unless another account counts for the same person: otherwise a stranger
-    could use up that person's quotas.
+    Where none must be confirmed, an account without one has that of its sign-up, unless another
+    account counts for the same person: a stranger could use up that person's quotas.
     """
     confirmed = EmailAddress.objects.filter(user=user, verified=True)
     digests = {_digest(address) for address in confirmed.values_list("email", flat=True)}
@@ -139,17 +138,14 @@ def _digest(address: str) -> str:
 
 
 def _key() -> bytes:
-    """Return the key of the marks.
-
-    Random and stored encrypted, so that it survives a new SECRET_KEY.
-    """
-    defaults = {"sealed": encrypt(secrets.token_hex(32))}
-    row, _is_new = SiteKey.objects.get_or_create(name=KEY, defaults=defaults)
+    """The key of the marks: random, and encrypted, so that a new SECRET_KEY keeps them."""
+    made = {"sealed": encrypt(secrets.token_hex(32))}
+    row, _is_new = SiteKey.objects.get_or_create(name=KEY, defaults=made)
     try:
         return decrypt(row.sealed).encode()
     except Unreadable:
         logger.error("No SECRET_KEY reads the key of address marks; those until now are lost.")
-        SiteKey.objects.filter(pk=row.pk, sealed=row.sealed).update(**defaults)
+        SiteKey.objects.filter(pk=row.pk, sealed=row.sealed).update(**made)
         return _key()
 
 
@@ -165,7 +161,7 @@ def is_key_lost() -> bool:
 
 
 def quota_name(what: str, task_id: int) -> str:
-    """Return the name of a task's daily quota, such as that of tries."""
+    """The name of a task's quota of a day, such as tries."""
     return f"{what}:{task_id}"
 
 
@@ -212,9 +208,9 @@ def tidy_counted_people(most: int) -> int:
 
 
 def _idle_people() -> QuerySet[CountedPerson]:
-    """Return the people to whom no account, model or quota refers; marks do not count."""
-    idle = CountedPerson.objects.all()
+    """Those that no account, model or quota points at; marks alone do not count."""
+    found = CountedPerson.objects.all()
     for relation in CountedPerson._meta.related_objects:
         if relation.related_model is not AddressMark:
-            idle = idle.filter(**{f"{relation.name}__isnull": True})
-    return idle
+            found = found.filter(**{f"{relation.name}__isnull": True})
+    return found

@@ -13,21 +13,20 @@ CONFIRMED = PreparedRead(lambda: EmailAddress.objects.filter(user=Slot("user"), 
 
 
 def person(request: HttpRequest | Request) -> User:
-    """Return the signed-in user, for views that require one."""
+    """Who is signed in; for views that let nobody else in."""
     assert isinstance(request.user, User)
     return request.user
 
 
 def shown_name(annotator: Annotator | None) -> str:
-    """Return the name by which owners read a person."""
+    """A person as owners read them."""
     return _("unknown") if annotator is None else str(annotator)
 
 
 def account_name(account: User | None, *, owns: bool) -> str:
-    """Return the name by which members of a task read an account.
+    """An account as members of a task read it: by address if they own it, else by pseudonym.
 
-    That is the email address if the reader owns the account, otherwise the pseudonym. Whether they
-    do is decided by `tasks.permissions.can_own`.
+    Whose account it is the one for whom the page is made knows by `tasks.permissions.can_own`.
     """
     if account is None:
         return _("a deleted account")
@@ -35,21 +34,18 @@ def account_name(account: User | None, *, owns: bool) -> str:
 
 
 def account_address(account: User | None, *, owns: bool) -> str | None:
-    """Return the address of an account to owners of the task.
-
-    None where the address was made up.
-    """
+    """The address of an account, for owners of the task alone; None where it was made up."""
     is_shown = owns and account is not None and not account.is_of_panel
     return account.email if account and is_shown else None
 
 
 def public_name(user: User | None) -> str:
-    """Return the pseudonym of a person with an account; empty where there is none."""
+    """The pseudonym of a person with an account; empty where there is none."""
     return str(getattr(user, "annotator", ""))
 
 
 def has_confirmed_address(user: User) -> bool:
-    """Return whether a person has confirmed an address; True where the site asks for none."""
+    """Whether a person has shown that an address is theirs; everybody where none is asked to."""
     if settings.ACCOUNT_EMAIL_VERIFICATION == "none":
         return True
     return CONFIRMED.first(user=user.pk) is not None

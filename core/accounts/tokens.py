@@ -23,7 +23,7 @@ EVERY = timedelta(minutes=1)  # between two notes of the last use
 
 
 def digest_of(key: str) -> str:
-    """Return what is stored of a key."""
+    """What is kept of a key."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -31,12 +31,9 @@ def digest_of(key: str) -> str:
 def create_token(
     *, user: User, name: str, scopes: Sequence[str], days: int
 ) -> tuple[ApiToken, str]:
-    """Create a token that expires after `days`.
+    """A token that ends after `days`, and its key, which nobody sees again. Raises Refused.
 
-    Return it and its key, which is never shown again.
-
-    The form and the API's serializer have checked each value. Raises Refused. Locks the user,
-    because of the limit on tokens.
+    The form and the API's serializer have checked each value. Locks the user, for the cap.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     name = checked_name(name)
@@ -72,10 +69,7 @@ def revoke_token(*, token: ApiToken, actor: User | None) -> None:
 
 
 def ending_tokens() -> QuerySet[ApiToken]:
-    """Return tokens that expire soon and whose people were not mailed.
-
-    Short-lived ones need no mail.
-    """
+    """Tokens that end soon, of which their people were not mailed; shorter ones need no mail."""
     now = timezone.now()
     soon = ApiToken.objects.filter(expires_at__gt=now, expires_at__lte=now + TOKEN_WARNING)
     longer = soon.filter(expires_at__gt=F("created_at") + TOKEN_WARNING)
@@ -83,16 +77,13 @@ def ending_tokens() -> QuerySet[ApiToken]:
 
 
 def note_reminded(token: ApiToken) -> bool:
-    """Return whether the caller is the one to mail it.
-
-    No lock: only one conditional update succeeds.
-    """
+    """Whether the caller is the one that mails it. No lock: of several, one update hits."""
     waiting = ApiToken.objects.filter(pk=token.pk, reminded_at=None)
     return bool(waiting.update(reminded_at=timezone.now()))
 
 
 def find_token(key: str) -> ApiToken | None:
-    """Return the token of a key, expired or not, and note its use at most once a minute."""
+    """The token of a key, expired or not; notes its use, at most once a minute."""
     token = ApiToken.objects.select_related("user").filter(digest=digest_of(key)).first()
     now = timezone.now()
     if token and (token.last_used_at is None or token.last_used_at < now - EVERY):

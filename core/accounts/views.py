@@ -31,7 +31,7 @@ from core.web.refusals import as_form_error, as_message
 
 @login_not_required
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Sign out as allauth does; the next person at this browser finds no stored text."""
+    """allauth's; the next person at this browser finds no text that was kept in it."""
     response: HttpResponse = account_views.logout(request)
     forget_text(response)
     return response
@@ -39,16 +39,16 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 @login_not_required
 def help_page(request: HttpRequest) -> HttpResponse:
-    """Show what the site is for, and its keyboard shortcuts."""
+    """What the site is for, and its keys."""
     _ensure_annotator(request.user)
     return render_page(request, "help.html", {}, part="keys")
 
 
 def account(request: HttpRequest) -> HttpResponse:
-    """Show what a person can do with their account."""
+    """What a person may do about their account."""
     _ensure_annotator(request.user)
-    own_tokens = ApiToken.objects.filter(user=request.user.pk)
-    ending = [token.name for token in own_tokens if token.ends_soon]
+    mine = ApiToken.objects.filter(user=request.user.pk)
+    ending = [token.name for token in mine if token.ends_soon]
     return render(request, "accounts/account.html", {"ending": ending})
 
 
@@ -65,7 +65,7 @@ def keyboard_mode(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def ranking(request: HttpRequest) -> HttpResponse:
-    """Join or leave the rankings of people."""
+    """Appear in people rankings, or no longer."""
     set_in_ranking(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
     messages.success(request, _("Saved."))
     return redirect("account")
@@ -117,16 +117,16 @@ def reauthenticate(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def undo_change(request: HttpRequest, key: str) -> HttpResponse:
     """Undo a change of how somebody signs in, after a question; then they choose a password."""
-    link = find_undo(key)
-    if link is None:
+    found = find_undo(key)
+    if found is None:
         return render(request, "accounts/undo.html", status=404)
     if request.method == "POST":
         with as_message(request):
-            user = undo(found=link)
+            user = undo(found=found)
             logout(request)
             messages.success(request, _("The change is undone. All sessions and tokens ended."))
             return redirect(_next_step(user))
-    return render(request, "accounts/undo.html", {"address": link.address})
+    return render(request, "accounts/undo.html", {"address": found.address})
 
 
 def _next_step(user: User) -> str:

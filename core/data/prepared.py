@@ -88,13 +88,13 @@ class PreparedRead(Generic[M]):
         if statement is None or statement.compiler.connection is not connection:
             statement = self._kept.statement = _Statement.of(self._build(), connection)
         parameters = [
-            parameter.value_among(values, connection) if isinstance(parameter, Slot) else parameter
-            for parameter in statement.parameters
+            part.value_among(values, connection) if isinstance(part, Slot) else part
+            for part in statement.parameters
         ]
         with connection.cursor() as cursor:
             cursor.execute(statement.sql, parameters)
-            records = cursor.fetchall()
-        converted = statement.compiler.apply_converters(records, statement.converters)
+            found = cursor.fetchall()
+        converted = statement.compiler.apply_converters(found, statement.converters)
         return [self._object(statement, row) for row in converted]
 
     def first(self, **values: Any) -> M | None:
@@ -103,16 +103,16 @@ class PreparedRead(Generic[M]):
 
     def get(self, **values: Any) -> M:
         """Return the object that the read finds. Raises the model's DoesNotExist. One query."""
-        if (record := self.first(**values)) is None:
+        if (found := self.first(**values)) is None:
             raise self._build().model.DoesNotExist  # type: ignore[attr-defined]
-        return record
+        return found
 
     @staticmethod
     def _object(statement: _Statement, row: Sequence[Any]) -> M:
         about: Any = statement.compiler.klass_info
-        read = cast(
+        made = cast(
             M, about["model"].from_db(DEFAULT_DB_ALIAS, statement.names, row[statement.columns])
         )
         for populator in statement.populators:
-            populator.populate(row, read)
-        return read
+            populator.populate(row, made)
+        return made

@@ -13,13 +13,8 @@ from core.jobs.models import Incident, LastSuccess
 
 @contextmanager
 def noted(job: str) -> Iterator[None]:
-    """Note when a job of the clock ends well. No lock."""
+    """Note when a job of the clock ends well; monitors tell when that is long ago. No lock."""
     yield
-    note_success(job)
-
-
-def note_success(job: str) -> None:
-    """Store that a job ended well now; monitors warn when that is long ago. No lock."""
     LastSuccess.objects.update_or_create(job=job, defaults={"succeeded_at": timezone.now()})
 
 
@@ -27,20 +22,14 @@ def note_success(job: str) -> None:
 def tell_incident(
     *, actor: User, incident: Incident | None, title: str, text: str, is_over: bool
 ) -> Incident:
-    """Publish an incident, or what is new about one; return it. No lock: the last writer wins."""
+    """Tell everybody of trouble, or what is new of an incident. No lock: the last word stands."""
     now = timezone.now()
-    is_new = incident is None
+    told = incident or Incident(began_at=now)
+    told.title, told.text = title, text
+    told.ended_at = (told.ended_at or now) if is_over else None
     if incident is None:
-        incident = Incident(began_at=now)
-    incident.title = title
-    incident.text = text
-    if not is_over:
-        incident.ended_at = None
-    elif incident.ended_at is None:
-        incident.ended_at = now
-    if is_new:
-        incident.save(force_insert=True)
+        told.save(force_insert=True)
     else:
-        incident.save(update_fields=["title", "text", "ended_at"])
+        told.save(update_fields=["title", "text", "ended_at"])
     log(actor, "site.incident", "site", title=title, is_over=is_over)
-    return incident
+    return told

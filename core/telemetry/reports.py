@@ -10,9 +10,9 @@ from core.versions import version
 
 
 def report_to(address: str) -> None:
-    """Report errors that this process logs, and what ends it, to the address.
+    """From now on this process sends what it logs as an error, and what ends it.
 
-    Requests, queries and variables contain what people wrote, so none of them is sent.
+    Whatever people wrote is in requests, queries and variables, so none of them is sent.
     """
     sentry_sdk.init(
         address,

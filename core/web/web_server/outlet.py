@@ -161,9 +161,9 @@ class Outlet:
     def drop(self) -> None:
         """Forget what was not sent."""
         self.is_broken = True
-        for piece in self._pending:
-            if isinstance(piece, Part) and not piece.is_spool:
-                os.close(piece.descriptor)
+        for part in self._pending:
+            if isinstance(part, Part) and not part.is_spool:
+                os.close(part.descriptor)
         self._pending.clear()
         if self._spool:
             self._spool.close()
@@ -179,30 +179,30 @@ class Outlet:
         self._note(sent)
         return sent
 
-    def _flush_part(self, piece: Part) -> bool:
+    def _flush_part(self, part: Part) -> bool:
         """Say whether the part has been sent whole; a long one needs several calls."""
-        end = piece.left - AT_ONCE
-        while piece.left > max(0, end):
-            size = min(piece.left, AT_ONCE)
+        end = part.left - AT_ONCE
+        while part.left > max(0, end):
+            size = min(part.left, AT_ONCE)
             try:
-                sent = os.sendfile(self._sock.fileno(), piece.descriptor, piece.offset, size)
+                sent = os.sendfile(self._sock.fileno(), part.descriptor, part.offset, size)
             except BlockingIOError:
                 return False
             if not sent:
                 raise TooSlow  # the file became shorter: the length that was announced never comes
-            piece.offset += sent
-            piece.left -= sent
+            part.offset += sent
+            part.left -= sent
             self._note(sent)
-        if piece.left:
+        if part.left:
             return False
-        self._close(piece)
+        self._close(part)
         return True
 
-    def _close(self, piece: Part) -> None:
-        if not piece.is_spool:
-            os.close(piece.descriptor)
+    def _close(self, part: Part) -> None:
+        if not part.is_spool:
+            os.close(part.descriptor)
         elif self._spool and not any(
-            isinstance(other, Part) and other.is_spool and other is not piece
+            isinstance(other, Part) and other.is_spool and other is not part
             for other in self._pending
         ):
             self._spool.truncate(0)
