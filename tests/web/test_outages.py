@@ -8,11 +8,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
 import pytest
-from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.staticfiles.storage import ManifestStaticFilesStorage, staticfiles_storage
 from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from core.accounts.sessions import SessionStore
 from core.errors import Unavailable
 from core.web.outages import (
     BUSY,

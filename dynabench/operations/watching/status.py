@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import AnonymousUser
-from django.contrib.sessions.backends.db import SessionStore
 from django.core.cache import cache
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -14,6 +13,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from core.accounts.people import person
+from core.accounts.sessions import SessionStore
 from core.jobs.models import Incident
 from core.jobs.services import tell_incident
 from dynabench.operations.watching.facts import KEY, Facts, facts, last_facts, left_alone
