@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
 from core.data.prepared import PreparedRead, Slot
+from core.data.prepared_insert import PreparedInsert
 from core.data.sql import change_rows
 from tasks.models import Round
 from validation.models import Consensus, Gold, OwnerDecision, QueueItem, RoundPolicy, Validation
@@ -23,6 +24,7 @@ DERIVED = (
     *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
     *("is_sent_back", "decided_by", "decided_at"),
 )
+STORED = PreparedInsert(Consensus, unique=["example"], update=DERIVED)
 LOCKED = PreparedRead(
     lambda: Example.objects.select_related("round__round_policy", "consensus").filter(
         pk=Slot("example")
@@ -95,7 +97,10 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
         model_label,
         stored.fitted,
     )
-    _store([now])
+    if now.votes or now.decided_by:
+        STORED.insert(now)
+    else:  # nobody judges or decides it any more
+        Consensus.objects.filter(pk=example.pk).delete()
     values = {"example": example.pk, "needed": now.still_needed, "freed": freed}
     change_rows(STILL_NEEDED, **values)
 

@@ -18,6 +18,7 @@ from annotation.shown_services import note_shown_examples
 from annotation.submitted_work import check_not_submitted
 from core.accounts.models import Annotator
 from core.data.prepared import PreparedRead, Slot
+from core.data.prepared_insert import PreparedInsert
 from core.data.sql import change_rows
 from core.errors import Refused
 from core.text.words import composed
@@ -63,6 +64,7 @@ WHERE id = %(lease)s AND takes_place
 """
 FREED = "UPDATE validation_queueitem SET free = free + %(places)s WHERE example_id = %(example)s"
 VOTES = PreparedRead(lambda: Validation.objects.filter(example=Slot("example")))
+NEW_VOTE = PreparedInsert(Validation)
 
 
 class NotHandedOut(NotAllowed):
@@ -357,7 +359,8 @@ def cast_validation(
         if (before := _said_before(votes, said)) is not None:
             return before
         _check_may_vote(locked, validator, lease, votes)
-        cast = Validation.objects.create(example=locked, author_id=locked.annotator_id, **said)
+        cast = Validation(example=locked, author_id=locked.annotator_id, **said)
+        NEW_VOTE.insert(cast)
         derive_one(locked, [*votes, cast], freed=_leave(lease))
     close_if_due(round=locked.round)  # after the example is free: it locks the round
     return cast

@@ -1,0 +1,58 @@
+"""Inserts whose SQL is built once, for the rows that every vote writes (core/data/prepared.py)."""
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import AutoField, Model
+from django.db.models.constants import OnConflict
+from django.db.models.sql import InsertQuery
+
+M = TypeVar("M", bound=Model)
+
+
+class PreparedInsert(Generic[M]):
+    """The insert of one object, all of whose values are given.
+
+    Sends no signals. unique, update: names of fields; a row that has the same values of the unique
+    ones is updated by the others.
+    """
+
+    def __init__(
+        self, model: type[M], *, unique: Sequence[str] = (), update: Sequence[str] = ()
+    ) -> None:
+        meta: Any = model._meta
+        self._model = model
+        self._fields = [one for one in meta.concrete_fields if not isinstance(one, AutoField)]
+        self._unique = [meta.get_field(name) for name in unique]
+        self._update = [meta.get_field(name) for name in update]
+        self._sql = ""
+
+    def insert(self, row: M) -> None:
+        """Store an object, which gets the key that the database made. One query."""
+        connection = connections[DEFAULT_DB_ALIAS]
+        if not self._sql:
+            self._sql = self._build_sql(row, connection)
+        values = [
+            field.get_db_prep_save(field.pre_save(row, add=True), connection)
+            for field in self._fields
+        ]
+        with connection.cursor() as cursor:
+            cursor.execute(self._sql, values)
+            (row.pk,) = cursor.fetchone()
+        row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+
+    def _build_sql(self, row: M, connection: BaseDatabaseWrapper) -> str:
+        """Return Django's statement for a row like this one."""
+        query = InsertQuery(
+            self._model,
+            on_conflict=OnConflict.UPDATE if self._unique else None,
+            update_fields=self._update,
+            unique_fields=self._unique,
+        )
+        query.insert_values(self._fields, [row])
+        compiler: Any = query.get_compiler(connection=connection)
+        compiler.returning_fields = [self._model._meta.pk]
+        ((sql, _values),) = compiler.as_sql()
+        return str(sql)
