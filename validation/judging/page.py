@@ -92,9 +92,11 @@ def page_values(
     """Everything that the template names; `saved` is the vote that was stored just now."""
     task, validator = session.task, session.validator
     undo = _last_answer(session, saved)
+    judged = judged_today(validator, task, session.gold)
     values: dict[str, Any] = {
         "task": task,
-        "judged": judged_today(validator, task, session.gold),
+        "judged": judged,
+        "is_first": not judged,
         "undo": undo,
         "you_said": choice_words(task.config, undo, undo.example) if undo else "",
     }
@@ -140,11 +142,15 @@ def _example_values(
     }
 
 
-def coloured(config: TaskConfig, offered: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+def coloured(
+    config: TaskConfig, offered: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, str, str], ...]:
     """(answer, words, colour) of what a validator can answer; an empty colour is none."""
     field = label_field(config)
     colours = config.component(field).colours if field else {}
-    return [(said, words, colours.get(said.removeprefix("label:"), "")) for said, words in offered]
+    return tuple(
+        (said, words, colours.get(said.removeprefix("label:"), "")) for said, words in offered
+    )
 
 
 def missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:

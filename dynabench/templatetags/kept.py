@@ -1,0 +1,72 @@
+"""Pieces of a page that are the same for many people, rendered once.
+
+    {% load kept %}
+    {% kept code=task.code answers=answers filled csrf_token=csrf_token uuid=example.uuid %}
+      <form action="{% url 'validation:judge' code %}">{% csrf_token %} … {{ uuid }} … </form>
+    {% endkept %}
+
+Nothing of one person can get into what others read: the piece knows only the values that its tag
+names, and is rendered anew for each combination of those before `filled`, in each language.
+"""
+
+from typing import Any
+from uuid import uuid4
+
+from django import template
+from django.template import Context, Node, NodeList
+from django.template.base import FilterExpression, Parser, Token, token_kwargs
+from django.utils.html import conditional_escape
+from django.utils.safestring import SafeString
+from django.utils.translation import get_language
+
+register = template.Library()
+Values = dict[str, FilterExpression]
+MOST = 256
+"""Combinations of values for which a piece is kept; then it begins from nothing."""
+
+
+class Kept(Node):
+    """A piece of a template, kept by its values.
+
+    values: hashable, and of few combinations. filled: values that differ each time, which the piece
+    may only print: it is kept with a marker in the place of each.
+    """
+
+    def __init__(self, nodelist: NodeList, values: Values, filled: Values) -> None:
+        self.nodelist = nodelist
+        self._values = values
+        self._filled = filled
+        # Markers that nobody can guess, so that no text of a person holds one. They are UUIDs, so
+        # that a piece can make an address with a value that is filled in.
+        self._markers = {name: str(uuid4()) for name in filled}
+        self._kept: dict[Any, str] = {}
+
+    def render(self, context: Context) -> SafeString:
+        """Return the piece with the values of this time filled in."""
+        values = {name: value.resolve(context) for name, value in self._values.items()}
+        # With their classes: a text that is safe markup equals the same text that is not.
+        key = get_language(), *((type(value), value) for value in values.values())
+        text = self._kept.get(key)
+        if text is None:
+            text = self.nodelist.render(context.new(values | self._markers))
+            if len(self._kept) >= MOST:
+                self._kept.clear()
+            self._kept[key] = text
+        for name, value in self._filled.items():
+            text = text.replace(self._markers[name], conditional_escape(value.resolve(context)))
+        return SafeString(text)
+
+
+@register.tag
+def kept(parser: Parser, token: Token) -> Kept:
+    """Keep what stands before `endkept`."""
+    bits = token.split_contents()[1:]
+    values = token_kwargs(bits, parser)
+    if bits and bits.pop(0) != "filled":
+        raise template.TemplateSyntaxError("Write: kept name=value … filled name=value …")
+    filled = token_kwargs(bits, parser)
+    if bits:
+        raise template.TemplateSyntaxError(f"kept: {bits[0]} is no name=value.")
+    nodelist = parser.parse(["endkept"])
+    parser.delete_first_token()
+    return Kept(nodelist, values, filled)
