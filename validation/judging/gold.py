@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import DateTimeField, Exists, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext
 
@@ -18,6 +18,7 @@ from annotation.models import Example, ShownExample
 from annotation.refusals import NotAllowed
 from core.accounts.models import Annotator, User
 from core.accounts.services import log
+from core.data.prepared import PreparedRead, Slot
 from core.errors import Refused
 from core.text.words import composed
 from tasks.models import Task
@@ -30,6 +31,26 @@ from validation.rules.sampling import draw
 
 EVERY = 12
 """One of so many items that a validator is given is gold, by chance."""
+
+
+def _unseen() -> QuerySet[Gold]:
+    """The task's gold that a validator was not given before and has not seen elsewhere."""
+    this, validator = OuterRef("example"), Slot("validator")
+    left = JudgeLease.objects.filter(
+        example=this, validator=validator, until__lte=Slot("now", DateTimeField())
+    )
+    unseen = Gold.objects.filter(
+        ~Exists(left),
+        ~Exists(ShownExample.objects.filter(example=this, annotator=validator)),
+        example__round__task=Slot("task"),
+        example__round__state__in=JUDGED_STATES,
+        example__retracted_at__isnull=True,
+    )
+    others = unseen.exclude(example__annotator=validator)
+    return others.exclude(example__annotator=Slot("avoid"))
+
+
+UNSEEN = PreparedRead(_unseen)
 
 
 class NoGold(Refused):
@@ -98,21 +119,14 @@ def lease_gold(
     That depends on the item before and on a secret, so two tabs get the same item.
     """
     # A lease that another tab takes at this instant is not visible yet: both choose the same item.
-    left = JudgeLease.objects.filter(until__lte=timezone.now(), validator=validator)
-    unseen = (
-        Gold.objects.filter(
-            ~Exists(left.filter(example=OuterRef("example"))),
-            ~Exists(ShownExample.objects.filter(example=OuterRef("example"), annotator=validator)),
-            example__round__task=task,
-            example__round__state__in=JUDGED_STATES,
-            example__retracted_at__isnull=True,
-        )
-        .exclude(example__annotator__in=[validator.pk, after.author or 0])
-        .values_list("pk", flat=True)
+    unseen = UNSEEN.rows(
+        task=task.pk, validator=validator.pk, avoid=after.author or 0, now=timezone.now()
     )
     # Each validator meets them in another order, so that nobody can warn others.
     chosen = min(
-        unseen, key=lambda pk: draw(f"{validator.pk} {pk}", settings.SECRET_KEY), default=0
+        (item.pk for item in unseen),
+        key=lambda pk: draw(f"{validator.pk} {pk}", settings.SECRET_KEY),
+        default=0,
     )
     if not chosen:
         return None

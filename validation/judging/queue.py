@@ -14,6 +14,7 @@ from django.utils import timezone
 from annotation.models import Example, ShownExample
 from core.accounts.counting import quota_name, spent_today
 from core.accounts.models import Annotator
+from core.data.prepared import PreparedRead, Slot
 from core.data.sql import first_row
 from core.days import midnight
 from tasks.members.duties.rules import EVERY, Span
@@ -45,10 +46,20 @@ def rounds_with_last(rounds: QuerySet[Round]) -> QuerySet[Any]:
 
 def rounds_with_places(task: Task) -> Sequence[Round]:
     """The judged rounds in whose queue something still needs votes, oldest first."""
+    rounds = ROUNDS_WITH_PLACES.rows(task=task.pk)
+    for round in rounds:
+        round.task = task
+    return rounds
+
+
+def _rounds_with_places() -> QuerySet[Round]:
     # A look at one end of an index for each round. For an EXISTS PostgreSQL reads all items.
     most = QueueItem.objects.filter(round=OuterRef("pk")).order_by("-still_needed")
-    rounds = judged_rounds(task).annotate(most=Subquery(most.values("still_needed")[:1]))
-    return list(rounds.filter(most__gt=0))
+    rounds = Round.objects.filter(task=Slot("task"), state__in=JUDGED_STATES).order_by("number")
+    return rounds.alias(most=Subquery(most.values("still_needed")[:1])).filter(most__gt=0)
+
+
+ROUNDS_WITH_PLACES = PreparedRead(_rounds_with_places)
 
 
 def judged_rounds(task: Task) -> QuerySet[Round]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import DateTimeField, F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -19,7 +19,7 @@ from annotation.submitted_work import check_not_submitted
 from core.accounts.models import Annotator
 from core.data.prepared import PreparedRead, Slot
 from core.data.prepared_insert import PreparedInsert
-from core.data.sql import change_rows
+from core.data.sql import change_rows, first_row
 from core.errors import Refused
 from core.text.words import composed
 from tasks.models import Round, Task
@@ -49,6 +49,11 @@ Way = ShownExample.Way
 LEASE = PreparedRead(
     lambda: JudgeLease.objects.filter(validator=Slot("validator"), example=Slot("example"))
 )
+EXPIRED = PreparedRead(
+    lambda: JudgeLease.objects.filter(
+        takes_place=True, until__lte=Slot("now", DateTimeField())
+    ).order_by("until")[:CHUNK]
+)
 JUDGED = PreparedRead(
     lambda: Example.objects.select_related("context", "round").filter(pk=Slot("example"))
 )
@@ -57,6 +62,7 @@ NEW_LEASE = """
 INSERT INTO validation_judgelease (example_id, validator_id, leased_at, until, takes_place, is_gold)
 VALUES (%(example)s, %(validator)s, %(leased_at)s, %(until)s, true, false)
 ON CONFLICT (example_id, validator_id) DO NOTHING
+RETURNING id
 """
 LEFT_PLACE = """
 UPDATE validation_judgelease SET takes_place = false, until = %(now)s
@@ -240,23 +246,27 @@ def _lease(place: Place, validator: Annotator) -> JudgeLease:
     times = {"leased_at": now, "until": now + LEASE_TIME}
     mine = JudgeLease.objects.filter(example=example, validator=validator)
     if place.lease:
+        lease_id: int | None = place.lease
         is_given = mine.filter(takes_place=False).update(takes_place=True, **times)
     else:
         ids = {"example": place.example, "validator": validator.pk}
-        is_given = change_rows(NEW_LEASE, **ids, **times)
-    lease = LEASE.get(validator=validator.pk, example=place.example)
-    if is_given:  # else another tab of the same person was first
-        _free(place.example, -1)
-    lease.example = example
-    return lease
+        (lease_id,) = first_row(NEW_LEASE, **ids, **times) or (None,)
+        is_given = lease_id is not None
+    if not is_given:  # another tab of the same person was first
+        lease = LEASE.get(validator=validator.pk, example=place.example)
+        lease.example = example
+        return lease
+    _free(place.example, -1)
+    return JudgeLease(pk=lease_id, example=example, validator=validator, **times)
 
 
 def return_expired() -> None:
     """Free the places of leases that ran out; no lock, one update each decides who does it."""
-    expired = JudgeLease.objects.filter(takes_place=True, until__lte=timezone.now())
-    for pk, example in expired.order_by("until").values_list("pk", "example")[:CHUNK]:
+    now = timezone.now()
+    for lease in EXPIRED.rows(now=now):
+        still = JudgeLease.objects.filter(pk=lease.pk, takes_place=True, until__lte=now)
         with transaction.atomic():
-            _free(example, expired.filter(pk=pk).update(takes_place=False))
+            _free(lease.example_id, still.update(takes_place=False))
 
 
 def _leave(lease: JudgeLease) -> int:
