@@ -64,7 +64,7 @@ def module_of(path: str) -> str:
 
 def modules_beside(modules: set[str]) -> set[str]:
     """Return the modules, and what imports one of them inside its own room."""
-    graph = grimp.build_graph(*ROOMS)
+    graph = grimp.build_graph(*ROOMS, cache_dir=None)
     beside = set(modules)
     for module in modules & graph.modules:
         for importer in graph.find_modules_that_directly_import(module):

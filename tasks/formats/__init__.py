@@ -10,6 +10,7 @@ from importlib import import_module
 from io import StringIO
 from pkgutil import iter_modules
 
+from core.plugins import load_plugins
 from tasks.formats.base import Format, Item, Left, Record
 
 FORMATS: dict[str, Format] = {
@@ -20,6 +21,18 @@ FORMATS: dict[str, Format] = {
 NO_PLACE = "rows"
 TOOLS = {name: form for name, form in FORMATS.items() if form.write}
 """Those in which a round goes out again."""
+
+
+def register_format(name: str, form: Format) -> None:
+    """Add the format of another package. Raises ValueError where the site has one of the name."""
+    if name in FORMATS:
+        raise ValueError(f"The site has a format {name} itself.")
+    FORMATS[name] = form
+    if form.write:
+        TOOLS[name] = form
+
+
+load_plugins("dynabench.formats", Format, register_format)
 
 
 def written(items: Iterable[Item], tool: str, left: Left | None = None) -> Iterator[str]:

@@ -8,12 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
+from core.plugins import load_plugins
 from evaluation.scoring.metrics.base import METRICS, Metric, Unavailable
 
 __all__ = ["METRICS", "Metric", "Unavailable", "metric_of"]
 
 for _module in iter_modules(__path__, f"{__name__}."):
     import_module(_module.name)
+load_plugins("dynabench.metrics", Metric)  # importing a class registers it
 
 
 def metric_of(
