@@ -79,19 +79,19 @@ def percent(share: float) -> str:
 
 
 def percent_sign(share: float) -> str:
-    """A share as an axis writes it: 15.6%, 20%."""
+    """Format a share for an axis: 15.6%, 20%."""
     return f"{share * 100:.3g}%"
 
 
 def plain(value: float) -> str:
-    """A count as an axis writes it: 0.5, 1,200."""
+    """Format a count for an axis: 0.5, 1,200."""
     return f"{value:,.6g}"
 
 
 def line_chart(
     lines: Lines, *, title: str, description: str = "", shown: Shown = percent_sign
 ) -> SafeString:
-    """Up to four lines, with bands where points have an interval.
+    """Draw up to four lines, with bands where points have an interval.
 
     Raises ValueError for more lines.
     """
@@ -118,7 +118,7 @@ def line_chart(
 def column_chart(
     parts: Lines, *, title: str, description: str = "", shown: Shown = plain
 ) -> SafeString:
-    """Columns by label; each part stands in front of the one before, which contains it."""
+    """Draw columns by label; each part stands in front of the one before, which contains it."""
     top = nice_top(parts)
     count = max(map(len, parts.values()), default=0)
     width = 70 / max(count, 1)
@@ -143,7 +143,7 @@ def column_chart(
 def bars(
     values: Mapping[str, float | None], *, title: str, shown: Shown = plain, is_funnel: bool = False
 ) -> SafeString:
-    """A bar for each value; of a funnel each also with its share of the one before."""
+    """Draw a bar for each value; in a funnel each also with its share of the one before."""
     most = max((value or 0 for value in values.values()), default=0) or 1
     before = [None, *values.values()] if is_funnel else [None] * len(values)
     drawn = [
@@ -166,9 +166,10 @@ def stacked_bars(
     whole: float | None = None,
     shown: Shown = plain,
 ) -> SafeString:
-    """A bar for each total, cut into shares, one for each label.
+    """Draw a bar for each total, divided into shares, one for each label.
 
-    whole: what a full bar is; None: each total by itself, and the table tells the shares too.
+    whole: the value of a full bar; None means each total itself, and the table then lists the
+    shares.
     """
     drawn = {name: _shares(counts, whole) for name, counts in totals.items()}
     values = {
@@ -199,16 +200,16 @@ def matrix(
     title: str,
     corner: str,
 ) -> SafeString:
-    """A table whose cells are the darker, the higher their share is. corner: what the rows are."""
+    """Draw a table whose cells are darker for higher shares. corner: what the rows are."""
     drawn = [(name, [(cell, heat(cell.share)) for cell in row]) for name, row in rows]
     values = {"title": title, "corner": corner, "names": names, "rows": drawn}
     return render_to_string("components/matrix.html", values)
 
 
 def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeString:
-    """Named places, each a link, with a line through some of them. axes: what x and y are.
+    """Draw named points, each a link, with a line through some of them. axes: what x and y are.
 
-    Each axis goes from the least to the greatest value.
+    Each axis reaches from the least to the greatest value.
     """
     (left, right), (low, high) = reach([dot.x for dot in dots]), reach([dot.y for dot in dots])
     places = {
@@ -220,13 +221,13 @@ def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeSt
         "axes": axes,
         "ticks": [
             {
-                "x": 100 * part,
-                "y": 100 * (1 - part),
+                "x": 100 * share,
+                "y": 100 * (1 - share),
                 "anchor": anchor,
-                "across": f"{left + part * (right - left):.3g}",
-                "up": f"{low + part * (high - low):.3g}",
+                "across": f"{left + share * (right - left):.3g}",
+                "up": f"{low + share * (high - low):.3g}",
             }
-            for part, anchor in ((0, "start"), (0.5, "middle"), (1, "end"))
+            for share, anchor in ((0, "start"), (0.5, "middle"), (1, "end"))
         ],
         "line": _path(sorted(place for dot, place in places.items() if dot.on_line)),
         "dots": [
@@ -244,10 +245,10 @@ def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeSt
 
 
 def whisker(cell: Any, scale: Place) -> SafeString:
-    """A dot with its interval on a scale from left to right: decoration of the numbers.
+    """Draw a dot with its interval on a horizontal scale, as decoration of the numbers.
 
-    cell: has value, low and high; of a value that is a range `least` and `most`, for which a bar
-    stands. Nothing is drawn without any.
+    cell: has value, low and high. Of a value that is a range, a bar reaches from `least` to `most`.
+    Nothing is drawn where all are missing.
     """
     least, most = (getattr(cell, end, None) for end in ("least", "most"))
     if cell.value is None and (least is None or most is None):
@@ -264,11 +265,14 @@ def whisker(cell: Any, scale: Place) -> SafeString:
 
 
 def sparkline(values: Sequence[float | None]) -> SafeString:
-    """How values went, without axes: decoration of the numbers. Empty for fewer than two."""
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
+    """Draw values over time without axes, as decoration of the numbers.
+
+    Empty for fewer than two.
+    """
+    known_values = [value for value in values if value is not None]
+    if len(known_values) < 2:
         return SafeString()
-    scale = reach(known)
+    scale = reach(known_values)
     places = [
         (round(100 * n / (len(values) - 1), 2), round(100 - along(value, scale), 2))
         for n, value in enumerate(values)
@@ -278,25 +282,25 @@ def sparkline(values: Sequence[float | None]) -> SafeString:
 
 
 def heat(share: float | None) -> int | None:
-    """The shade of a cell, from 0 to STEPS - 1; None for no share."""
+    """Return the shade of a cell, from 0 to STEPS - 1; None for no share."""
     return None if share is None else min(STEPS - 1, max(0, floor(share * STEPS)))
 
 
 def reach(values: Iterable[float | None]) -> Place:
-    """From the least to the greatest known value, with room around a single one."""
-    known = [value for value in values if value is not None]
-    low, high = min(known, default=0.0), max(known, default=0.0)
+    """Return the least and the greatest known value, with room around a single one."""
+    known_values = [value for value in values if value is not None]
+    low, high = min(known_values, default=0.0), max(known_values, default=0.0)
     return (low, high) if low < high else (low - 1, high + 1)
 
 
 def along(value: float, scale: Place) -> float:
-    """Where a value is on a scale, in percent; at its ends for what lies outside."""
+    """Return where a value lies on a scale, in percent; values outside lie at the ends."""
     low, high = scale
     return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 2)
 
 
 def nice_top(lines: Lines) -> float:
-    """The least of 1, 2, 4, 6, 8 times a power of ten that no value and no interval is above."""
+    """Return the least of 1, 2, 4, 6, 8 times a power of ten above all values and intervals."""
     points = [point for line in lines.values() for point in line]
     highest = max((max(p.value or 0, p.high or 0) for p in points), default=0)
     if highest < 1e-300:  # where powers of ten are no longer exact
@@ -318,7 +322,7 @@ def axis_labels(labels: Sequence[str]) -> Iterator[tuple[float, str]]:
 
 
 def _frame(lines: Lines, top: float, title: str, description: str, shown: Shown) -> dict[str, Any]:
-    """Axes of a chart and the table of its numbers."""
+    """Return the axes of a chart and the table of its numbers."""
     labels = [point.label for point in next(iter(lines.values()), ())]
     return {
         "title": title,
@@ -334,15 +338,15 @@ def _frame(lines: Lines, top: float, title: str, description: str, shown: Shown)
 
 
 def _in_words(point: Point, shown: Shown) -> tuple[str, str, str]:
-    """A value and the ends of its interval, empty where they are unknown."""
+    """Return a value and the ends of its interval as texts, empty where unknown."""
     value, low, high = (
-        "" if part is None else shown(part) for part in (point.value, point.low, point.high)
+        "" if number is None else shown(number) for number in (point.value, point.low, point.high)
     )
     return value, low, high
 
 
 def _placed(points: Sequence[Point]) -> Iterator[tuple[float, Point]]:
-    """Each point in the middle of its share of the width."""
+    """Yield each point with its place in the middle of its share of the width."""
     for n, point in enumerate(points):
         yield round(100 * (n + 0.5) / len(points), 2), point
 
@@ -352,20 +356,20 @@ def _up(value: float, top: float) -> float:
 
 
 def _paths(points: Sequence[Point], top: float) -> dict[str, str]:
-    """Band and line as path data, broken where a value is missing."""
+    """Return band and line as path data, interrupted where a value is missing."""
     band = line = ""
     for is_known, run in groupby(_placed(points), lambda place: place[1].value is not None):
         if is_known:
-            known = list(run)
-            line += _path([(x, _up(p.value or 0, top)) for x, p in known])
-            lows = [(x, _up(p.low, top)) for x, p in known if p.low is not None]
-            highs = [(x, _up(p.high, top)) for x, p in known if p.high is not None]
+            points_of_run = list(run)
+            line += _path([(x, _up(p.value or 0, top)) for x, p in points_of_run])
+            lows = [(x, _up(p.low, top)) for x, p in points_of_run if p.low is not None]
+            highs = [(x, _up(p.high, top)) for x, p in points_of_run if p.high is not None]
             band += _path(highs + lows[::-1], end="Z")
     return {"band": band, "line": line}
 
 
 def _path(places: Sequence[Place], end: str = "") -> str:
-    """A line through the places as path data; empty without any."""
+    """Return a line through the places as path data; empty without places."""
     corners = "L".join(f"{x} {y}" for x, y in places)
     return f"M{corners}{end}" if corners else ""
 
@@ -380,7 +384,7 @@ def _series(n: int) -> int:
 
 
 def _parts(shares: Sequence[float], labels: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The pieces of a stacked bar, from its start."""
+    """Yield the pieces of a stacked bar from its start."""
     start = 0.0
     for n, (share, label) in enumerate(zip(shares, labels, strict=True)):
         yield {

@@ -11,5 +11,5 @@ def today() -> date:
 
 
 def midnight() -> datetime:
-    """When today began, at 00:00 UTC: what was used up of the day's caps counts from then on."""
+    """Return when today began, at 00:00 UTC: daily limits count from then on."""
     return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)

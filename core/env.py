@@ -30,7 +30,10 @@ class EnvError(ValueError):
 
 
 def env_bool(name: str) -> bool:
-    """True or False from 1/0, true/false, yes/no; False if unset. Raises EnvError otherwise."""
+    """Return True or False from 1/0, true/false, yes/no.
+
+    False if unset. Raises EnvError otherwise.
+    """
     text = os.environ.get(name, "").strip().lower()
     if text in ("", "1", "true", "yes", "0", "false", "no"):
         return text in ("1", "true", "yes")
@@ -50,7 +53,7 @@ def env_int(name: str, default: int, *, least: int = 0, most: int = LARGEST) -> 
 
 
 def env_choice(name: str, *choices: str) -> str:
-    """One of the words; the first if unset. Raises EnvError on any other."""
+    """Return one of the words; the first if unset. Raises EnvError on any other."""
     text = os.environ.get(name) or choices[0]
     if text in choices:
         return text
@@ -58,12 +61,12 @@ def env_choice(name: str, *choices: str) -> str:
 
 
 def env_list(name: str) -> list[str]:
-    """Comma-separated words."""
+    """Return comma-separated words as a list."""
     return [word.strip() for word in os.environ.get(name, "").split(",") if word.strip()]
 
 
 def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
-    """Comma-separated networks such as 10.0.0.0/8. Raises EnvError on anything else."""
+    """Return comma-separated networks such as 10.0.0.0/8. Raises EnvError on anything else."""
     try:
         return [ip_network(word) for word in env_list(name)]
     except ValueError as error:
@@ -191,25 +194,26 @@ ADMINISTRATOR = ("", "administrator")
 
 
 def env_roles(name: str) -> dict[str, list[tuple[str, str]]]:
-    """What groups give: GROUP=TASK:ROLE or GROUP=administrator, with commas; group to such pairs.
+    """Return the roles that groups give, from GROUP=TASK:ROLE or GROUP=administrator with commas.
 
-    The pair of administrators has an empty task. Raises EnvError on anything else.
+    Each group has pairs of task and role; that of administrators has an empty task. Raises EnvError
+    on anything else.
     """
-    found: dict[str, list[tuple[str, str]]] = {}
+    pairs_by_group: dict[str, list[tuple[str, str]]] = {}
     for entry in env_list(name):
-        group, _, given = entry.rpartition("=")
-        task, _, role = given.rpartition(":")
+        group, _, role_text = entry.rpartition("=")
+        task, _, role = role_text.rpartition(":")
         if not group or not ((task, role) == ADMINISTRATOR or (task and role in ROLES)):
             raise EnvError(
                 f"{name}: {entry!r} is neither GROUP=TASK:ROLE nor GROUP=administrator. "
                 f"Roles: {', '.join(ROLES)}."
             )
-        found.setdefault(group, []).append((task, role))
-    return found
+        pairs_by_group.setdefault(group, []).append((task, role))
+    return pairs_by_group
 
 
 def env_secret(name: str) -> str:
-    """The secret in NAME, or in the file that NAME_FILE points to; empty when neither is set.
+    """Return the secret in NAME, or in the file that NAME_FILE names; empty when neither is set.
 
     Raises EnvError when the file is empty or cannot be read.
     """
@@ -253,25 +257,25 @@ def ray_address() -> str:
 
 
 def kept_secret(path: Path) -> str:
-    """The secret kept in a file that only its owner can read; made at the first call.
+    """Return the secret in a file that only its owner can read; the first call creates it.
 
     Processes that start together get the same one, and a full disk leaves no file behind. Raises
     EnvError when the file is empty.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        descriptor, made = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}-")
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}-")
         try:
             with os.fdopen(descriptor, "w") as file:
                 file.write(secrets.token_urlsafe(48))
                 file.flush()
                 os.fsync(descriptor)
             with suppress(FileExistsError):  # another was first
-                os.link(made, path)  # all of it or nothing
+                os.link(temporary, path)  # all of it or nothing
         finally:
-            os.unlink(made)
-    if kept := path.read_text().strip():
-        return kept
+            os.unlink(temporary)
+    if secret := path.read_text().strip():
+        return secret
     raise EnvError(f"{path} is empty. Restore it, or delete it: then everybody signs in again.")
 
 
@@ -289,12 +293,12 @@ DATABASE_FORM = "DATABASE_URL must be sqlite:///PATH or postgres://USER:PASSWORD
 
 
 def database(url: str, *, prepared: bool = False, pooled: bool = False) -> dict[str, Any]:
-    """Django's database entry for sqlite:///PATH or postgres://user:password@host:port/name.
+    """Return Django's database entry for sqlite:///PATH or postgres://user:password@host:port/name.
 
-    With `prepared` PostgreSQL keeps the plans of what is often asked: for web processes, not for
-    an import, which would go on by a plan made for an empty table. pooled: a pooler gives each
-    transaction another connection, so nothing may be left on one: no plans, no cursors, and the
-    role has the lock_timeout. Raises EnvError on any other form.
+    prepared: PostgreSQL keeps the plans of frequent queries. That is for web processes, not for an
+    import, which would go on with a plan made for an empty table. pooled: a pooler gives each
+    transaction another connection, so nothing may stay on one: no plans, no cursors, and the role
+    has the lock_timeout. Raises EnvError on any other form.
     """
     try:
         parts = urlsplit(url)
@@ -334,11 +338,11 @@ BUCKET_FORM = "is not of the form s3://BUCKET/FOLDER?endpoint=https://…&region
 
 
 def object_storage(url: str) -> dict[str, Any]:
-    """Django's storage entry for s3://bucket/folder?endpoint=https://HOST&region=NAME.
+    """Return Django's storage entry for s3://bucket/folder?endpoint=https://HOST&region=NAME.
 
     `addressing=path` puts the bucket's name into the path of each request, `virtual` into the name
-    of the host. Without it, a server that `endpoint` names is asked by path, and AWS by host. Keys
-    come from STORAGE_ACCESS_KEY and STORAGE_SECRET_KEY, else from where AWS's library looks.
+    of the host. Without it, a server named by `endpoint` is asked by path, and AWS by host. Keys
+    come from STORAGE_ACCESS_KEY and STORAGE_SECRET_KEY, otherwise from where AWS's library looks.
     Raises EnvError on any other form.
     """
     try:
@@ -388,13 +392,13 @@ LOGGED_MAILS = "core.mail.transport.LoggedBackend"
 
 
 def sends_mail(backend: str) -> bool:
-    """Whether a backend of Django's brings mails to people, and not to a terminal or a folder."""
+    """Return whether a backend of Django's sends mails to people, not to a terminal or a folder."""
     kind = backend.split(".")[-2:-1]
     return backend != LOGGED_MAILS and kind not in (["console"], ["filebased"], ["dummy"])
 
 
 def site_url(host: str, *, https: bool, port: int) -> str:
-    """Where people reach the site; https is served by a proxy, at its usual port."""
+    """Return the address of the site; https is served by a proxy at its usual port."""
     if https:
         return f"https://{host}"
     return f"http://{host}" if port == 80 else f"http://{host}:{port}"

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from django.db import Error
 
-from core.accounts.tidying import claim
 from core.jobs.keeper import is_at_work
+from core.jobs.periodic import claim
 from core.jobs.services import noted
 from dynabench.campaigns.findings.vector_jobs import ask_for_vectors
 from dynabench.campaigns.jobs import renew_campaigns, settle_all

@@ -41,9 +41,9 @@ def set_administrator(*, user: User, administers: bool, actor: User | None) -> N
 
 
 def has_confirmed(user: User, address: str) -> bool:
-    """Whether the person showed this site that the address is theirs."""
-    known = EmailAddress.objects.filter(user=user, email__iexact=address, verified=True)
-    return bool(known.exists())
+    """Return whether the person has confirmed to this site that the address is theirs."""
+    confirmed = EmailAddress.objects.filter(user=user, email__iexact=address, verified=True)
+    return bool(confirmed.exists())
 
 
 @transaction.atomic

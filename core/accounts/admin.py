@@ -42,11 +42,11 @@ class AccountForm(UserChangeForm):
         field_classes: ClassVar = {"email": AddressField}
 
     def clean(self) -> dict[str, Any]:
-        told: dict[str, Any] = super().clean() or self.cleaned_data
-        if not (told.get("is_active") and told.get("is_superuser")):
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if not (cleaned.get("is_active") and cleaned.get("is_superuser")):
             with as_form_error(self):  # the admin saves in the same transaction
                 keep_one(without=[self.instance.pk])
-        return told
+        return cleaned
 
 
 @admin.register(User)
@@ -72,32 +72,35 @@ class UserAdmin(BaseUserAdmin):
     ]
 
     def changeform_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """As one's own account: an address or a role is changed by who is there in person."""
+        """Require a recent password, as for one's own account, to change an address or a role."""
         _ask_again(request)
         return super().changeform_view(request, *more, **named)
 
     def user_change_password(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """The same for a password."""
+        """Require a recent password to set somebody's password."""
         _ask_again(request)
         return super().user_change_password(request, *more, **named)
 
     def delete_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """The same for the end of an account."""
+        """Require a recent password to delete an account."""
         _ask_again(request)
         return super().delete_view(request, *more, **named)
 
     def changelist_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """The same for the end of many; who suspends or signs people out is not asked."""
+        """Require a recent password to delete several accounts.
+
+        Not to suspend them or sign them out.
+        """
         if request.POST.get("action") == "delete_selected":
             _ask_again(request)
         return super().changelist_view(request, *more, **named)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """With the last administrators as what keeps them from being deleted."""
-        found, counts, lacking, protected = super().get_deleted_objects(objs, request)
+        """Return what Django finds, with the last administrators among what prevents a deletion."""
+        objects, counts, lacking, protected = super().get_deleted_objects(objs, request)
         if are_all([user.pk for user in objs]):
             protected = [*protected, "The site would have no administrator."]
-        return found, counts, lacking, protected
+        return objects, counts, lacking, protected
 
     @transaction.atomic
     def delete_model(self, request: HttpRequest, obj: User) -> None:
@@ -113,7 +116,7 @@ class UserAdmin(BaseUserAdmin):
         super().delete_queryset(request, queryset)
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Who is switched off here is suspended as everywhere: with sessions and tokens."""
+        """Save the user; deactivating one also ends their sessions and revokes their tokens."""
         super().save_model(request, obj, form, change)
         if change and "is_active" in form.changed_data:
             set_suspended(user=obj, suspended=not obj.is_active, actor=person(request))

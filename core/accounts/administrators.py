@@ -18,9 +18,9 @@ class LastAdministrator(Refused):
 
 
 def are_all(people: Collection[int]) -> bool:
-    """Whether no administrator is left without these people, by their ids."""
-    known = set(_administrators().values_list("pk", flat=True))
-    return bool(known) and known <= set(people)
+    """Return whether no administrator would be left without these people, given by their ids."""
+    administrators = set(_administrators().values_list("pk", flat=True))
+    return bool(administrators) and administrators <= set(people)
 
 
 def keep_one(*, without: Collection[int]) -> None:
@@ -30,8 +30,8 @@ def keep_one(*, without: Collection[int]) -> None:
     that takes them away.
     """
     locked = _administrators().select_for_update(of=("self",), no_key=True).order_by("pk")
-    known = set(locked.values_list("pk", flat=True))
-    if known and known <= set(without):
+    administrators = set(locked.values_list("pk", flat=True))
+    if administrators and administrators <= set(without):
         raise LastAdministrator
 
 

@@ -29,10 +29,10 @@ Handler = Callable[..., Response]
 def write(
     operation: str, takes: Any = empty, gives: Any = empty, *, is_secret: bool = False
 ) -> Callable[[Handler], Handler]:
-    """A write: its name, its body and its answers in the schema; every write of the API is one.
+    """Declare a writing operation of the API: its name, its body and its answers in the schema.
 
-    It is done once when it is sent again with the same Idempotency-Key. is_secret: its answer holds
-    a secret.
+    Every write of the API is declared so. A request that comes again with the same Idempotency-Key
+    is carried out once. is_secret: its answer holds a secret and is stored encrypted.
     """
     key = OpenApiParameter(
         HEADER, str, OpenApiParameter.HEADER, description="The same key is done once, for a day."
@@ -92,7 +92,7 @@ class MeView(APIView):
 
     @extend_schema(operation_id="me_get", responses=Me)
     def get(self, request: Request) -> Response:
-        """Who the token is of, what it may do and when it ends."""
+        """Show whose token this is, what it allows and when it expires."""
         body = {"pseudonym": annotator_of(person(request)).pseudonym, "token": request.auth}
         return Response(Me(body).data)
 
@@ -136,8 +136,8 @@ class TokenView(APIView):
     @write("tokens_revoke", gives={204: None})
     def delete(self, request: Request, pk: int) -> Response:
         """Revoke it at once. A token revokes only itself."""
-        mine = ApiToken.objects.filter(user=request.user.pk, expires_at__gt=timezone.now())
+        own_tokens = ApiToken.objects.filter(user=request.user.pk, expires_at__gt=timezone.now())
         if request.auth is not None:
-            mine = mine.filter(pk=request.auth.pk)
-        revoke_token(token=generics.get_object_or_404(mine, pk=pk), actor=person(request))
+            own_tokens = own_tokens.filter(pk=request.auth.pk)
+        revoke_token(token=generics.get_object_or_404(own_tokens, pk=pk), actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -14,6 +14,6 @@ class Backend(AuthenticationBackend):  # type: ignore[misc]
     """allauth's, which reads the annotator with the user: nearly each page needs both."""
 
     def get_user(self, user_id: str) -> User | None:
-        """The active user of a session."""
+        """Return the active user of a session; None for an inactive one."""
         user = WITH_ANNOTATOR.first(user=user_id)
         return user if user and self.user_can_authenticate(user) else None

@@ -17,19 +17,20 @@ class WrongClaims(ValueError):
 
 
 def subject_of(*sources: Claims) -> str:
-    """The provider's id of the person. Raises WrongClaims.
+    """Return the provider's id of the person. Raises WrongClaims.
 
-    All sources name the same one: userinfo of somebody else must not be used (Core, 5.3.2).
+    All sources must name the same person: userinfo of somebody else must not be used (OpenID
+    Connect Core, 5.3.2).
     """
-    told = [source.get("sub") for source in sources if source]
-    if not told:
+    subjects = [source.get("sub") for source in sources if source]
+    if not subjects:
         raise WrongClaims("no claims came")
-    subject = told[0]
+    subject = subjects[0]
     if not isinstance(subject, str) or not 1 <= len(subject) <= LONGEST_SUBJECT:
         raise WrongClaims(f"sub is not a text of 1 to {LONGEST_SUBJECT} characters")
     if not subject.isprintable():
         raise WrongClaims("sub holds control characters")
-    if any(other != subject for other in told):
+    if any(other != subject for other in subjects):
         raise WrongClaims("sub of userinfo is not that of the id token")
     return subject
 
@@ -44,14 +45,14 @@ def check_party(id_token: Claims, client: str) -> None:
 
 
 def address_of(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
-    """The person's address, or "", and whether the provider confirms it.
+    """Return the person's address, or "", and whether the provider confirms it.
 
-    ADFS tells it in the id token only. Each source that tells this address is asked for
+    ADFS sends the address in the id token only. Each source that has this address is checked for
     `email_verified`: one must confirm it and none may deny it.
     """
     sources = (userinfo, id_token)
-    told = [source["email"] for source in sources if isinstance(source.get("email"), str)]
-    address: str = next(filter(None, told), "")
+    addresses = [source["email"] for source in sources if isinstance(source.get("email"), str)]
+    address: str = next(filter(None, addresses), "")
     about = [
         source["email_verified"]
         for source in sources
@@ -61,40 +62,44 @@ def address_of(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
 
 
 def _is_true(claim: Any) -> bool:
-    """Amazon Cognito tells "true" and "false" as texts."""
+    """Return whether a claim is true; Amazon Cognito sends "true" and "false" as texts."""
     return claim is True or claim == "true"
 
 
 def groups_of(sources: Sequence[Claims], claim: str) -> set[str] | None:
-    """The groups that the first source with the claim tells; None where they are not known.
+    """Return the groups of the first source that has the claim; None where they are unknown.
 
-    A text is one group, as ADFS tells a single one. What is no text or number names no group.
+    A text is one group, since ADFS sends a single group so. Values that are neither text nor number
+    name no group.
     """
     for source in sources:
-        told = source.get(claim)
-        if isinstance(told, (str, int)):
-            told = [told]
-        if not isinstance(told, list):
+        groups = source.get(claim)
+        if isinstance(groups, (str, int)):
+            groups = [groups]
+        if not isinstance(groups, list):
             continue
-        named = {str(one) for one in told if _is_name(one)}
-        return named if named or not told else None
+        names = {str(group) for group in groups if _is_name(group)}
+        return names if names or not groups else None
     return None
 
 
 def _is_name(group: Any) -> bool:
-    """Whether it is a name or number of a group that a database can hold."""
+    """Return whether a value is the name or number of a group that a database can hold."""
     is_scalar = isinstance(group, (str, int)) and not isinstance(group, bool)
     return is_scalar and str(group) != "" and str(group).isprintable()
 
 
 def authenticated_at(id_token: Claims) -> int | None:
-    """When the person showed the provider who they are; None where it does not tell."""
-    told = id_token.get("auth_time")
-    return told if isinstance(told, int) and not isinstance(told, bool) else None
+    """Return when the person authenticated at the provider.
+
+    None where the provider does not say.
+    """
+    auth_time = id_token.get("auth_time")
+    return auth_time if isinstance(auth_time, int) and not isinstance(auth_time, bool) else None
 
 
 def are_elsewhere(sources: Sequence[Claims], claim: str) -> bool:
-    """Whether the groups are only pointed at, as Microsoft Entra does above 200."""
+    """Return whether the groups are only referred to, as Microsoft Entra does above 200 groups."""
     return any(
         source.get("hasgroups") is True
         or (isinstance(names := source.get("_claim_names"), Mapping) and claim in names)

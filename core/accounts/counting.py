@@ -73,9 +73,9 @@ def settle_counted_person(user: User) -> CountedPerson:
 def lock_counted_person(user: User) -> CountedPerson:
     """Lock the person that the account counts for; call it inside a transaction."""
     while True:
-        found = _lock_person(find_counted_person(user).pk)
-        if found:
-            return found
+        person = _lock_person(find_counted_person(user).pk)
+        if person:
+            return person
         # It was joined with another one, which the account's row names by now.
 
 
@@ -85,7 +85,7 @@ def _lock_person(pk: Any) -> CountedPerson | None:
 
 
 def _lock_people(user: User, digests: set[str]) -> list[CountedPerson]:
-    """The people of an account and of these marks, the first one first.
+    """Lock and return the people of an account and of these marks, the oldest first.
 
     The full lock waits for rows that are being inserted for them, so that `_join` sees these.
     """
@@ -112,10 +112,11 @@ def _join(other: CountedPerson, person: CountedPerson) -> None:
 
 
 def _known_digests(user: User) -> set[str]:
-    """Hashes of the account's confirmed addresses.
+    """Return the hashes of the account's confirmed addresses.
 
-    Where none must be confirmed, an account without one has that of its sign-up, unless another
-    account counts for the same person: a stranger could use up that person's quotas.
+    On a site that asks for no confirmation, an account without a confirmed address has the hash of
+    its sign-up address, unless another account counts for the same person: otherwise a stranger
+    could use up that person's quotas.
     """
     confirmed = EmailAddress.objects.filter(user=user, verified=True)
     digests = {_digest(address) for address in confirmed.values_list("email", flat=True)}
@@ -138,14 +139,17 @@ def _digest(address: str) -> str:
 
 
 def _key() -> bytes:
-    """The key of the marks: random, and encrypted, so that a new SECRET_KEY keeps them."""
-    made = {"sealed": encrypt(secrets.token_hex(32))}
-    row, _is_new = SiteKey.objects.get_or_create(name=KEY, defaults=made)
+    """Return the key of the marks.
+
+    Random and stored encrypted, so that it survives a new SECRET_KEY.
+    """
+    defaults = {"sealed": encrypt(secrets.token_hex(32))}
+    row, _is_new = SiteKey.objects.get_or_create(name=KEY, defaults=defaults)
     try:
         return decrypt(row.sealed).encode()
     except Unreadable:
         logger.error("No SECRET_KEY reads the key of address marks; those until now are lost.")
-        SiteKey.objects.filter(pk=row.pk, sealed=row.sealed).update(**made)
+        SiteKey.objects.filter(pk=row.pk, sealed=row.sealed).update(**defaults)
         return _key()
 
 
@@ -161,7 +165,7 @@ def is_key_lost() -> bool:
 
 
 def quota_name(what: str, task_id: int) -> str:
-    """The name of a task's quota of a day, such as tries."""
+    """Return the name of a task's daily quota, such as that of tries."""
     return f"{what}:{task_id}"
 
 
@@ -208,9 +212,9 @@ def tidy_counted_people(most: int) -> int:
 
 
 def _idle_people() -> QuerySet[CountedPerson]:
-    """Those that no account, model or quota points at; marks alone do not count."""
-    found = CountedPerson.objects.all()
+    """Return the people to whom no account, model or quota refers; marks do not count."""
+    idle = CountedPerson.objects.all()
     for relation in CountedPerson._meta.related_objects:
         if relation.related_model is not AddressMark:
-            found = found.filter(**{f"{relation.name}__isnull": True})
-    return found
+            idle = idle.filter(**{f"{relation.name}__isnull": True})
+    return idle

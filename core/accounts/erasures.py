@@ -24,17 +24,17 @@ MOST = 1000
 
 
 def key_of(secret: str | bytes) -> bytes:
-    """The key of the hashes, derived from a SECRET_KEY; it tells nothing of it."""
+    """Return the key of the hashes, derived from a SECRET_KEY without revealing it."""
     return hashlib.sha256(b"dynabench.erasures:" + force_bytes(secret)).digest()
 
 
 def keyed(kind: str, name: str | UUID, key: bytes) -> str:
-    """What stands in the log of something that was erased."""
+    """Return the hash by which the log names something that was erased."""
     return hmac.new(key, f"{kind}:{name}".encode(), hashlib.sha256).hexdigest()
 
 
 def name_of(user: User) -> str:
-    """A person's name in the log. The id alone may be somebody else's after a restoration."""
+    """Return a person's name in the log; after a restoration the id may belong to somebody else."""
     return f"{user.pk} {user.date_joined.timestamp():.6f}"
 
 
@@ -57,7 +57,7 @@ def write_log() -> int:
         except OSError as error:
             logger.error("Erasures wait for their log, %s: %s", settings.ERASURE_LOG, error)
             break
-        Erasure.objects.filter(pk__in=[one.pk for one in rows]).delete()
+        Erasure.objects.filter(pk__in=[row.pk for row in rows]).delete()
         written += len(rows)
     return written
 
@@ -84,9 +84,9 @@ def _append(rows: Iterable[Erasure]) -> None:
     """The first line is empty: a full disk may have cut the last one off."""
     with open(settings.ERASURE_LOG, "a", opener=_private) as file:
         file.write("\n")
-        for one in rows:
-            at = one.erased_at.isoformat()
-            line = json.dumps({"at": at, "kind": one.kind, "digest": one.digest})
+        for row in rows:
+            at = row.erased_at.isoformat()
+            line = json.dumps({"at": at, "kind": row.kind, "digest": row.digest})
             file.write(f"{line}\n")
         file.flush()
         os.fsync(file.fileno())
@@ -97,13 +97,13 @@ def _private(path: str, flags: int) -> int:
 
 
 def read_log() -> Mapping[str, set[str]]:
-    """The digests of each kind. Raises FileNotFoundError where there is no log."""
-    found: dict[str, set[str]] = defaultdict(set)
+    """Return the digests in the log by kind. Raises FileNotFoundError where there is no log."""
+    digests: dict[str, set[str]] = defaultdict(set)
     with open(settings.ERASURE_LOG) as file:
         for line in filter(str.strip, file):
             try:
-                one = json.loads(line)
-                found[one["kind"]].add(one["digest"])
+                entry = json.loads(line)
+                digests[entry["kind"]].add(entry["digest"])
             except (ValueError, TypeError, KeyError):  # the end of a line that a full disk cut off
                 logger.warning("A line of %s cannot be read: %r", settings.ERASURE_LOG, line[:80])
-    return found
+    return digests

@@ -1,4 +1,10 @@
-"""Writes that may be sent again: the same Idempotency-Key is done once and answered alike."""
+"""Writes that a client may send again: one Idempotency-Key is carried out once, and answered alike.
+
+1. `_begin` inserts a row for the key. A unique constraint lets one request do so.
+2. While the work runs, a thread renews the row's lease every three seconds. A lease that is not
+   renewed for ten seconds means that the process died, so that a repeated request may take over.
+3. `_end` stores the answer in the row. Repeated requests get it for a day.
+"""
 
 import hashlib
 import json
@@ -22,13 +28,14 @@ from core.errors import Refused
 
 HEADER = "Idempotency-Key"
 KEPT = timedelta(days=1)
+"""How long an answer is kept."""
 LEASE = timedelta(seconds=10)
-"""How long a key is taken; the request renews it while it works, so then its process has died."""
+"""How long a key stays taken without being renewed."""
 RENEWED_SECONDS = 3.0
 
 
 class InProgress(Refused):
-    """The same request is being worked on, or its process died a moment ago."""
+    """A refusal because the same request is running, or its process died a moment ago."""
 
     def __init__(self, left: timedelta) -> None:
         super().__init__("This very request is being worked on. Try again.", code="in_progress")
@@ -38,13 +45,13 @@ class InProgress(Refused):
 def answer_once(
     request: Request, user: User, work: Callable[[], Response], *, is_secret: bool = False
 ) -> Response:
-    """The response of `work`, or the one that was given to this key before.
+    """Return the response of `work`, or the one that was given to this key before.
 
-    is_secret: the answer holds a secret and is kept encrypted.
+    is_secret: the answer holds a secret and is stored encrypted.
 
-    Errors of ours and refusals for the time being (5xx, 429) are not kept, so that the client may
-    try again. Raises Refused: the key was used for something else, or is being worked on. No lock:
-    a unique constraint lets one request begin.
+    Server errors and temporary refusals (5xx, 429) are not stored, so that the client may try
+    again. Raises Refused if the key was used for another request, or its request is in progress. No
+    lock: a unique constraint lets one request begin.
     """
     key = request.headers.get(HEADER, "")
     if not key:
@@ -66,12 +73,12 @@ def answer_once(
 
 
 def _read(body: str, is_secret: bool) -> Any:
-    """An answer as it was given. Raises Refused where the key of secrets has changed."""
+    """Return a stored answer. Raises Refused where the key that encrypted it is gone."""
     try:
         return json.loads(decrypt(body) if is_secret else body)
     except Unreadable:
-        said = f"The answer to this {HEADER} cannot be read any more. Take a new one."
-        raise Refused(said, code="key_reused") from None
+        message = f"The answer to this {HEADER} cannot be read any more. Take a new one."
+        raise Refused(message, code="key_reused") from None
 
 
 @contextmanager
@@ -99,7 +106,7 @@ def _renew(row: IdempotentAnswer, is_over: threading.Event) -> None:
 
 
 def _mine(row: IdempotentAnswer) -> QuerySet[IdempotentAnswer]:
-    """The row, unless another request has taken the key since."""
+    """Return a query for the row that matches nothing once another request has taken the key."""
     return IdempotentAnswer.objects.filter(pk=row.pk, begun_at=row.begun_at)
 
 
@@ -109,7 +116,7 @@ def _digest(request: Request) -> str:
 
 
 def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
-    """The row of a key, new or with an answer in it."""
+    """Return the row of a key: a new one, or one that holds an answer. Raises Refused."""
     now = timezone.now()
     columns = {"digest": digest, "begun_at": now}
     try:
@@ -117,14 +124,19 @@ def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
             return IdempotentAnswer.objects.create(user=user, key=key, **columns)
     except IntegrityError:
         pass
-    mine = IdempotentAnswer.objects.filter(user=user, key=key)
-    old = mine.filter(begun_at__lt=now - KEPT)
-    dead = mine.filter(status=None, digest=digest, begun_at__lt=now - LEASE)
-    if old.update(status=None, body=None, **columns) or dead.update(**columns):
-        return mine.get()
-    row = mine.first()
-    if row is None or (row.digest == digest and row.status is None):
-        raise InProgress(row.begun_at + LEASE - now if row else timedelta())
+    of_key = IdempotentAnswer.objects.filter(user=user, key=key)
+    # Conditional updates: of several requests that find the row free, one takes it over.
+    expired = of_key.filter(begun_at__lt=now - KEPT)
+    if expired.update(status=None, body=None, **columns):
+        return of_key.get()
+    died = of_key.filter(status=None, digest=digest, begun_at__lt=now - LEASE)
+    if died.update(**columns):
+        return of_key.get()
+    row = of_key.first()
+    if row is None:  # it failed and was deleted since the insert above
+        raise InProgress(timedelta())
+    if row.digest == digest and row.status is None:
+        raise InProgress(row.begun_at + LEASE - now)
     if row.digest != digest:
         raise Refused(
             f"This {HEADER} was used for another request. Take a new one.", code="key_reused"
@@ -133,12 +145,12 @@ def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
 
 
 def _end(row: IdempotentAnswer, response: Response, is_secret: bool) -> None:
-    mine = _mine(row)
+    own_row = _mine(row)
     if response.status_code >= 500 or response.status_code == 429:
-        mine.delete()
+        own_row.delete()
     else:
         body = json.dumps(response.data, cls=JSONEncoder)
-        mine.update(status=response.status_code, body=encrypt(body) if is_secret else body)
+        own_row.update(status=response.status_code, body=encrypt(body) if is_secret else body)
 
 
 def purge_answers() -> int:

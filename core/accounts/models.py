@@ -29,7 +29,7 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        """With a confirmed address: only operators make superusers."""
+        """Create a superuser with a confirmed address, since only operators create superusers."""
         user = self.create_user(email, password, is_superuser=True, **fields)
         confirm_address(user)
         return user
@@ -58,23 +58,26 @@ class User(AbstractUser):
 
     @property
     def is_of_panel(self) -> bool:
-        """Whether the person came to a study without an account of their own.
+        """Return whether the person came to a study from a panel, without an account of their own.
 
-        They gave no address and no password, so they reach the tasks of their studies alone.
+        They gave no address and no password, so they can open only the tasks of their studies.
         """
         return self.email.endswith(PANEL_PEOPLE)
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:
-        """Django's own permissions: superusers have them all, and nobody else has one."""
+        """Return whether the user has one of Django's permissions.
+
+        Superusers have all, others none.
+        """
         return self.is_active and self.is_superuser
 
     def has_module_perms(self, app_label: str) -> bool:
         return self.has_perm(app_label)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """With a new password, by whatever door, the tokens of the API end.
+        """Save the user; a new password, set anywhere, revokes the API tokens.
 
-        `_password` is Django's own: set while a new one is not stored yet.
+        `_password` is Django's own attribute, set until a new password is stored.
         """
         if self.pk is None or self._password is None:  # type: ignore[attr-defined]
             return super().save(*args, **kwargs)
@@ -84,7 +87,10 @@ class User(AbstractUser):
 
 
 def new_pseudonym() -> str:
-    """A short public name such as w-7f3k2m; the unique constraint refuses the rare repeat."""
+    """Return a short public name such as w-7f3k2m.
+
+    The unique constraint refuses the rare repeat.
+    """
     alphabet = "23456789abcdefghjkmnpqrstuvwxyz"
     return "w-" + "".join(secrets.choice(alphabet) for _ in range(6))
 
@@ -118,7 +124,10 @@ class Annotator(models.Model):
         verbose_name_plural = "people"
 
     def __str__(self) -> str:
-        """As owners read it: an imported pseudonym holds the source's id, as one of a panel."""
+        """Return the name that owners read.
+
+        Imported and panel pseudonyms contain the source's id.
+        """
         if self.source != self.Source.IMPORT:
             return self.pseudonym
         return f"import-{salted_hmac('shown name', self.pseudonym).hexdigest()[:8]}"
@@ -178,12 +187,12 @@ class ApiToken(models.Model):
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended by itself."""
+        """Return whether the token has expired."""
         return self.expires_at <= timezone.now()
 
     @property
     def ends_soon(self) -> bool:
-        """Whether its person is warned that it ends."""
+        """Return whether the token expires soon, so that its person is warned."""
         return not self.is_over and self.expires_at <= timezone.now() + TOKEN_WARNING
 
 

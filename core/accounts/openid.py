@@ -30,7 +30,10 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
     package = OpenIDConnectProvider.get_package()  # where its addresses are
 
     def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> Any:
-        """The sign-in. Raises OAuth2Error, which allauth answers with a page, for wrong claims."""
+        """Return the sign-in.
+
+        Raises OAuth2Error for wrong claims, which allauth answers with a page.
+        """
         try:
             sources = _sources(response)
             subject_of(*sources)
@@ -41,14 +44,14 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return super().sociallogin_from_response(request, response)
 
     def extract_uid(self, data: dict[str, Any]) -> str:
-        """`sub`; its digest where it is longer than the column."""
+        """Return `sub`, or its digest where it is longer than the column."""
         subject = subject_of(*_sources(data))
         if len(subject) <= app_settings.UID_MAX_LENGTH:
             return subject
         return f"sha256:{hashlib.sha256(subject.encode()).hexdigest()}"
 
     def extract_common_fields(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The address alone: accounts have no names."""
+        """Return the address only, since accounts have no names."""
         return {"email": address_of(*_sources(data))[0]}
 
     def extract_email_addresses(self, data: dict[str, Any]) -> list[EmailAddress]:
@@ -57,10 +60,10 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return [found] if address else []
 
     def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """What is asked later; names, pictures and the like are not kept.
+        """Return what is needed later; names, pictures and other claims are not stored.
 
-        groups: null where they are not known. auth_time: when the person last showed the provider
-        who they are, in seconds since 1970; null where it does not tell.
+        groups: null where they are unknown. auth_time: when the person last authenticated at the
+        provider, in seconds since 1970; null where the provider does not say.
         """
         sources, claim = _sources(data), settings.OIDC_GROUPS_CLAIM
         groups = groups_of(sources, claim)
@@ -72,8 +75,8 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
 
 
 def _sources(response: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Userinfo and the id token's claims, each empty where it did not come. Raises WrongClaims."""
-    found = response.get("userinfo", {}), response.get("id_token", {})
-    if not all(isinstance(source, dict) for source in found):
+    """Return userinfo and the id token's claims, each empty where missing. Raises WrongClaims."""
+    sources = response.get("userinfo", {}), response.get("id_token", {})
+    if not all(isinstance(source, dict) for source in sources):
         raise WrongClaims("claims are not an object")
-    return found
+    return sources

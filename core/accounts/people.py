@@ -13,20 +13,21 @@ CONFIRMED = PreparedRead(lambda: EmailAddress.objects.filter(user=Slot("user"), 
 
 
 def person(request: HttpRequest | Request) -> User:
-    """Who is signed in; for views that let nobody else in."""
+    """Return the signed-in user, for views that require one."""
     assert isinstance(request.user, User)
     return request.user
 
 
 def shown_name(annotator: Annotator | None) -> str:
-    """A person as owners read them."""
+    """Return the name by which owners read a person."""
     return _("unknown") if annotator is None else str(annotator)
 
 
 def account_name(account: User | None, *, owns: bool) -> str:
-    """An account as members of a task read it: by address if they own it, else by pseudonym.
+    """Return the name by which members of a task read an account.
 
-    Whose account it is the one for whom the page is made knows by `tasks.permissions.can_own`.
+    That is the email address if the reader owns the account, otherwise the pseudonym. Whether they
+    do is decided by `tasks.permissions.can_own`.
     """
     if account is None:
         return _("a deleted account")
@@ -34,18 +35,21 @@ def account_name(account: User | None, *, owns: bool) -> str:
 
 
 def account_address(account: User | None, *, owns: bool) -> str | None:
-    """The address of an account, for owners of the task alone; None where it was made up."""
+    """Return the address of an account to owners of the task.
+
+    None where the address was made up.
+    """
     is_shown = owns and account is not None and not account.is_of_panel
     return account.email if account and is_shown else None
 
 
 def public_name(user: User | None) -> str:
-    """The pseudonym of a person with an account; empty where there is none."""
+    """Return the pseudonym of a person with an account; empty where there is none."""
     return str(getattr(user, "annotator", ""))
 
 
 def has_confirmed_address(user: User) -> bool:
-    """Whether a person has shown that an address is theirs; everybody where none is asked to."""
+    """Return whether a person has confirmed an address; True where the site asks for none."""
     if settings.ACCOUNT_EMAIL_VERIFICATION == "none":
         return True
     return CONFIRMED.first(user=user.pk) is not None

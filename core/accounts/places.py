@@ -12,5 +12,5 @@ def keep_place(request: HttpRequest) -> None:
 
 
 def leave_place(request: HttpRequest) -> str:
-    """The noted page, once; empty where there is none."""
+    """Return the remembered page and forget it; empty where there is none."""
     return str(request.session.pop(PLACE, ""))

@@ -21,23 +21,25 @@ SKEW_SECONDS = 60
 
 
 def did_recently(request: HttpRequest) -> bool:
-    """Whether the person of this session gave a password, or the like, in the last five minutes.
+    """Return whether the person of this session authenticated within the last five minutes.
 
-    Signing in with it counts. allauth says yes for accounts that have neither.
+    Signing in counts. allauth says yes for accounts that have neither password nor passkey.
     """
     if not request.user.is_authenticated:
         return False
     records = login.get_authentication_records(request, request.user)
-    given = [
-        one["at"] for one in records if one.get("reauthenticated") or one["method"] in GIVEN_HERE
+    times = [
+        record["at"]
+        for record in records
+        if record.get("reauthenticated") or record["method"] in GIVEN_HERE
     ]
-    return bool(given) and time.time() - given[-1] < app_settings.REAUTHENTICATION_TIMEOUT
+    return bool(times) and time.time() - times[-1] < app_settings.REAUTHENTICATION_TIMEOUT
 
 
 def other_ways(user: User) -> list[dict[str, Any]]:
-    """How somebody without password and passkey shows who they are.
+    """Return how somebody without a password and a passkey proves who they are.
 
-    At the provider by which they sign in; otherwise they get a password by mail first.
+    They do so at the provider by which they sign in; otherwise they first get a password by mail.
     """
     if settings.OIDC_ISSUER and SocialAccount.objects.filter(user=user).exists():
         described = _("Sign in with %(name)s again") % {"name": settings.OIDC_NAME}
@@ -49,19 +51,19 @@ def other_ways(user: User) -> list[dict[str, Any]]:
 def ask_provider(request: HttpRequest, next_url: str) -> Any:
     """The way to the provider, which is to ask for a password or the like even of who is known."""
     provider = get_adapter().get_provider(request, "oidc")
-    asked = {**provider.get_auth_params(), "prompt": "login", "max_age": "0"}
-    return provider.redirect(request, process="redirect", next_url=next_url, auth_params=asked)
+    parameters = {**provider.get_auth_params(), "prompt": "login", "max_age": "0"}
+    return provider.redirect(request, process="redirect", next_url=next_url, auth_params=parameters)
 
 
 def note_provider(request: HttpRequest, sociallogin: Any) -> bool:
-    """Whether the person of this session showed the provider who they are; noted in the session.
+    """Return whether the person of this session authenticated at the provider, and note it.
 
-    The provider must tell when: it owes that to whoever asks with `max_age` (OpenID Connect Core
-    3.1.2.1), and whoever has the browser may have taken that out of the address.
+    The provider must say when: whoever asks with `max_age` is owed that (OpenID Connect Core
+    3.1.2.1), and whoever controls the browser may have removed the parameter from the address.
     """
-    told = sociallogin.account.extra_data.get("auth_time")
+    authenticated_at = sociallogin.account.extra_data.get("auth_time")
     oldest = time.time() - app_settings.REAUTHENTICATION_TIMEOUT - SKEW_SECONDS
-    is_recent = told is not None and told >= oldest
+    is_recent = authenticated_at is not None and authenticated_at >= oldest
     is_theirs = sociallogin.account.pk and sociallogin.user == request.user
     if not (is_theirs and is_recent):
         return False

@@ -20,7 +20,10 @@ Actor = User | AnonymousUser | None
 
 
 def annotator_of(user: User) -> Annotator:
-    """The annotator of a signed-in user, made at the first need; no lock, a unique constraint."""
+    """Return the annotator of a signed-in user, created when first needed.
+
+    No lock, a unique constraint.
+    """
     try:
         return user.annotator  # type: ignore[no-any-return]
     except Annotator.DoesNotExist:
@@ -128,11 +131,11 @@ TASK_PATHS = (
 
 
 def _task_code(target: object) -> str:
-    """The code of the task that something belongs to; empty where it belongs to none."""
+    """Return the code of the task that an object belongs to; empty where it belongs to none."""
     for path in TASK_PATHS:
-        found: Any = target
+        related: Any = target
         for name in path.split("."):
-            found = getattr(found, name, None)
-        if isinstance(found, str):
-            return found
+            related = getattr(related, name, None)
+        if isinstance(related, str):
+            return related
     return ""

@@ -23,7 +23,7 @@ EVERY = timedelta(minutes=1)  # between two notes of the last use
 
 
 def digest_of(key: str) -> str:
-    """What is kept of a key."""
+    """Return what is stored of a key."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -31,9 +31,12 @@ def digest_of(key: str) -> str:
 def create_token(
     *, user: User, name: str, scopes: Sequence[str], days: int
 ) -> tuple[ApiToken, str]:
-    """A token that ends after `days`, and its key, which nobody sees again. Raises Refused.
+    """Create a token that expires after `days`.
 
-    The form and the API's serializer have checked each value. Locks the user, for the cap.
+    Return it and its key, which is never shown again.
+
+    The form and the API's serializer have checked each value. Raises Refused. Locks the user,
+    because of the limit on tokens.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     name = checked_name(name)
@@ -69,7 +72,10 @@ def revoke_token(*, token: ApiToken, actor: User | None) -> None:
 
 
 def ending_tokens() -> QuerySet[ApiToken]:
-    """Tokens that end soon, of which their people were not mailed; shorter ones need no mail."""
+    """Return tokens that expire soon and whose people were not mailed.
+
+    Short-lived ones need no mail.
+    """
     now = timezone.now()
     soon = ApiToken.objects.filter(expires_at__gt=now, expires_at__lte=now + TOKEN_WARNING)
     longer = soon.filter(expires_at__gt=F("created_at") + TOKEN_WARNING)
@@ -77,13 +83,16 @@ def ending_tokens() -> QuerySet[ApiToken]:
 
 
 def note_reminded(token: ApiToken) -> bool:
-    """Whether the caller is the one that mails it. No lock: of several, one update hits."""
+    """Return whether the caller is the one to mail it.
+
+    No lock: only one conditional update succeeds.
+    """
     waiting = ApiToken.objects.filter(pk=token.pk, reminded_at=None)
     return bool(waiting.update(reminded_at=timezone.now()))
 
 
 def find_token(key: str) -> ApiToken | None:
-    """The token of a key, expired or not; notes its use, at most once a minute."""
+    """Return the token of a key, expired or not, and note its use at most once a minute."""
     token = ApiToken.objects.select_related("user").filter(digest=digest_of(key)).first()
     now = timezone.now()
     if token and (token.last_used_at is None or token.last_used_at < now - EVERY):

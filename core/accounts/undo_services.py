@@ -36,7 +36,7 @@ def offer_undo(*, user: User, address: str) -> str:
 
 
 def find_undo(key: str) -> Undo | None:
-    """The row of a link; None for one that was used, is too old, or never was."""
+    """Return the row of a link; None for one that was used, is too old or never existed."""
     try:
         digest = digest_of(SIGNER.unsign(key))
     except BadSignature:
@@ -49,7 +49,7 @@ def _live() -> QuerySet[Undo]:
 
 
 def over() -> QuerySet[Undo]:
-    """Rows whose links do nothing any more."""
+    """Return the rows whose links no longer work."""
     return Undo.objects.filter(made_at__lte=timezone.now() - KEPT)
 
 

@@ -31,7 +31,7 @@ from core.web.refusals import as_form_error, as_message
 
 @login_not_required
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """allauth's; the next person at this browser finds no text that was kept in it."""
+    """Sign out as allauth does; the next person at this browser finds no stored text."""
     response: HttpResponse = account_views.logout(request)
     forget_text(response)
     return response
@@ -39,16 +39,16 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 @login_not_required
 def help_page(request: HttpRequest) -> HttpResponse:
-    """What the site is for, and its keys."""
+    """Show what the site is for, and its keyboard shortcuts."""
     _ensure_annotator(request.user)
     return render_page(request, "help.html", {}, part="keys")
 
 
 def account(request: HttpRequest) -> HttpResponse:
-    """What a person may do about their account."""
+    """Show what a person can do with their account."""
     _ensure_annotator(request.user)
-    mine = ApiToken.objects.filter(user=request.user.pk)
-    ending = [token.name for token in mine if token.ends_soon]
+    own_tokens = ApiToken.objects.filter(user=request.user.pk)
+    ending = [token.name for token in own_tokens if token.ends_soon]
     return render(request, "accounts/account.html", {"ending": ending})
 
 
@@ -65,7 +65,7 @@ def keyboard_mode(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def ranking(request: HttpRequest) -> HttpResponse:
-    """Appear in people rankings, or no longer."""
+    """Join or leave the rankings of people."""
     set_in_ranking(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
     messages.success(request, _("Saved."))
     return redirect("account")
@@ -117,16 +117,16 @@ def reauthenticate(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def undo_change(request: HttpRequest, key: str) -> HttpResponse:
     """Undo a change of how somebody signs in, after a question; then they choose a password."""
-    found = find_undo(key)
-    if found is None:
+    link = find_undo(key)
+    if link is None:
         return render(request, "accounts/undo.html", status=404)
     if request.method == "POST":
         with as_message(request):
-            user = undo(found=found)
+            user = undo(found=link)
             logout(request)
             messages.success(request, _("The change is undone. All sessions and tokens ended."))
             return redirect(_next_step(user))
-    return render(request, "accounts/undo.html", {"address": found.address})
+    return render(request, "accounts/undo.html", {"address": link.address})
 
 
 def _next_step(user: User) -> str:

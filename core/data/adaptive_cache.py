@@ -32,30 +32,30 @@ class Kept:
 
 
 def kept(key: str, count: Callable[[], T]) -> T:
-    """The result of `count`, now or a little ago."""
-    found: T = kept_many([key], lambda keys: {key: count()})[key].numbers
-    return found
+    """Return the result of `count`, computed now or recently."""
+    result: T = kept_many([key], lambda keys: {key: count()})[key].numbers
+    return result
 
 
 def kept_many(
     keys: Keys, count: Count, is_slow: Callable[[Keys], bool] = lambda keys: False
 ) -> dict[str, Kept]:
-    """The results of `count` by key, now or a little ago.
+    """Return the results of `count` by key, computed now or recently.
 
-    is_slow: whether a request should not wait for these. A thread counts them then; until it has
-    ended, the answer has the old numbers, or none.
+    is_slow: whether a request should not wait for these keys. A thread then computes them; until it
+    has ended, callers get the old numbers, or none.
     """
-    found: dict[str, Kept] = cache.get_many(keys)
+    results: dict[str, Kept] = cache.get_many(keys)
     now = timezone.now()
-    old = [key for key in keys if key not in found or found[key].until <= now]
+    old = [key for key in keys if key not in results or results[key].until <= now]
     if not old:
-        return found
+        return results
     if not is_slow(old):
-        return found | _count(old, count)
-    mine = [key for key in old if cache.add(f"{key}:counting", True, COUNTING_SECONDS)]
-    if mine:
-        Thread(target=_count_in_thread, args=(mine, count), daemon=True).start()
-    return found
+        return results | _count(old, count)
+    claimed = [key for key in old if cache.add(f"{key}:counting", True, COUNTING_SECONDS)]
+    if claimed:
+        Thread(target=_count_in_thread, args=(claimed, count), daemon=True).start()
+    return results
 
 
 def _count(keys: Keys, count: Count) -> dict[str, Kept]:
@@ -63,13 +63,13 @@ def _count(keys: Keys, count: Count) -> dict[str, Kept]:
     numbers = count(keys)
     took = timedelta(seconds=perf_counter() - started)
     until = now + max(KEPT, KEPT_TIMES * took)
-    found = {key: Kept(numbers[key], now, until) for key in keys}
-    cache.set_many(found, (until - now + READABLE).total_seconds())
-    return found
+    results = {key: Kept(numbers[key], now, until) for key in keys}
+    cache.set_many(results, (until - now + READABLE).total_seconds())
+    return results
 
 
 def _count_in_thread(keys: Keys, count: Count) -> None:
-    """As `_count`, on the thread's own connection."""
+    """Compute as `_count` does, on the thread's own connection."""
     try:
         _count(keys, count)
     finally:

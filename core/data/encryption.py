@@ -20,18 +20,18 @@ def derived_keys(purpose: str) -> list[bytes]:
 
 
 def _keys() -> MultiFernet:
-    """The current key first; those of SECRET_KEY_FALLBACKS can still read."""
+    """Return the keys, the current one first; those of SECRET_KEY_FALLBACKS can still decrypt."""
     digests = derived_keys("encryption")
     return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])
 
 
 def encrypt(text: str) -> str:
-    """A text that only `decrypt` with the same SECRET_KEY reads; empty stays empty."""
+    """Encrypt a text with SECRET_KEY; an empty text stays empty."""
     return _keys().encrypt(text.encode()).decode() if text else ""
 
 
 def rotated(token: str) -> str:
-    """The same text, encrypted with the current key. Raises Unreadable."""
+    """Return the same text encrypted with the current key. Raises Unreadable."""
     try:
         return _keys().rotate(token.encode()).decode()
     except InvalidToken:
@@ -39,7 +39,7 @@ def rotated(token: str) -> str:
 
 
 def decrypt(token: str) -> str:
-    """What was encrypted. Raises Unreadable."""
+    """Decrypt a text. Raises Unreadable."""
     try:
         return _keys().decrypt(token.encode()).decode() if token else ""
     except InvalidToken:

@@ -88,13 +88,13 @@ class PreparedRead(Generic[M]):
         if statement is None or statement.compiler.connection is not connection:
             statement = self._kept.statement = _Statement.of(self._build(), connection)
         parameters = [
-            part.value_among(values, connection) if isinstance(part, Slot) else part
-            for part in statement.parameters
+            parameter.value_among(values, connection) if isinstance(parameter, Slot) else parameter
+            for parameter in statement.parameters
         ]
         with connection.cursor() as cursor:
             cursor.execute(statement.sql, parameters)
-            found = cursor.fetchall()
-        converted = statement.compiler.apply_converters(found, statement.converters)
+            records = cursor.fetchall()
+        converted = statement.compiler.apply_converters(records, statement.converters)
         return [self._object(statement, row) for row in converted]
 
     def first(self, **values: Any) -> M | None:
@@ -103,16 +103,16 @@ class PreparedRead(Generic[M]):
 
     def get(self, **values: Any) -> M:
         """Return the object that the read finds. Raises the model's DoesNotExist. One query."""
-        if (found := self.first(**values)) is None:
+        if (record := self.first(**values)) is None:
             raise self._build().model.DoesNotExist  # type: ignore[attr-defined]
-        return found
+        return record
 
     @staticmethod
     def _object(statement: _Statement, row: Sequence[Any]) -> M:
         about: Any = statement.compiler.klass_info
-        made = cast(
+        read = cast(
             M, about["model"].from_db(DEFAULT_DB_ALIAS, statement.names, row[statement.columns])
         )
         for populator in statement.populators:
-            populator.populate(row, made)
-        return made
+            populator.populate(row, read)
+        return read

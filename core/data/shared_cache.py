@@ -31,7 +31,7 @@ class Outage:
         self._changed = self._next_try = 0.0
 
     def may_ask(self) -> bool:
-        """Always while it is well; else one caller after each pause."""
+        """Return whether to ask: always while it works, otherwise one caller after each pause."""
         with self._lock:
             now = time.monotonic()
             if self._is_on and now < self._next_try:
@@ -59,12 +59,12 @@ class Outage:
 
 @cache
 def outage_of(server: str) -> Outage:
-    """The one state of a server in this process; Django makes a cache for each thread."""
+    """Return the one state of a server in this process; Django makes a cache for each thread."""
     return Outage()
 
 
 def _soft(name: str) -> Callable[..., Any]:
-    """A method of the cache that asks Redis, or what stands in for it."""
+    """Return a method of the cache that asks Redis, or the substitute while Redis is away."""
     of_redis, of_local = getattr(RedisCache, name), getattr(LocMemCache, name)
 
     @wraps(of_redis)

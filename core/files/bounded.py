@@ -56,18 +56,18 @@ class OutOfBounds(Exception):
 
 
 def nothing() -> None:
-    """A heartbeat where none is needed."""
+    """Do nothing: the heartbeat where none is needed."""
 
 
 def bounded(
     check: Callable[[], T], bounds: Bounds = Bounds(), beat: Callable[[], object] = nothing
 ) -> T:
-    """What the check returns, or raises, in a process that ends at the bounds.
+    """Return what the check returns, or raise what it raises, from a process with limits.
 
-    check: a `functools.partial` of a function that stands at the top of a module without Django; it
-    travels pickled, as its result does. What comes back has taken as much memory there, so it is
-    bounded too. beat: called each second meanwhile. Raises OutOfBounds, Unavailable where too many
-    checks are under way, and what `beat` raises; no process is left.
+    check: a `functools.partial` of a function at the top of a module without Django; it travels
+    pickled, as its result does. The result has taken as much memory there, so its size is limited
+    too. beat: called each second while the check runs. Raises OutOfBounds, Unavailable where too
+    many checks are running, and what `beat` raises. No process is left behind.
     """
     if not PLACES.acquire(timeout=PLACE_SECONDS):
         raise Unavailable(BUSY, wait=60)
@@ -89,7 +89,7 @@ def bounded(
 
 
 def _run(job: bytes, seconds: float, beat: Callable[[], object]) -> tuple[int | None, bytes]:
-    """How the process of a check ended, None: at its time; and what it wrote."""
+    """Return how the process of a check ended, None if its time was over, and what it wrote."""
     deadline = time.monotonic() + seconds
     with TemporaryFile() as to_read:  # `communicate` may forget what it was sending at a timeout
         to_read.write(job)
@@ -115,11 +115,14 @@ def _run(job: bytes, seconds: float, beat: Callable[[], object]) -> tuple[int | 
 
 
 def _environment() -> dict[str, str]:
-    """Nothing secret, and libraries that reserve little: one thread, one arena."""
+    """Return variables without secrets, with which libraries reserve little.
+
+    One thread, one arena.
+    """
     names = ("PATH", "TMPDIR", "HOME", "SSL_CERT_FILE")
-    kept = {name: os.environ[name] for name in names if name in os.environ}
+    variables = {name: os.environ[name] for name in names if name in os.environ}
     return {
-        **kept,
+        **variables,
         "LC_ALL": "C.UTF-8",
         "PYTHONPATH": str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -153,15 +156,15 @@ def _limit(bounds: Bounds) -> None:
 
 
 def _pickled(check: Callable[[], Any]) -> bytes:
-    """Whether it went well, and the result or what was raised, pickled."""
+    """Return, pickled, whether the check succeeded, and its result or what it raised."""
     try:
         return pickle.dumps((True, check()))
     except MemoryError:
-        found: BaseException = OutOfBounds(TOO_LARGE)
+        outcome: BaseException = OutOfBounds(TOO_LARGE)
     except RecursionError:
-        found = OutOfBounds(TOO_DEEP)
+        outcome = OutOfBounds(TOO_DEEP)
     except Exception as error:
         error.add_note(traceback.format_exc())
         error.__cause__ = error.__context__ = None
-        found = error
-    return pickle.dumps((False, found))
+        outcome = error
+    return pickle.dumps((False, outcome))

@@ -98,7 +98,7 @@ def _end(number: int, frame: object) -> None:
 
 
 def must_end() -> bool:
-    """Whether this process was asked to end, or its keeper is gone."""
+    """Return whether this process was asked to end, or its keeper is gone."""
     return _ending or (_keeper != 0 and os.getppid() != _keeper)
 
 
@@ -129,5 +129,5 @@ def _write(until: mmap.mmap, seconds: float) -> None:
 
 
 def _read(until: mmap.mmap) -> float:
-    (found,) = struct.unpack("d", until[:])
-    return float(found)
+    (ends_at,) = struct.unpack("d", until[:])
+    return float(ends_at)

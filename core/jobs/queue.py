@@ -28,7 +28,7 @@ _is_silent = False
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """This process sends no messages until the end of the block: it does its jobs by itself."""
+    """Send no messages from this process until the end of the block: it does its jobs itself."""
     global _is_silent
     _is_silent = True
     try:
@@ -55,14 +55,17 @@ def _key(function: str) -> str | None:
 
 
 def is_empty() -> bool:
-    """Whether no message waits to be fetched by a worker; those apart do not count."""
+    """Return whether no message waits for a worker.
+
+    Those for processes of their own do not count.
+    """
     return not OrmQ.objects.exclude(key=APART).exists()
 
 
 def take(*, apart: bool = False) -> str | None:
-    """The oldest message, of long jobs last. It is then gone: nobody has to acknowledge it.
+    """Return and remove the oldest message, long jobs last; None where there is none.
 
-    apart: of those for processes of their own. None: there is none.
+    Nobody has to acknowledge it. apart: take one of those for processes of their own.
     """
     waiting = OrmQ.objects.filter(lock__lte=timezone.now())
     waiting = waiting.filter(key=APART) if apart else waiting.exclude(key=APART)

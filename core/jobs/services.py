@@ -13,8 +13,13 @@ from core.jobs.models import Incident, LastSuccess
 
 @contextmanager
 def noted(job: str) -> Iterator[None]:
-    """Note when a job of the clock ends well; monitors tell when that is long ago. No lock."""
+    """Note when a job of the clock ends well. No lock."""
     yield
+    note_success(job)
+
+
+def note_success(job: str) -> None:
+    """Store that a job ended well now; monitors warn when that is long ago. No lock."""
     LastSuccess.objects.update_or_create(job=job, defaults={"succeeded_at": timezone.now()})
 
 
@@ -22,14 +27,20 @@ def noted(job: str) -> Iterator[None]:
 def tell_incident(
     *, actor: User, incident: Incident | None, title: str, text: str, is_over: bool
 ) -> Incident:
-    """Tell everybody of trouble, or what is new of an incident. No lock: the last word stands."""
+    """Publish an incident, or what is new about one; return it. No lock: the last writer wins."""
     now = timezone.now()
-    told = incident or Incident(began_at=now)
-    told.title, told.text = title, text
-    told.ended_at = (told.ended_at or now) if is_over else None
+    is_new = incident is None
     if incident is None:
-        told.save(force_insert=True)
+        incident = Incident(began_at=now)
+    incident.title = title
+    incident.text = text
+    if not is_over:
+        incident.ended_at = None
+    elif incident.ended_at is None:
+        incident.ended_at = now
+    if is_new:
+        incident.save(force_insert=True)
     else:
-        told.save(update_fields=["title", "text", "ended_at"])
+        incident.save(update_fields=["title", "text", "ended_at"])
     log(actor, "site.incident", "site", title=title, is_over=is_over)
-    return told
+    return incident

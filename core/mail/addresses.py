@@ -23,7 +23,7 @@ HIDDEN = {*UNFIT, "Zs"}
 
 
 def is_address(text: str) -> bool:
-    """Whether mail can be sent to `text`."""
+    """Return whether mail can be sent to `text`."""
     try:
         check_address(text)
     except ValidationError:
@@ -36,19 +36,20 @@ class AddressValidator(EmailValidator):
     """Django's, which also refuses what no mail reaches."""
 
     def __call__(self, value: str | None) -> None:
-        """Raises ValidationError."""
+        """Raise ValidationError unless the value is an address."""
         super().__call__(value)
         text = str(value)
         is_long = len(text) > LONGEST
-        is_hidden = any(unicodedata.category(one) in HIDDEN for one in text)
+        is_hidden = any(unicodedata.category(character) in HIDDEN for character in text)
         if is_long or is_hidden or not _is_host(text):
             raise ValidationError(self.message, code=self.code, params={"value": value})
 
 
 def _is_host(address: str) -> bool:
-    """Whether what follows the @ is a name that can be asked for, as mail writes it (IDNA).
+    """Return whether a host name follows the @, as mail writes it (IDNA).
 
-    A number in brackets is none: few servers take mail for one, and it would be another spelling.
+    An IP address in brackets is refused: few servers accept mail for one, and it would be a second
+    spelling of the same address.
     """
     host = address.rpartition("@")[2]
     if host.startswith("["):
@@ -75,5 +76,7 @@ class AddressInRequest(serializers.EmailField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        others = [one for one in self.validators if not isinstance(one, EmailValidator)]
+        others = [
+            validator for validator in self.validators if not isinstance(validator, EmailValidator)
+        ]
         self.validators = [*others, AddressValidator(message=self.error_messages["invalid"])]

@@ -45,6 +45,6 @@ class LoggedBackend(BaseEmailBackend):
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
         """Log them and return how many."""
-        for one in email_messages:
-            logger.info("%s", one.message().as_string())
+        for message in email_messages:
+            logger.info("%s", message.message().as_string())
         return len(email_messages)

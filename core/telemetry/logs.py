@@ -18,7 +18,7 @@ class JsonLines(logging.Formatter):
     code and the person's pseudonym, a hash that the site's key makes."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """Return the line without its end."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -32,19 +32,22 @@ class JsonLines(logging.Formatter):
 
 
 def _of(request: HttpRequest | None) -> dict[str, str]:
-    """What is known of it by now; asks no database."""
+    """Return what is known of the request so far, without asking the database."""
     if request is None:
         return {}
-    found = {"request": request.id}  # type: ignore[attr-defined]
+    context = {"request": request.id}  # type: ignore[attr-defined]
     user = getattr(request, "_cached_user", None)  # set once somebody has asked who it is
     if user is not None and user.is_authenticated:
-        found["user"] = pseudonym(user.pk)
+        context["user"] = pseudonym(user.pk)
     match = request.resolver_match
     if match and "code" in match.kwargs:
-        found["task"] = match.kwargs["code"]
-    return found
+        context["task"] = match.kwargs["code"]
+    return context
 
 
 def pseudonym(pk: int) -> str:
-    """The name of a person in logs: the same on all servers, and no one's without the key."""
+    """Return the name of a person in logs.
+
+    The same on all servers, and meaningless without the key.
+    """
     return salted_hmac("dynabench.log", str(pk), algorithm="sha256").hexdigest()[:16]

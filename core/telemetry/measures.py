@@ -40,7 +40,7 @@ def forget_the_dead(folder: Path) -> None:
 
 
 def _lives(pid: str) -> bool:
-    """Whether there is a process of this machine with the number."""
+    """Return whether this machine has a process with the number."""
     try:
         os.kill(int(pid), 0)
     except (ValueError, ProcessLookupError):

@@ -10,9 +10,9 @@ from core.versions import version
 
 
 def report_to(address: str) -> None:
-    """From now on this process sends what it logs as an error, and what ends it.
+    """Report errors that this process logs, and what ends it, to the address.
 
-    Whatever people wrote is in requests, queries and variables, so none of them is sent.
+    Requests, queries and variables contain what people wrote, so none of them is sent.
     """
     sentry_sdk.init(
         address,

@@ -46,7 +46,7 @@ def traced(service: str) -> Iterator[None]:
 
 @contextmanager
 def span(name: str, **attributes: str | int) -> Iterator[Any]:
-    """A step of a trace; yields OpenTelemetry's span, or None where nothing is traced."""
+    """Trace a step; yield OpenTelemetry's span, or None where nothing is traced."""
     if _provider is None:
         yield None
         return
@@ -56,7 +56,10 @@ def span(name: str, **attributes: str | int) -> Iterator[Any]:
 
 
 def carried() -> list[tuple[bytes, bytes]]:
-    """The headers by which our model server joins this trace; none where nothing is traced."""
+    """Return the headers by which our model server joins this trace.
+
+    None where nothing is traced.
+    """
     if _provider is None:
         return []
     from opentelemetry.propagate import inject
@@ -68,16 +71,16 @@ def carried() -> list[tuple[bytes, bytes]]:
 
 @contextmanager
 def answering(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Any]:
-    """As `span`: a request whose headers may say of which trace it is a step."""
+    """Trace a request whose headers may say which trace it belongs to; yield as `span` does."""
     if _provider is None:
         yield None
         return
     from opentelemetry.propagate import extract
     from opentelemetry.trace import SpanKind
 
-    told = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+    carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
     tracer = _provider.get_tracer("dynabench")
-    caller = extract(told)
+    caller = extract(carrier)
     with tracer.start_as_current_span(name, context=caller, kind=SpanKind.SERVER) as current:
         yield current
 

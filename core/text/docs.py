@@ -77,7 +77,9 @@ def _rendered(name: str, changed_ns: int) -> DocsPage:
         elif token.type == "inline":
             if place > 1 and tokens[place - 2].type == "list_item_open":
                 anchors |= _mark_keys(token, section)
-            token.children = [_linked(one) for one in token.children or () if one.type != "image"]
+            token.children = [
+                _linked(child) for child in token.children or () if child.type != "image"
+            ]
     html = _renderer.renderer.render(tokens, _renderer.options, {})
     clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, link_rel="nofollow")
     for plain, scrolling in SCROLLING.items():
@@ -87,27 +89,27 @@ def _rendered(name: str, changed_ns: int) -> DocsPage:
 
 def _mark_keys(line: Token, section: str) -> set[str]:
     """Give the keys that a line of a list explains an anchor, such as `validation.votes`."""
-    found: set[str] = set()
-    for part in line.children or ():
-        if part.type == "text" and ":" in part.content:
+    anchors: set[str] = set()
+    for token in line.children or ():
+        if token.type == "text" and ":" in token.content:
             break
-        if part.type == "code_inline" and re.fullmatch(r"\w+", part.content):
-            anchor = f"{section}.{part.content}"
-            part.attrSet("id", anchor)
-            found.add(anchor)
-    return found
+        if token.type == "code_inline" and re.fullmatch(r"\w+", token.content):
+            anchor = f"{section}.{token.content}"
+            token.attrSet("id", anchor)
+            anchors.add(anchor)
+    return anchors
 
 
-def _linked(part: Token) -> Token:
+def _linked(token: Token) -> Token:
     """Let links to other pages of the folder lead to them here, and other files nowhere."""
-    if part.type != "link_open":
-        return part
-    target = str(part.attrGet("href") or "")
-    if found := _PAGE.fullmatch(target):
-        part.attrSet("href", f"../{found['name']}/{found['anchor'] or ''}")
+    if token.type != "link_open":
+        return token
+    target = str(token.attrGet("href") or "")
+    if match := _PAGE.fullmatch(target):
+        token.attrSet("href", f"../{match['name']}/{match['anchor'] or ''}")
     elif not target.startswith(("#", "https://", "http://", "/")):
-        part.attrs.pop("href", None)
-    return part
+        token.attrs.pop("href", None)
+    return token
 
 
 SECTIONS = {
@@ -130,4 +132,4 @@ def anchor_of_key(path: str) -> str:
     section = SECTIONS.get(keys[0], keys[0])
     tried = [f"{section}.{key}" for key in keys[:0:-1]] + [f"{section}.{keys[0]}", section]
     tried.append(f"top-level.{keys[0]}")
-    return next((one for one in tried if one in page.anchors), "top-level")
+    return next((anchor for anchor in tried if anchor in page.anchors), "top-level")

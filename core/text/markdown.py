@@ -15,7 +15,10 @@ _TAGS = {
 
 @lru_cache(256)  # owners' texts are few and shown on each page
 def render_markdown(text: str) -> SafeString:
-    """HTML of CommonMark and tables: no scripts, images, styles; headings start at h3."""
+    """Render CommonMark and tables to HTML without scripts, images and styles.
+
+    Headings start at h3.
+    """
     html = _renderer.render(text)
     for level in (4, 3, 2, 1):  # a page has one h1 and our sections are h2
         html = html.replace(f"<h{level}>", f"<h{level + 2}>").replace(

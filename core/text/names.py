@@ -42,7 +42,7 @@ def clean_name(text: str) -> str:
     non-joiner between letters of scripts that join.
     """
     spaced = "".join(" " if _is_space(one) else one for one in unicodedata.normalize("NFC", text))
-    name = " ".join(part for part in spaced.split(" ") if part)
+    name = " ".join(word for word in spaced.split(" ") if word)
     marks = 0
     for place, character in enumerate(name):
         marks = marks + 1 if unicodedata.category(character) == "Mn" else 0
@@ -69,11 +69,11 @@ def skeleton(name: str) -> str:
 @lru_cache(maxsize=4096)
 def visible(text: str) -> str:
     """Return a text of any origin without the characters that no name may hold, in one line."""
-    kept = (
+    visible = (
         character if not _is_hidden(character) or _joins(text, place) else _blank(character)
         for place, character in enumerate(text)
     )
-    return "".join(kept).strip()
+    return "".join(visible).strip()
 
 
 def _is_space(character: str) -> bool:
@@ -85,7 +85,7 @@ def _blank(character: str) -> str:
 
 
 def _is_hidden(character: str) -> bool:
-    """Whether a character is no part of what is read; signs that choose a picture's look are."""
+    """Return whether a character is invisible; selectors of a picture's look are."""
     if unicodedata.category(character) in UNFIT or character in BLANK:
         return True
     is_ignorable = _prototypes().get(character) == ""
@@ -93,26 +93,28 @@ def _is_hidden(character: str) -> bool:
 
 
 def _joins(text: str, place: int) -> bool:
-    """Whether a joiner stands where a script needs it."""
+    """Return whether a joiner stands where a script needs it."""
     if text[place] not in (NON_JOINER, JOINER) or not 0 < place < len(text) - 1:
         return False
     before, after = text[place - 1], text[place + 1]
     if unicodedata.combining(before) == VIRAMA:
         return True
-    is_between = all(unicodedata.name(one, "").startswith(JOINING) for one in (before, after))
+    is_between = all(
+        unicodedata.name(neighbour, "").startswith(JOINING) for neighbour in (before, after)
+    )
     return text[place] == NON_JOINER and is_between
 
 
 @lru_cache(maxsize=1)
 def _prototypes() -> dict[str, str]:
-    """By character what stands for it in a skeleton."""
-    found: dict[str, str] = {}
+    """Return by character the one that represents it in a skeleton."""
+    prototypes: dict[str, str] = {}
     for line in DATA.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
         points, _, target = line.partition(";")
         first, _, last = points.partition("..")
-        replacement = "".join(chr(int(one, 16)) for one in target.split())
+        replacement = "".join(chr(int(code_point, 16)) for code_point in target.split())
         for point in range(int(first, 16), int(last or first, 16) + 1):
-            found[chr(point)] = replacement
-    return found
+            prototypes[chr(point)] = replacement
+    return prototypes

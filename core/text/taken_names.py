@@ -34,7 +34,7 @@ def check_free(name: str, taken: Iterable[str], field: str = "name") -> None:
 
     taken: read from the database only here, after the lock.
     """
-    wanted = skeleton(name)
-    if any(skeleton(one) == wanted for one in taken):
-        said = _("Another one here has this name, or one that looks the same. Choose another.")
-        raise Invalid(said, field=field)
+    new_skeleton = skeleton(name)
+    if any(skeleton(name_in_use) == new_skeleton for name_in_use in taken):
+        message = _("Another one here has this name, or one that looks the same. Choose another.")
+        raise Invalid(message, field=field)

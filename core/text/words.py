@@ -123,13 +123,15 @@ def composed_value(value: Any, passages: Sequence[str] = ()) -> Any:
     if isinstance(value, str):
         return composed(value)
     if isinstance(value, Mapping):
-        found = {name: composed_value(part, passages) for name, part in value.items()}
+        fields = {
+            name: composed_value(field_value, passages) for name, field_value in value.items()
+        }
         start = composed_start(value.get("text"), value.get("start"), passages)
         if start is not None:
-            found |= {"start": start, "end": start + len(found["text"])}
-        return found
+            fields |= {"start": start, "end": start + len(fields["text"])}
+        return fields
     if isinstance(value, list | tuple):
-        return [composed_value(part, passages) for part in value]
+        return [composed_value(field_value, passages) for field_value in value]
     return value
 
 
@@ -296,14 +298,14 @@ def holds(text: str, wanted: str, *, language: str = "") -> bool:
     >>> holds("It was  PARIS, in 1889.", "paris, in"), holds("수도는 서울입니다.", "서울")
     (True, True)
     """
-    said, sought = (_comparable(each, language) for each in (text, wanted))
+    comparable_text, sought = (_comparable(each, language) for each in (text, wanted))
     if not sought:
         return True
-    start = said.find(sought)
+    start = comparable_text.find(sought)
     while start >= 0:
-        if is_whole(said, start, start + len(sought)):
+        if is_whole(comparable_text, start, start + len(sought)):
             return True
-        start = said.find(sought, start + 1)
+        start = comparable_text.find(sought, start + 1)
     return False
 
 
@@ -469,10 +471,10 @@ def spelled(names: Sequence[Any], labels: Sequence[str]) -> tuple[str, ...] | No
     >>> spelled(["NEGATIVE", "Positive"], ("positive", "negative"))
     ('negative', 'positive')
     """
-    found = [label_of(name, labels) for name in names]
-    if len(found) != len(labels) or {*found} != {*labels}:
+    texts = [label_of(name, labels) for name in names]
+    if len(texts) != len(labels) or {*texts} != {*labels}:
         return None
-    return tuple(label for label in found if label is not None)
+    return tuple(label for label in texts if label is not None)
 
 
 def alike_labels(labels: Sequence[str]) -> Iterator[tuple[int, str]]:

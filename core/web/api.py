@@ -49,7 +49,9 @@ class Problem(exceptions.APIException):
 
 
 def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """Every error as `{"error": {"code", "message", "fields"}}`; None: not ours, so a 500.
+    """Return every error as `{"error".
+
+    {"code", "message", "fields"}}`; None for a bug, so a 500.
 
     fields: messages by the name of the field, for what did not validate (422).
     """
@@ -70,7 +72,7 @@ def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | Non
 
 
 def _problem_response(response: Response, error: Exception) -> Response:
-    """The response in the one shape of errors."""
+    """Return the response in the one shape of errors."""
     if isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, DjangoDenied):
@@ -90,16 +92,16 @@ def _problem_response(response: Response, error: Exception) -> Response:
 
 
 def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
-    """Nested messages of serializers, flat: `card.license`, `rows.3`; "" is about all of it."""
+    """Flatten nested messages of serializers: `card.license`, `rows.3`; "" is about all of it."""
     if isinstance(detail, Mapping):
-        found: dict[str, list[str]] = {}
+        messages: dict[str, list[str]] = {}
         for key, value in detail.items():
             inner = "" if key in ("non_field_errors", NON_FIELD_ERRORS) else str(key)
-            found |= _by_field(value, ".".join(filter(None, (name, inner))))
-        return found
-    if any(isinstance(one, Mapping | list) for one in detail):
-        return _by_field({str(n): one for n, one in enumerate(detail) if one}, name)
-    return {name: [str(one) for one in detail]}
+            messages |= _by_field(value, ".".join(filter(None, (name, inner))))
+        return messages
+    if any(isinstance(message, Mapping | list) for message in detail):
+        return _by_field({str(n): message for n, message in enumerate(detail) if message}, name)
+    return {name: [str(message) for message in detail]}
 
 
 class Json(JSONParser):
@@ -113,7 +115,7 @@ class Json(JSONParser):
 
 
 def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
-    """The request's body as the serializer takes it. Raises ValidationError, by field."""
+    """Return the request's body as the serializer validates it. Raises ValidationError by field."""
     body = shape(data=request.data)
     if unknown := _unknown(body, request.data):
         raise exceptions.ValidationError(unknown)
@@ -122,39 +124,41 @@ def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
 
 
 def _unknown(shape: Any, data: Any) -> dict[str, Any]:
-    """A message for each field that nobody reads; nested as the data are."""
+    """Return a message for each field that the serializer does not know, nested as the data are."""
     if isinstance(shape, ListSerializer) and isinstance(data, list):
-        found = {str(n): _unknown(shape.child, one) for n, one in enumerate(data)}
-        return {place: inner for place, inner in found.items() if inner}
+        unknown_fields = {str(n): _unknown(shape.child, item) for n, item in enumerate(data)}
+        return {place: inner for place, inner in unknown_fields.items() if inner}
     if not isinstance(shape, Serializer) or not isinstance(data, Mapping):
         return {}
-    known = {name: field for name, field in shape.fields.items() if not field.read_only}
-    unknown = {name: [no_such(known)] for name in data.keys() - known.keys()}
-    inner = {name: _unknown(field, data[name]) for name, field in known.items() if name in data}
+    readable = {name: field for name, field in shape.fields.items() if not field.read_only}
+    unknown = {name: [no_such(readable)] for name in data.keys() - readable.keys()}
+    inner = {name: _unknown(field, data[name]) for name, field in readable.items() if name in data}
     return unknown | {name: some for name, some in inner.items() if some}
 
 
 def no_such(known: Iterable[str]) -> str:
-    """That a name is unknown, in words."""
+    """Return a message that a name is unknown, with the known ones."""
     return f"There is no such field. Choose among: {', '.join(sorted(known)) or 'none'}."
 
 
 def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[str, Any]:
-    """The address's filters that are set, as the serializer takes them. Raises ValidationError.
+    """Return the filters in the address as the serializer validates them.
 
-    also: what is read elsewhere.
+    Raises ValidationError.
+
+    also: parameters that are read elsewhere.
     """
-    asked = shape(data=request.query_params)
-    check_query(request, *asked.fields, *also)
-    asked.is_valid(raise_exception=True)
-    return {name: value for name, value in asked.validated_data.items() if value is not None}
+    filters = shape(data=request.query_params)
+    check_query(request, *filters.fields, *also)
+    filters.is_valid(raise_exception=True)
+    return {name: value for name, value in filters.validated_data.items() if value is not None}
 
 
 def check_query(request: Request, *known: str, prefixes: tuple[str, ...] = ()) -> None:
-    """Raises ValidationError for what the query says and nobody reads, by field.
+    """Raise ValidationError by field for parameters that nobody reads.
 
-    prefixes: what further names begin with. Each list asks again, so that one without filters says
-    so too.
+    prefixes: beginnings of further names. Each list checks, so that lists without filters do as
+    well.
     """
     known = request.known = (*known, *getattr(request, "known", PAGING))  # type: ignore[attr-defined]
     unknown = {
@@ -189,13 +193,13 @@ class Negotiation(DefaultContentNegotiation):
         try:
             return super().filter_renderers(renderers, format)
         except Http404:
-            known = ", ".join(sorted({one.format for one in renderers}))
-            message = f"There is no such format. Choose among: {known}."
+            formats = ", ".join(sorted({renderer.format for renderer in renderers}))
+            message = f"There is no such format. Choose among: {formats}."
             raise exceptions.ValidationError({FORMAT: [message]}) from None
 
 
 def check_form(form: BaseForm) -> None:
-    """Raises ValidationError with what a page's form finds wrong, by field."""
+    """Raise ValidationError by field with what a page's form finds wrong."""
     if not form.is_valid():
         raise exceptions.ValidationError(form.errors)  # type: ignore[arg-type]
 
@@ -215,9 +219,9 @@ class Pages(CursorPagination):
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
         """Return a page. Raises ValidationError, by field, for a query that asks for none."""
         check_query(request)
-        asked = PageQuery(data=request.query_params)
-        asked.is_valid(raise_exception=True)
-        self.page_size = asked.validated_data["page_size"]
+        page_query = PageQuery(data=request.query_params)
+        page_query.is_valid(raise_exception=True)
+        self.page_size = page_query.validated_data["page_size"]
         try:
             return super().paginate_queryset(queryset, request, view)
         except (ValueError, ValidationError):  # its position is no value of what is ordered by
@@ -254,7 +258,7 @@ class Pages(CursorPagination):
         cursor = {"name": "cursor", "schema": {"type": "string"}, "description": _CURSOR}
         limits = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
         size = {"name": "page_size", "schema": limits, "description": "Rows of a page."}
-        return [{"in": "query", "required": False, **one} for one in (cursor, size)]
+        return [{"in": "query", "required": False, **parameter} for parameter in (cursor, size)]
 
 
 _CURSOR = "From `next` or `previous` of a page."
@@ -272,9 +276,11 @@ class NewestFirst(Pages):
 
 
 def versioned(request: Request, version: str, build: Callable[[], Any]) -> Response:
-    """What `build` makes, with an ETag of `version`; 304 without building it if they match.
+    """Return what `build` makes with an ETag of `version`.
 
-    version: changes whenever the answer does, and holds who may see what of it.
+    304 without building it if they match.
+
+    version: changes whenever the answer does, and includes who may see which part of it.
     """
     etag = quote_etag(hashlib.sha256(f"{request.get_full_path()} {version}".encode()).hexdigest())
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}

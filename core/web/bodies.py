@@ -128,13 +128,13 @@ def _sender(request: HttpRequest) -> Any:
     """
     if request.path.startswith("/api/"):
         of_token: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES[0]
-        if found := of_token().authenticate(request):
-            return found[0]
+        if authenticated := of_token().authenticate(request):
+            return authenticated[0]
     return request.user
 
 
 def refusal(request: HttpRequest, status: int, code: str, words: str) -> HttpResponse:
-    """What is not taken, in words: as the API tells errors there, else as a page."""
+    """Return a refusal in words: in the API's shape of errors there, otherwise as a page."""
     if request.path.startswith("/api/"):
         return api_error(code, words, status)
     if not request.accepts("text/html"):  # a script of ours

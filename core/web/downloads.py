@@ -24,12 +24,12 @@ OCTETS = "application/octet-stream"  # not guessed by the name: the schema says 
 
 
 def attachment(text: str, file_name: str, kind: str) -> HttpResponse:
-    """A text as a file. kind: its media type."""
+    """Return a text as a file. kind: its media type."""
     return HttpResponse(text, content_type=f"{kind}; charset=utf-8", headers=_named(file_name))
 
 
 def csv_file(rows: Iterable[Iterable[Any]], file_name: str) -> HttpResponse:
-    """A table; the first row holds the columns' names."""
+    """Return a table as a CSV file; the first row holds the columns' names."""
     return attachment(csv_text(rows), file_name, "text/csv")
 
 
@@ -58,18 +58,20 @@ def _begun(rows: Iterable[T]) -> Iterator[T]:
 def file_part(
     request: HttpRequest, file: IO[bytes], size: int, file_name: str, sha256: str
 ) -> JsonResponse | FileResponse | StreamingHttpResponse:
-    """A file, or from where an earlier download broke off (`Range: bytes=N-`, RFC 9110, 14).
+    """Return a file, or the rest of it after an interrupted download (`Range.
 
-    Its ETag is its digest; with another one in `If-Range` the whole file comes.
+    Bytes=N-`, RFC 9110, 14).
+
+    Its ETag is its digest; a request with another one in `If-Range` gets the whole file.
     """
     etag = quote_etag(sha256)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}
-    asked = RANGE.match(request.headers.get("Range", ""))
-    if not asked or request.headers.get("If-Range", etag) != etag:
+    requested = RANGE.match(request.headers.get("Range", ""))
+    if not requested or request.headers.get("If-Range", etag) != etag:
         return FileResponse(
             file, as_attachment=True, filename=file_name, headers=headers, content_type=OCTETS
         )
-    first, last = int(asked[1]), min(int(asked[2] or size - 1), size - 1)
+    first, last = int(requested[1]), min(int(requested[2] or size - 1), size - 1)
     if first > last:
         headers["Content-Range"] = f"bytes */{size}"
         return api_error("range", f"The file has {size} bytes.", 416, headers)
@@ -79,8 +81,8 @@ def file_part(
         "Content-Length": str(last - first + 1),
         **_named(file_name),
     }
-    part = _part(file, last - first + 1)
-    return StreamingHttpResponse(part, status=206, headers=headers, content_type=OCTETS)
+    rest = _part(file, last - first + 1)
+    return StreamingHttpResponse(rest, status=206, headers=headers, content_type=OCTETS)
 
 
 def _part(file: IO[bytes], left: int) -> Iterator[bytes]:

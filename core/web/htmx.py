@@ -9,7 +9,7 @@ from django.utils.cache import patch_vary_headers
 
 
 def htmx_partial(request: HttpRequest) -> bool:
-    """Whether to answer with a part of the page."""
+    """Return whether to answer with a part of the page."""
     htmx = request.htmx  # type: ignore[attr-defined]
     return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
 
@@ -22,7 +22,7 @@ def render_page(
     part: str,
     status: int = 200,
 ) -> HttpResponse:
-    """The page, or for htmx the named part of the same template."""
+    """Render the page, or for htmx the named part of the same template."""
     name = f"{template}#{part}" if htmx_partial(request) else template
     response = render(request, name, {**context, "is_part": htmx_partial(request)}, status=status)
     patch_vary_headers(response, ["HX-Request"])

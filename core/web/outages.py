@@ -43,7 +43,7 @@ BY_NUMBER = {
 
 
 def outage_of(error: BaseException | None) -> Outage | None:
-    """What is down if this was raised; None: nothing, it is an error of ours."""
+    """Return what is down if this was raised; None where the error is a bug of ours."""
     text = str(error)
     if isinstance(error, Unavailable):
         return Outage(error.code, str(error), error.wait, error.status)
@@ -61,9 +61,9 @@ def outage_of(error: BaseException | None) -> Outage | None:
 
 
 def unavailable(request: HttpRequest, error: BaseException | None) -> HttpResponse | None:
-    """The answer that names what is down; None where `outage_of` knows of nothing.
+    """Return the answer that names what is down; None where `outage_of` knows of nothing.
 
-    Nothing that it is made of asks the database.
+    Nothing in it asks the database.
     """
     outage = outage_of(error)
     if outage is None:
@@ -86,13 +86,13 @@ def unavailable(request: HttpRequest, error: BaseException | None) -> HttpRespon
 def api_error(
     code: str, message: str, status: int, headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
-    """An error in the one shape that the API has, where `core.web.api` does not answer."""
+    """Return an error in the API's shape, where `core.web.api` does not answer."""
     error = {"code": code, "message": message, "fields": {}}
     return JsonResponse({"error": error}, status=status, headers=headers)
 
 
 def note_reason(response: HttpResponse, outage: Outage, error: BaseException | None) -> None:
-    """For the one line that `dynabench.middleware.request_id` logs."""
+    """Note the reason for the one line that `dynabench.middleware.request_id` logs."""
     first_line = next(iter(str(error).splitlines()), "")
     response.reason_logged = f"{outage.code}: {first_line}"  # type: ignore[attr-defined]
 

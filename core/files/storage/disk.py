@@ -29,7 +29,7 @@ LONGEST_SECONDS = 3600.0  # that a file of a form lies here unchanged while some
 
 
 def check_room(size: int) -> None:
-    """Raises Unavailable where `size` bytes would leave less than the reserve."""
+    """Raise Unavailable where `size` bytes would leave less free space than the reserve."""
     for folder in {Path(settings.SPOOL), Path(settings.MEDIA_ROOT)}:
         here = next(path for path in (folder, *folder.parents) if path.exists())
         free = shutil.disk_usage(here).free
@@ -40,7 +40,7 @@ def check_room(size: int) -> None:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for as long as the context lasts. A lock tells that its process is alive."""
+    """Yield a folder that lasts as long as the context. A lock shows that its process is alive."""
     folder = Path(mkdtemp(dir=settings.SPOOL))
     handle = os.open(folder, os.O_RDONLY)
     try:

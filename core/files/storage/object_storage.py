@@ -65,7 +65,7 @@ def trouble_of(error: BotoCoreError | ClientError, addressing: str) -> str:
 
 
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    """As any storage: FileNotFoundError for what is not there, Unavailable where nobody answers."""
+    """Raise as any storage does: FileNotFoundError for missing files, Unavailable in an outage."""
 
     @wraps(method)
     def guarded(self: "ObjectStorage", name: str, *rest: Any, **named: Any) -> Any:
@@ -111,7 +111,10 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
         self.addressing, self.places = addressing, Places()
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
-        """A name of its own: a bucket does not say which of two that store one name came first."""
+        """Return a unique name.
+
+        A bucket does not say which of two writers of one name came first.
+        """
         root, ending = os.path.splitext(name)
         return str(self.get_alternative_name(root, ending))
 

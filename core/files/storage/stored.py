@@ -6,14 +6,14 @@ from django.core.files.storage import default_storage
 
 
 def folders_in(folder: str) -> list[str]:
-    """The names of folders in it."""
+    """Return the names of the folders in a folder."""
     with suppress(FileNotFoundError):
         return list(default_storage.listdir(folder)[0])
     return []
 
 
 def files_in(folder: str) -> list[str]:
-    """The paths of files in it."""
+    """Return the paths of the files in a folder."""
     with suppress(FileNotFoundError):
         return [f"{folder}/{name}" for name in default_storage.listdir(folder)[1]]
     return []

@@ -70,7 +70,7 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it was kept for another request, of which nothing has come."""
+        """Return whether it waits for another request, of which nothing has come."""
         return bool(self._requests) and not self.received and self.request is None
 
     def init(self) -> None:
@@ -99,7 +99,10 @@ class Connection:
         return bool(data)
 
     def is_complete(self) -> bool:
-        """Whether a thread can answer. Raises what gunicorn's parser says of a malformed head."""
+        """Return whether a thread can answer.
+
+        Raises what gunicorn's parser raises for a malformed head.
+        """
         if self.request is None and not self._has_head():
             return False
         if self.request is None:
@@ -114,11 +117,11 @@ class Connection:
         return False
 
     def _has_head(self) -> bool:
-        found = self.received.find(b"\r\n\r\n", self._searched)
+        head_end = self.received.find(b"\r\n\r\n", self._searched)
         self._searched = max(0, len(self.received) - 3)
-        if found < 0 and len(self.received) > HEAD_BYTES:
+        if head_end < 0 and len(self.received) > HEAD_BYTES:
             raise HeadTooLarge
-        return found >= 0
+        return head_end >= 0
 
     def _parse_head(self) -> None:
         source = Source(self)

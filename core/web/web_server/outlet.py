@@ -161,9 +161,9 @@ class Outlet:
     def drop(self) -> None:
         """Forget what was not sent."""
         self.is_broken = True
-        for part in self._pending:
-            if isinstance(part, Part) and not part.is_spool:
-                os.close(part.descriptor)
+        for piece in self._pending:
+            if isinstance(piece, Part) and not piece.is_spool:
+                os.close(piece.descriptor)
         self._pending.clear()
         if self._spool:
             self._spool.close()
@@ -179,30 +179,30 @@ class Outlet:
         self._note(sent)
         return sent
 
-    def _flush_part(self, part: Part) -> bool:
+    def _flush_part(self, piece: Part) -> bool:
         """Say whether the part has been sent whole; a long one needs several calls."""
-        end = part.left - AT_ONCE
-        while part.left > max(0, end):
-            size = min(part.left, AT_ONCE)
+        end = piece.left - AT_ONCE
+        while piece.left > max(0, end):
+            size = min(piece.left, AT_ONCE)
             try:
-                sent = os.sendfile(self._sock.fileno(), part.descriptor, part.offset, size)
+                sent = os.sendfile(self._sock.fileno(), piece.descriptor, piece.offset, size)
             except BlockingIOError:
                 return False
             if not sent:
                 raise TooSlow  # the file became shorter: the length that was announced never comes
-            part.offset += sent
-            part.left -= sent
+            piece.offset += sent
+            piece.left -= sent
             self._note(sent)
-        if part.left:
+        if piece.left:
             return False
-        self._close(part)
+        self._close(piece)
         return True
 
-    def _close(self, part: Part) -> None:
-        if not part.is_spool:
-            os.close(part.descriptor)
+    def _close(self, piece: Part) -> None:
+        if not piece.is_spool:
+            os.close(piece.descriptor)
         elif self._spool and not any(
-            isinstance(other, Part) and other.is_spool and other is not part
+            isinstance(other, Part) and other.is_spool and other is not piece
             for other in self._pending
         ):
             self._spool.truncate(0)

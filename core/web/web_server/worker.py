@@ -168,7 +168,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self._shed(conn.address)
 
     def _make_room(self) -> bool:
-        """Whether another connection may come, after one of the slow ones went if need be."""
+        """Return whether another connection may come, after closing a slow one if necessary."""
         return len(self.open) < self.worker_connections or self._shed()
 
     def _shed(self, address: str | None = None) -> bool:
@@ -176,21 +176,21 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
         Those come first that only linger or were kept for another request.
         """
-        found = [
+        slow = [
             conn
             for conn in self.open
             if conn.state not in (State.HANDLED, State.WAITING)
             and (address is None or conn.address == address)
         ]
-        if not found:
+        if not slow:
             return False
-        self._drop(min(found, key=_use))
+        self._drop(min(slow, key=_use))
         return True
 
     def _shed_beyond(self, most: int, state: State, size: Any) -> None:
-        held = [conn for conn in self.open if conn.state is state and size(conn)]
-        total = sum(map(size, held))
-        for conn in sorted(held, key=lambda conn: conn.began):
+        connections = [conn for conn in self.open if conn.state is state and size(conn)]
+        total = sum(map(size, connections))
+        for conn in sorted(connections, key=lambda conn: conn.began):
             if total <= most:
                 return
             total -= size(conn)
@@ -206,7 +206,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self.poller.register(conn.plain, events, call)
 
     def _rest(self, conn: Connection) -> None:
-        """Hear no more of a connection until a thread has answered."""
+        """Stop listening to a connection until a thread has answered."""
         if conn.plain in self.poller.get_map():
             self.poller.unregister(conn.plain)
 
@@ -236,7 +236,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self._drop(conn)
 
     def _advance(self, conn: Connection) -> None:
-        """Hand a request that is complete to the pool."""
+        """Pass a complete request to the pool of threads."""
         try:
             if not conn.is_complete():
                 self._poll(conn, selectors.EVENT_READ)
@@ -264,7 +264,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     # After the answer
 
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
-        """Whether another request may follow. Unlike gunicorn's, never waits for the body."""
+        """Return whether another request may follow.
+
+        Unlike gunicorn's, never waits for the body.
+        """
         return bool(keepalive and conn.end_handling())
 
     def finish_request(self, conn: Connection, done: "Future[bool]") -> None:
@@ -320,9 +323,9 @@ def _use(conn: Connection) -> tuple[bool, float]:
 def _allow_files(connections: int) -> int:
     """Raise the limit of open files as far as it may be; returns how many connections fit in."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + FILES_OF_OURS
-    if resource.RLIM_INFINITY in (soft, hard) or soft >= wanted:
+    file_limit = connections + FILES_OF_OURS
+    if resource.RLIM_INFINITY in (soft, hard) or soft >= file_limit:
         return connections
-    soft = min(wanted, hard)
+    soft = min(file_limit, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return max(FILES_OF_OURS, soft - FILES_OF_OURS)

@@ -1,0 +1,31 @@
+"""Work that the site does every so often, by whichever of its processes comes first."""
+
+from datetime import timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+from core.jobs.models import LastSuccess, PeriodicWork
+
+
+def claim(work: str, every: timedelta) -> bool:
+    """Return whether the caller is the one that does this work now.
+
+    Nobody claims the same work again before `every` has passed. No lock: of several processes that
+    claim at once, the conditional update changes the row for one.
+    """
+    now = timezone.now()
+    is_due = Q(claimed_at=None) | Q(claimed_at__lte=now - every)
+    rows = PeriodicWork.objects.filter(work=work)
+    if rows.filter(is_due).update(claimed_at=now):
+        return True
+    if rows.exists():
+        return False
+    # The very first time there is no row to update; whoever loses the race to insert it updates.
+    PeriodicWork.objects.bulk_create([PeriodicWork(work=work)], ignore_conflicts=True)
+    return bool(rows.filter(is_due).update(claimed_at=now))
+
+
+def has_succeeded(job: str, within: timedelta) -> bool:
+    """Return whether a job ended well within a time."""
+    return LastSuccess.objects.filter(job=job, succeeded_at__gt=timezone.now() - within).exists()
