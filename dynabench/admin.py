@@ -89,8 +89,8 @@ class PeopleAdmin(OfManyTasks):
         examples = Example.objects.filter(round__task__in=tasks)
         votes = Validation.objects.filter(example__round__task__in=tasks)
         rows = admin.ModelAdmin.get_queryset(self, request)
-        found = Q(pk__in=examples.values("annotator")) | Q(pk__in=votes.values("validator"))
-        return rows.filter(found).annotate(
+        took_part = Q(pk__in=examples.values("annotator")) | Q(pk__in=votes.values("validator"))
+        return rows.filter(took_part).annotate(
             is_reviewed=Value(True),
             written_in_all=_count(examples, "annotator"),
             judged_in_all=_count(votes, "validator"),

@@ -71,13 +71,13 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
     cards = []
     for task in tasks:
         round = latest.get(task.pk)
-        known = counted.get(round.pk) if round else None
+        counts = counted.get(round.pk) if round else None
         cards.append(
             Card(
                 task,
                 round,
-                known.numbers if known else None,
-                _wanted(round, known) if round and known else [],
+                counts.numbers if counts else None,
+                _wanted(round, counts) if round and counts else [],
                 teasers.get(task.pk),
                 waiting[round.pk] if round else 0,
                 size=sizes.get(task.pk),
@@ -89,8 +89,8 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
 def cards_for(user: User, cards: Sequence[Card]) -> list[Card]:
     """Return the cards, without numbers of examples that this person may not judge. One query."""
     waiting = [card.task.pk for card in cards if card.waiting]
-    mine = tasks_with_places(annotator_of(user), waiting) if waiting else set()
-    return [card if card.task.pk in mine else replace(card, waiting=0) for card in cards]
+    with_places = tasks_with_places(annotator_of(user), waiting) if waiting else set()
+    return [card if card.task.pk in with_places else replace(card, waiting=0) for card in cards]
 
 
 def _wanted(round: Round, counted: Kept) -> list[Line]:
@@ -103,11 +103,11 @@ def _wanted(round: Round, counted: Kept) -> list[Line]:
 def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
     """Return a teaser by task: a released failure, else the configuration's first good example."""
     config_of = {task.pk: task.config for task in tasks}
-    found = {pk: teaser for pk, config in config_of.items() if (teaser := _shipped(config))}
+    teasers = {pk: shipped for pk, config in config_of.items() if (shipped := _shipped(config))}
     for example in released_failures([task for task in tasks if task.is_visible]):
         task = example.round.task_id
-        found[task] = _failure(config_of[task], example)
-    return found
+        teasers[task] = _failure(config_of[task], example)
+    return teasers
 
 
 def _shipped(config: TaskConfig) -> Teaser | None:
@@ -116,12 +116,14 @@ def _shipped(config: TaskConfig) -> Teaser | None:
 
 
 def _failure(config: TaskConfig, example: Example) -> Teaser:
-    fooled = next((one for one in example.target_outputs.all() if one.fooled), None)
+    fooled = next((output for output in example.target_outputs.all() if output.fooled), None)
     name = config.answer_field
-    said = config.display(name, fooled.output.get(name)) if fooled else ""
-    return _teaser(config, example.inputs, said)
+    model_answer = config.display(name, fooled.output.get(name)) if fooled else ""
+    return _teaser(config, example.inputs, model_answer)
 
 
-def _teaser(config: TaskConfig, inputs: Mapping[str, object], said: str = "") -> Teaser:
+def _teaser(config: TaskConfig, inputs: Mapping[str, object], model_answer: str = "") -> Teaser:
     answer = inputs.get(config.answer_field)
-    return Teaser(written_text(config, inputs), config.display(config.answer_field, answer), said)
+    return Teaser(
+        written_text(config, inputs), config.display(config.answer_field, answer), model_answer
+    )

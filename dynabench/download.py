@@ -27,8 +27,10 @@ def archive() -> bytes:
     base = Path(settings.BASE_DIR)
     project = tomllib.loads((base / CLIENT / "pyproject.toml").read_text())
     server = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]
-    found = [base / name for name in (CLIENT, *server)]
-    files = {file for one in found for file in (one.rglob("*") if one.is_dir() else [one])}
+    sources = [base / name for name in (CLIENT, *server)]
+    files = {
+        file for source in sources for file in (source.rglob("*") if source.is_dir() else [source])
+    }
     out = BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
         for file in sorted(files):

@@ -77,10 +77,10 @@ def _what_lacks() -> str | None:
     Empty: nothing. None: the database does not answer, which is told elsewhere.
     """
     try:
-        found = [check_schema(), check_static_files()]
+        findings = [check_schema(), check_static_files()]
     except (DatabaseError, InterfaceError):
         return None
-    return " ".join(one.message for one in found if one.state != "ok")
+    return " ".join(finding.message for finding in findings if finding.state != "ok")
 
 
 def _closed(request: HttpRequest, reason: str) -> HttpResponse:
@@ -112,10 +112,10 @@ def _parts() -> dict[str, str]:
     While a part hangs, only that thread waits for it; others get what was known before.
     """
     global _last
-    known = _last
-    if not _asking.acquire(blocking=known is None):
-        assert known is not None  # or this thread had waited
-        return known[1]
+    before = _last
+    if not _asking.acquire(blocking=before is None):
+        assert before is not None  # or this thread had waited
+        return before[1]
     try:
         if _last is None or time.monotonic() - _last[0] > KEPT_SECONDS:
             _last = (time.monotonic(), parts())

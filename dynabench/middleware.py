@@ -98,8 +98,8 @@ def private_pages(get_response: Handler) -> Handler:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        known = getattr(request, "_cached_user", None)  # Django's, once `request.user` was read
-        if (known and known.is_authenticated) or "Authorization" in request.headers:
+        user = getattr(request, "_cached_user", None)  # Django's, once `request.user` was read
+        if (user and user.is_authenticated) or "Authorization" in request.headers:
             response.headers.setdefault("Cache-Control", "private, no-store")
         return response
 

@@ -95,19 +95,19 @@ def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
         return {"taste": started(short.round, "home").values()} if short and short.round else {}
     tasks = [card.task.pk for card in cards if not card.task.is_sensitive]
     user = person(request)
-    mine = {card.task.pk for card in cards if card.task.roles.get(user.pk)}
+    own = {card.task.pk for card in cards if card.task.roles.get(user.pk)}
     judged = [card for card in cards if can_judge(user, card.task)]
-    lasting = sorted(cards, key=lambda card: (card.task.pk not in mine, card.task.is_simulated))
+    lasting = sorted(cards, key=lambda card: (card.task.pk not in own, card.task.is_simulated))
     return {
         "can_offer_demo": user.is_superuser and not Example.objects.exists() and can_offer(user),
         "steps": next_steps(annotator_of(user), tasks),
         "to_write": next((c.task for c in lasting if c.is_open and can_write(user, c.task)), None),
         "to_judge": max(
             judged,
-            key=lambda card: (card.waiting > 0 and card.task.pk in mine, card.waiting),
+            key=lambda card: (card.waiting > 0 and card.task.pk in own, card.waiting),
             default=None,
         ),
-        "own_tasks": [c.task for c in cards if c.task.pk in mine and can_oversee(user, c.task)],
+        "own_tasks": [c.task for c in cards if c.task.pk in own and can_oversee(user, c.task)],
     }
 
 

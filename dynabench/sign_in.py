@@ -55,7 +55,7 @@ class Adapter(AccountAdapter):
 
     def post_login(self, request: HttpRequest, user: User, **named: Any) -> HttpResponse:
         if login := (named.get("signal_kwargs") or {}).get("sociallogin"):
-            follow_groups(user=user, told=login.account.extra_data)
+            follow_groups(user=user, claims=login.account.extra_data)
         response: HttpResponse = super().post_login(request, user, **named)
         if request.user.is_authenticated:
             renew_number(request)
@@ -73,10 +73,10 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
         Whoever made an account with the address and never confirmed it loses it to its owner.
         """
-        found: tuple[User, str] | None = super().authenticate_by_email(sociallogin)
-        if found and not has_confirmed(*found):
-            take_over(user=found[0])
-        return found
+        account: tuple[User, str] | None = super().authenticate_by_email(sociallogin)
+        if account and not has_confirmed(*account):
+            take_over(user=account[0])
+        return account
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         """Note who came back from the provider only to show once more who they are."""
@@ -110,7 +110,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         raise ImmediateHttpResponse(redirect("account_login"))
 
 
-def follow_groups(*, user: User, told: Mapping[str, Any]) -> None:
+def follow_groups(*, user: User, claims: Mapping[str, Any]) -> None:
     """Give the account the roles of its groups, as the provider told them at this sign-in.
 
     Where it told none, or only where to ask for them, everything stays as it is. The last
@@ -118,15 +118,15 @@ def follow_groups(*, user: User, told: Mapping[str, Any]) -> None:
     """
     if not settings.OIDC_ROLES:
         return
-    if told.get("groups") is None:
-        where = "points elsewhere for" if told.get("groups_are_elsewhere") else "did not tell"
+    if claims.get("groups") is None:
+        where = "points elsewhere for" if claims.get("groups_are_elsewhere") else "did not tell"
         claim = settings.OIDC_GROUPS_CLAIM
         logger.warning(
             "The provider %s the groups (claim %r) of account %d, whose roles stay as they are.",
             *(where, claim, user.pk),
         )
         return
-    give_roles(user=user, groups=told["groups"])
+    give_roles(user=user, groups=claims["groups"])
 
 
 @transaction.atomic
@@ -137,11 +137,11 @@ def give_roles(*, user: User, groups: Collection[str]) -> None:
     the administrators.
     """
     named = {pair for pairs in settings.OIDC_ROLES.values() for pair in pairs}
-    given = {pair for group in groups for pair in settings.OIDC_ROLES.get(group, ())}
+    granted = {pair for group in groups for pair in settings.OIDC_ROLES.get(group, ())}
     for task in Task.objects.filter(code__in={pair[0] for pair in named}).order_by("pk"):
-        roles = (role for role in ROLES if (task.code, role) in given)
+        roles = (role for role in ROLES if (task.code, role) in granted)
         set_role(task=task, user=user, role=next(roles, None))
-    if ADMINISTRATOR in named and user.is_superuser != (ADMINISTRATOR in given):
+    if ADMINISTRATOR in named and user.is_superuser != (ADMINISTRATOR in granted):
         try:
             set_administrator(user=user, administers=not user.is_superuser, actor=None)
         except LastAdministrator:

@@ -28,7 +28,7 @@ def styleguide(request: HttpRequest) -> HttpResponse:
         raise Http404
     people, model = _line(0.93, 0.92, 0.94), _line(0.58, 0.66, 0.75)
     funnel = {"Tries": 214, "Fooled": 96, "Judged": 80, "Valid": 71}
-    shown = {
+    values = {
         "tasks": range(1, 7),
         "line_chart": charts.line_chart({"People": people, "Model": model}, title="By round"),
         "funnel": charts.bars(funnel, title="From tries to valid examples", is_funnel=True),
@@ -52,4 +52,4 @@ def styleguide(request: HttpRequest) -> HttpResponse:
         "many": {"vmer": Rate(0.31, 0.22, 0.41, 96, "wilson", clusters=12), "decided": 80},
         "few": {"vmer": Rate(0.5, 0.2, 0.8, 14, "wilson", clusters=2), "decided": 12},
     }
-    return render(request, "styleguide.html", shown)
+    return render(request, "styleguide.html", values)

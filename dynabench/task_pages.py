@@ -77,10 +77,10 @@ def _first_models(task: Task) -> dict[str, Any]:
     """Return the best models by the owner's weights, and the scale that holds their intervals."""
     from leaderboard.board.page import top  # it loads numpy
 
-    found = top(task)
-    first = found["top"][:FIRST]
+    board = top(task)
+    first = board["top"][:FIRST]
     cells = (row.dynascore for row, _score, _interval in first)
-    return {**found, "top": first, "scale": reach(chain.from_iterable(cells))}
+    return {**board, "top": first, "scale": reach(chain.from_iterable(cells))}
 
 
 @login_not_required
@@ -90,14 +90,14 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     seen = seen_rounds([task])
     numbered = _numbered(seen)
     datasets = latest_datasets(seen) if can_take(request.user, task) else {}
-    counted = {round.pk: kept for round, kept in numbered}
+    counted = {round.pk: counts for round, counts in numbered}
     values = {
         **_frame(request, task, "rounds"),
         "rounds": [(round, counted.get(round.pk), datasets.get(round.pk)) for round in seen],
-        "numbered": [(round, kept.numbers) for round, kept in numbered],
+        "numbered": [(round, counts.numbers) for round, counts in numbered],
         "is_counting": len(numbered) < len(seen),
-        "has_examples": any(kept.numbers["collected"] for _round, kept in numbered),
-        "counted_at": min((kept.counted_at for _round, kept in numbered), default=None),
+        "has_examples": any(counts.numbers["collected"] for _round, counts in numbered),
+        "counted_at": min((counts.counted_at for _round, counts in numbered), default=None),
         "trend": _chart(numbered, {"vMER": "vmer"}, _("vMER by round")),
         "gap": _gap(numbered),
         "is_open": any(round.state == Round.State.OPEN for round in seen),
@@ -126,36 +126,36 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
 
     503 while a large round is counted for the first time.
     """
-    found = find_task(request, code)
-    rows = _rows(found)
+    task = find_task(request, code)
+    rows = _rows(task)
     if rows is None:
         words = _("The numbers are being counted. Ask again in a minute.")
         response = HttpResponse(f"{words}\n", status=503, content_type="text/plain; charset=utf-8")
         response["Retry-After"] = "60"
         return response
     if kind == "json":
-        return JsonResponse({"task": found.code, "rounds": rows})
+        return JsonResponse({"task": task.code, "rounds": rows})
     table = [flat(row) for row in rows]
     columns = table[0] if table else ["round"]
-    return csv_file([columns, *(row.values() for row in table)], f"{found.code}-numbers.csv")
+    return csv_file([columns, *(row.values() for row in table)], f"{task.code}-numbers.csv")
 
 
 def _rows(task: Task) -> list[dict[str, Any]] | None:
     """Return the rounds' numbers, or None while one is counted for the first time."""
     rounds = seen_rounds([task])
-    kept = all_numbers(rounds)
-    if len(kept) < len(rounds):
+    counts = all_numbers(rounds)
+    if len(counts) < len(rounds):
         return None
     return [
-        {"round": r.number, "counted_at": kept[r.pk].counted_at, **as_json(kept[r.pk].numbers)}
+        {"round": r.number, "counted_at": counts[r.pk].counted_at, **as_json(counts[r.pk].numbers)}
         for r in rounds
     ]
 
 
 def _numbered(rounds: Sequence[Round]) -> list[Numbered]:
     """Return the rounds whose numbers are counted, with these."""
-    kept = all_numbers(rounds)
-    return [(round, kept[round.pk]) for round in rounds if round.pk in kept]
+    counts = all_numbers(rounds)
+    return [(round, counts[round.pk]) for round in rounds if round.pk in counts]
 
 
 def _gap(numbered: Sequence[Numbered]) -> SafeString | None:
@@ -169,10 +169,10 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
     None where a table says it better: fewer than two rounds have a rate.
     """
     rates = {
-        name: [(round.number, kept.numbers[key]) for round, kept in numbered]
+        name: [(round.number, counts.numbers[key]) for round, counts in numbered]
         for name, key in lines.items()
     }
-    if any(sum(isinstance(rate, Rate) for _, rate in found) < 2 for found in rates.values()):
+    if any(sum(isinstance(rate, Rate) for _, rate in line) < 2 for line in rates.values()):
         return None
     round_name = _("Round %(number)d")
     points = {
@@ -180,9 +180,9 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
             Point(round_name % {"number": n}, rate.value, rate.low, rate.high)
             if isinstance(rate, Rate)
             else Point(round_name % {"number": n}, None)
-            for n, rate in found
+            for n, rate in line
         ]
-        for name, found in rates.items()
+        for name, line in rates.items()
     }
     return line_chart(points, title=title)
 
@@ -193,11 +193,13 @@ def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
     fields: (title, pieces) of context and input; a piece is (words, whether they are new).
     """
     start = config.support.prompt_field if config.support else None
-    given = str(case.context.get(start, "")) if start else ""
+    prompt = str(case.context.get(start, "")) if start else ""
     fields = []
     for name, value in {**case.context, **case.input}.items():
         words = shown_value(config, name, value)
-        pieces = _changed(given, words) if given and name == config.text_field else [(words, False)]
+        pieces = (
+            _changed(prompt, words) if prompt and name == config.text_field else [(words, False)]
+        )
         fields.append((config.component(name).title, pieces))
     return {"reason": case.reason, "fields": fields}
 

@@ -192,9 +192,13 @@ def _communities(user: User) -> dict[str, Section]:
 def _conversations(me: Annotator) -> Iterator[Mapping[str, Any]]:
     """Yield conversations that are no example yet; never what the model was told of a secret."""
     rows = Conversation.objects.filter(assignment__annotator=me)
-    for one in rows.select_related("assignment__round__task").iterator():
-        code = one.assignment.round.task.code
-        yield {"task_code": code, "turns": spoken_turns(one.turns), "said": one.said}
+    for conversation in rows.select_related("assignment__round__task").iterator():
+        code = conversation.assignment.round.task.code
+        yield {
+            "task_code": code,
+            "turns": spoken_turns(conversation.turns),
+            "said": conversation.said,
+        }
 
 
 def _studies(me: Annotator) -> dict[str, Section]:
@@ -293,11 +297,11 @@ def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
 
 def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
     """Yield the person's examples, oldest first, read some hundred at a time."""
-    mine = Example.objects.filter(annotator=me).order_by("pk")
-    mine = mine.select_related("round__task", "context", "consensus", "parent")
+    examples = Example.objects.filter(annotator=me).order_by("pk")
+    examples = examples.select_related("round__task", "context", "consensus", "parent")
     last = 0
     while chunk := list(
-        mine.filter(pk__gt=last).prefetch_related("target_outputs__target")[:CHUNK]
+        examples.filter(pk__gt=last).prefetch_related("target_outputs__target")[:CHUNK]
     ):
         points = points_of(me, chunk)
         yield from (_example(example, points.get(example.pk)) for example in chunk)

@@ -47,7 +47,9 @@ def game_of(
     mild = {task.pk: task for task in tasks if not task.is_sensitive}
     this_week, goals = monday(datetime.now(UTC).date()), goals_of(me)
     done = done_by_week(weeks, mild)
-    careful = any(is_careful(one) for task, one in agreement.items() if task in mild)
+    careful = any(
+        is_careful(task_agreement) for task, task_agreement in agreement.items() if task in mild
+    )
     return Game(
         goal=goal_in(goals, this_week),
         done=done.get(this_week, 0),
@@ -82,7 +84,9 @@ class Judged:
 def judged_of(tasks: Sequence[Task], agreement: Mapping[int, Reliability]) -> list[Judged]:
     """Return a line for each task in which enough was judged."""
     return [
-        Judged(task, one, kappa_of(one), vote_points(kappa_of(one)))
+        Judged(
+            task, task_agreement, kappa_of(task_agreement), vote_points(kappa_of(task_agreement))
+        )
         for task in tasks
-        if (one := agreement.get(task.pk))
+        if (task_agreement := agreement.get(task.pk))
     ]

@@ -62,7 +62,7 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
     is_sensitive_only = bool(tasks) and all(task.is_sensitive for task in tasks)
     values = {
         **_mine(request, me, tasks),
-        "today": today_of(me, {one.task.pk: one.points for one in judged}),
+        "today": today_of(me, {line.task.pk: line.points for line in judged}),
         "judged": judged,
         "offers_new": is_offered_new_tasks(request.user),
         "drafts": person(request).task_drafts.filter(task=None),
@@ -80,21 +80,21 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
     """Return the person's examples that the address asks for, ignoring filters without meaning."""
     form = FilterForm(request.GET, tasks)
     form.is_valid()
-    asked = {name: form.cleaned_data.get(name, "") for name in ("task", "status")}
+    filters = {name: form.cleaned_data.get(name, "") for name in ("task", "status")}
     before, statuses = form.cleaned_data.get("before"), statuses_of(me)
     totals = status_counts(me, statuses)
-    chips = chips_of(totals, **asked)
-    found = own_examples(me, statuses, **asked)
-    rows = rows_of(me, (found.filter(pk__lt=before) if before else found)[: PAGE + 1])
+    chips = chips_of(totals, **filters)
+    examples = own_examples(me, statuses, **filters)
+    rows = rows_of(me, (examples.filter(pk__lt=before) if before else examples)[: PAGE + 1])
     return {
         "filters": form,
-        "status": asked["status"],
+        "status": filters["status"],
         "chips": chips,
         "counts": tiles_of(totals),
         "rows": rows[:PAGE],
         "older": rows[PAGE - 1].example.pk if len(rows) > PAGE else None,
         "count": next(chip.count for chip in chips if chip.is_shown),
-        "is_filtered": any(asked.values()) or before,
+        "is_filtered": any(filters.values()) or before,
     }
 
 

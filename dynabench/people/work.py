@@ -101,23 +101,25 @@ def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapp
 
     With `tries` and `confirmed`, which leave out what their programs wrote.
     """
-    counts = {name: Count("pk", filter=wanted) for name, wanted in statuses.items()}
+    counts = {name: Count("pk", filter=condition) for name, condition in statuses.items()}
     counts |= counts_of("confirmed")
     rows = Example.objects.filter(annotator=me).order_by().values_list("round__task__code")
-    return {code: dict(zip(counts, found, strict=True)) for code, *found in rows.annotate(**counts)}
+    return {
+        code: dict(zip(counts, numbers, strict=True)) for code, *numbers in rows.annotate(**counts)
+    }
 
 
 def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
     """Return the person's examples by status, in all tasks or in one, and `all` of them."""
-    of_tasks = [found for code, found in counts.items() if task in ("", code)]
-    by_status = {name: sum(found[name] for found in of_tasks) for name in STATUS_WORDS}
+    of_tasks = [numbers for code, numbers in counts.items() if task in ("", code)]
+    by_status = {name: sum(numbers[name] for numbers in of_tasks) for name in STATUS_WORDS}
     return {"all": sum(by_status.values()), **by_status}
 
 
 def tiles_of(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Return the person's tries, and those confirmed and waiting, in all tasks."""
     names = ("tries", "confirmed", "waiting")
-    return {name: sum(found[name] for found in counts.values()) for name in names}
+    return {name: sum(numbers[name] for numbers in counts.values()) for name in names}
 
 
 @dataclass(frozen=True)
@@ -133,12 +135,12 @@ class Chip:
 def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) -> list[Chip]:
     """Return the statuses of the person's examples, of a task or of all; one is marked as shown."""
     words = {"all": _("All"), **STATUS_WORDS}
-    found = summed(counts, task)
-    shown = status or "all"
+    numbers = summed(counts, task)
+    chosen = status or "all"
     return [
-        Chip("" if name == "all" else name, str(words[name]), number, name == shown)
-        for name, number in found.items()
-        if number or name in ("all", shown)
+        Chip("" if name == "all" else name, str(words[name]), number, name == chosen)
+        for name, number in numbers.items()
+        if number or name in ("all", chosen)
     ]
 
 
@@ -151,25 +153,25 @@ def own_examples(
     """
     waits = ExpressionWrapper(statuses["waiting"], BooleanField())
     examples = Example.objects.filter(annotator=me).annotate(waits=waits).order_by("-pk")
-    wanted = examples.filter(statuses[status]) if status else examples
-    return wanted.filter(round__task__code=task) if task else wanted
+    filtered = examples.filter(statuses[status]) if status else examples
+    return filtered.filter(round__task__code=task) if task else filtered
 
 
 def rows_of(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
     """Return the examples of `own_examples` as rows. Seven queries, whatever their number."""
     outputs = TargetOutput.objects.select_related("target")
     standing = OwnerDecision.objects.filter(withdrawn_at__isnull=True)
-    found = list(
+    rows = list(
         examples.select_related("round__task", "context", "consensus").prefetch_related(
             Prefetch("target_outputs", outputs), Prefetch("owner_decisions", standing)
         )
     )
-    points = points_of(me, found)
+    points = points_of(me, rows)
     votes: dict[int, list[Validation]] = {}
-    closed = [example.pk for example in found if _is_over(example)]
+    closed = [example.pk for example in rows if _is_over(example)]
     for vote in Validation.objects.filter(example__in=closed):
         votes.setdefault(vote.example_id, []).append(vote)
-    return [_row(example, points.get(example.pk), votes.get(example.pk, [])) for example in found]
+    return [_row(example, points.get(example.pk), votes.get(example.pk, [])) for example in rows]
 
 
 def _is_over(example: Example) -> bool:
@@ -245,13 +247,13 @@ def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
 def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Example) -> list[str]:
     """Return how many chose what, most chosen first: “2 of 3 people chose true”."""
     counts = Counter(choice_words(config, vote, example) for vote in votes)
-    said = ngettext(
+    sentence = ngettext(
         "%(number)d of %(total)d person chose %(words)s",
         "%(number)d of %(total)d people chose %(words)s",
         len(votes),
     )
     return [
-        said % {"number": number, "total": len(votes), "words": words}
+        sentence % {"number": number, "total": len(votes), "words": words}
         for words, number in counts.most_common()
     ]
 
@@ -290,8 +292,8 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
     points_a_vote: for a judgement, by task.
     """
     began = midnight()
-    mine = Example.objects.filter(annotator=me, by_program=False, created_at__gte=began)
-    examples = list(mine.select_related("round__task", "consensus"))
+    own = Example.objects.filter(annotator=me, by_program=False, created_at__gte=began)
+    examples = list(own.select_related("round__task", "consensus"))
     judged = {"validator": me, "by_program": False, "created_at__gte": began}
     names = ("created_at", "seconds")
     votes = [
@@ -313,12 +315,12 @@ def trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
     """Draw twelve weeks of tries and of the confirmed ones among them; empty without a try."""
     this_week = monday(datetime.now(UTC).date())
     mondays = [this_week - n * WEEK for n in range(TREND_WEEKS)][::-1]
-    found = {begins: [w for (day, _), w in weeks.items() if day == begins] for begins in mondays}
-    if not any(week.tried for of_week in found.values() for week in of_week):
+    by_week = {begins: [w for (day, _), w in weeks.items() if day == begins] for begins in mondays}
+    if not any(week.tried for of_week in by_week.values() for week in of_week):
         return SafeString()
     labels = {begins: date_words(begins, "j M") for begins in mondays}
     parts = {
-        _("Tries"): [Point(labels[day], sum(w.tried for w in found[day])) for day in mondays],
-        _("Confirmed"): [Point(labels[day], sum(w.valid for w in found[day])) for day in mondays],
+        _("Tries"): [Point(labels[day], sum(w.tried for w in by_week[day])) for day in mondays],
+        _("Confirmed"): [Point(labels[day], sum(w.valid for w in by_week[day])) for day in mondays],
     }
     return column_chart(parts, title=_("Your tries by week, and those that people confirmed"))

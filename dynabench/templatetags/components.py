@@ -65,10 +65,10 @@ def shield(context: Context, content: str, is_sensitive: bool, label: str = "") 
 @register.simple_block_tag(takes_context=True)
 def announce(context: Context, content: str) -> str:
     """Say in the page's status line what htmx swapped."""
-    said = SafeString(content.strip())
-    if not said or not context.get("is_part"):
+    message = SafeString(content.strip())
+    if not message or not context.get("is_part"):
         return ""
-    return format_html('<span hx-swap-oob="innerHTML:#status">{}</span>', said)
+    return format_html('<span hx-swap-oob="innerHTML:#status">{}</span>', message)
 
 
 @register.filter
@@ -92,9 +92,9 @@ def error_summary(form: BaseForm | None, labels: bool = True) -> str:
 
 
 @register.simple_tag
-def error_word(*found: Any) -> str:
+def error_word(*sources: Any) -> str:
     """Return what a title begins with if one of the forms or messages is about an error."""
-    is_wrong = any(one.errors if isinstance(one, BaseForm) else one for one in found)
+    is_wrong = any(source.errors if isinstance(source, BaseForm) else source for source in sources)
     return gettext("Error:") + " " if is_wrong else ""
 
 

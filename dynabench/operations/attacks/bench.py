@@ -99,8 +99,8 @@ class Bench:
         for name in self.left():
             remove(name)
         with closing(connect()) as client:
-            mine = {"label": f"{IMAGE_LABEL}={self.token}"}
-            for image in client.images.list(filters=mine):
+            ours = {"label": f"{IMAGE_LABEL}={self.token}"}
+            for image in client.images.list(filters=ours):
                 client.images.remove(image.id, force=True)
 
     def key(self) -> str:

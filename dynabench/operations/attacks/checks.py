@@ -54,10 +54,10 @@ def log_is_cut(seen: Seen) -> None:
 
 def log_is_redacted(seen: Seen) -> None:
     """Expect the examples in the owners' log, and none of them in the submitter's."""
-    shown = redacted(seen.ending.log, texts=seen.texts)
+    redacted_log = redacted(seen.ending.log, texts=seen.texts)
     expect(seen.texts[-1] in seen.ending.log, seen.ending.log)
-    expect(MARK in shown, shown)
-    expect(not any(text in shown for text in seen.texts), shown)
+    expect(MARK in redacted_log, redacted_log)
+    expect(not any(text in redacted_log for text in seen.texts), redacted_log)
 
 
 def log_is_inert(seen: Seen) -> None:
@@ -98,10 +98,10 @@ def ids_are_fresh(bench: Bench) -> str:
     runs = [Sent(bench.folder / f"sent-{number}") for number in range(2)]
     for run in runs:
         run.write(rows, ["text"], lambda share, message: None)
-    one, other = ([json.loads(line) for line in run.path.open()] for run in runs)
-    ids = {row["id"] for row in one} & {row["id"] for row in other}
+    first, second = ([json.loads(line) for line in run.path.open()] for run in runs)
+    ids = {row["id"] for row in first} & {row["id"] for row in second}
     expect(not ids, ids)
-    same = sum(a["inputs"] == b["inputs"] for a, b in zip(one, other, strict=True))
+    same = sum(a["inputs"] == b["inputs"] for a, b in zip(first, second, strict=True))
     expect(same < 50, same)
     return f"no id twice; {same} of 1000 at the same place"
 
@@ -109,19 +109,21 @@ def ids_are_fresh(bench: Bench) -> str:
 def by_chance(bench: Bench) -> str:
     """Check that runs are kept apart, so that they can be compared."""
     script = "import random\nfor example in examples: answer(example, random.choice(['yes', 'no']))"
-    one, other = (bench.run(script) for _ in range(2))
-    expect(one.ending.outcome == other.ending.outcome == Outcome.OK, (one.ending, other.ending))
-    differ = sum(a != b for a, b in zip(one.labels, other.labels, strict=True))
-    expect(differ, one.labels)
-    return f"{differ} of {len(one.labels)} answers differ"
+    first, second = (bench.run(script) for _ in range(2))
+    expect(
+        first.ending.outcome == second.ending.outcome == Outcome.OK, (first.ending, second.ending)
+    )
+    differ = sum(a != b for a, b in zip(first.labels, second.labels, strict=True))
+    expect(differ, first.labels)
+    return f"{differ} of {len(first.labels)} answers differ"
 
 
 def times_are_not_kept(bench: Bench) -> str:
     """Check that nothing of time is kept of an answer, and only sums of a run."""
-    kept = {field.name for field in dataclasses.fields(Answer)}
-    expect(kept == {"value", "prob", "logprob", "tokens"}, kept)
+    names = {field.name for field in dataclasses.fields(Answer)}
+    expect(names == {"value", "prob", "logprob", "tokens"}, names)
     sums = [field.name for field in dataclasses.fields(Usage) if "seconds" in field.name]
-    return f"kept of an answer: {', '.join(sorted(kept))}; of the run: {', '.join(sums)}"
+    return f"kept of an answer: {', '.join(sorted(names))}; of the run: {', '.join(sums)}"
 
 
 def archives(bench: Bench) -> str:
@@ -171,8 +173,8 @@ def odd_images(bench: Bench) -> str:
     finally:
         with closing(connect()) as client:
             client.images.remove(id, force=True)
-    found = check_image(facts._replace(size=20 * 10**9))
-    expect(len(found) == 3, found)
+    reasons = check_image(facts._replace(size=20 * 10**9))
+    expect(len(reasons) == 3, reasons)
     return "3 of 3 refused"
 
 
@@ -245,9 +247,9 @@ def killed_worker(bench: Bench) -> str:
     with _worker(key, bench.image, str(bench.inputs(SLOW))) as worker:
         assert worker.stdout is not None
         while not any(ours.is_running for ours in list_ours(key)):
-            said = worker.stdout.readline()
-            if said != "beat\n":
-                raise Breach(f"The worker ended: {said}{worker.stdout.read()}")
+            line = worker.stdout.readline()
+            if line != "beat\n":
+                raise Breach(f"The worker ended: {line}{worker.stdout.read()}")
         worker.kill()
     expect([ours.name for ours in list_ours(key)] == [PREFIX + key], list_ours(key))
     remove(PREFIX + key)

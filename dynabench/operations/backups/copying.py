@@ -35,14 +35,14 @@ def dumped(cursor: Any) -> Iterator[bytes]:
 
 def loaded(cursor: Any, file: IO[bytes]) -> None:
     """Put the rows into tables that are empty; see `emptied`. Raises BackupError."""
-    known = {model._meta.db_table: model for model in stored_models()}
+    models = {model._meta.db_table: model for model in stored_models()}
     while (head := _next(file)) is not None:
-        told = json.loads(head)
-        model = known[told["table"]]
-        with cursor.copy(f"COPY {_target(model, told['columns'])} FROM STDIN") as copy:
+        about = json.loads(head)
+        model = models[about["table"]]
+        with cursor.copy(f"COPY {_target(model, about['columns'])} FROM STDIN") as copy:
             while block := _next(file):
                 copy.write(block)
-        set_last(cursor, model, told["last"])
+        set_last(cursor, model, about["last"])
 
 
 @contextmanager

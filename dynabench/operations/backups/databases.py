@@ -49,10 +49,10 @@ def is_empty() -> bool:
 
 def last_migrations() -> dict[str, list[str]]:
     """Return the last migrations of this code by application."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for app, name in sorted(MigrationLoader(None).graph.leaf_nodes()):
-        found.setdefault(app, []).append(name)
-    return found
+        names.setdefault(app, []).append(name)
+    return names
 
 
 def named_files() -> list[str]:
@@ -62,19 +62,19 @@ def named_files() -> list[str]:
 
 
 def _names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for model in apps.get_models():
         for column in (f.column for f in model._meta.fields if isinstance(f, FileField)):
             query = f'SELECT "{column}" FROM "{model._meta.db_table}" WHERE "{column}" <> \'\''  # noqa: S608
-            found.update(name for (name,) in fetch(query))
-    return sorted(found)
+            names.update(name for (name,) in fetch(query))
+    return sorted(names)
 
 
 @contextmanager
 def snapshot() -> Iterator[Snapshot]:
     """Yield a snapshot of the database while people write. Nobody waits for it."""
-    with (_sqlite_snapshot if connection.vendor == "sqlite" else _postgres_snapshot)() as found:
-        yield found
+    with (_sqlite_snapshot if connection.vendor == "sqlite" else _postgres_snapshot)() as taken:
+        yield taken
 
 
 @contextmanager

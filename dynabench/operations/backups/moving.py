@@ -63,8 +63,8 @@ def _check_migrated(alias: str) -> None:
     executor = MigrationExecutor(connections[alias])
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise BackupError("The old database is of an older version: run manage.py migrate there.")
-    known = {model._meta.db_table for model in stored_models()} | LEFT
-    if others := {*connections[alias].introspection.table_names()} - known:
+    expected = {model._meta.db_table for model in stored_models()} | LEFT
+    if others := {*connections[alias].introspection.table_names()} - expected:
         raise BackupError(f"The old database has tables of others: {', '.join(sorted(others))}.")
 
 

@@ -39,13 +39,19 @@ def rehearse(where: str, *, without_log: bool) -> list[str]:
         }
         place = where if where.startswith("s3://") else str(Path(where).resolve())
         options = ["--without-log"] if without_log else []
-        said = _run(["restore", place, *options], environment, is_checked=True).splitlines()[:-1]
+        printed = _run(["restore", place, *options], environment, is_checked=True).splitlines()[:-1]
         report = json.loads(_run(["doctor", "--quick", "--json"], environment))
-    lines = [one for one in report["findings"] if one["what"] in LOOKED_AT]
-    if wrong := [one for one in lines if one["state"] == "bad"]:
-        raise BackupError("\n".join(f"{one['what']}: {one['message']}" for one in wrong))
+    lines = [finding for finding in report["findings"] if finding["what"] in LOOKED_AT]
+    if wrong := [finding for finding in lines if finding["state"] == "bad"]:
+        raise BackupError(
+            "\n".join(f"{finding['what']}: {finding['message']}" for finding in wrong)
+        )
     seconds = time.monotonic() - began
-    return [*said, *(f"{one['what']}: {one['message']}" for one in lines), f"{seconds:.0f} seconds"]
+    return [
+        *printed,
+        *(f"{finding['what']}: {finding['message']}" for finding in lines),
+        f"{seconds:.0f} seconds",
+    ]
 
 
 def _run(words: list[str], environment: Mapping[str, str], *, is_checked: bool = False) -> str:

@@ -68,14 +68,16 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
             with path.open("wb") as file:
                 file.writelines(unpacked(backup.blocks(DATABASE)))
             load(path)
-    said = [f"{count} erased again: {kind}" for kind, count in _erase(manifest.erasure_key, erased)]
-    said.append(f"{purge_deleted()} examples of people who left were emptied")
-    said.append(f"{apply_retention()} rows were emptied by their age")
-    said += _payments(manifest.made_at)
-    said += [*_lost_secrets(), *_missing_folders()]
-    said += [f"missing since before the backup: {name}" for name in manifest.missing]
+    lines = [
+        f"{count} erased again: {kind}" for kind, count in _erase(manifest.erasure_key, erased)
+    ]
+    lines.append(f"{purge_deleted()} examples of people who left were emptied")
+    lines.append(f"{apply_retention()} rows were emptied by their age")
+    lines += _payments(manifest.made_at)
+    lines += [*_lost_secrets(), *_missing_folders()]
+    lines += [f"missing since before the backup: {name}" for name in manifest.missing]
     mark.unlink()
-    return said
+    return lines
 
 
 def _erasures(at_least: int) -> Mapping[str, set[str]]:
@@ -88,16 +90,16 @@ def _erasures(at_least: int) -> Mapping[str, set[str]]:
         "there is none or nobody was erased, give --without-log."
     )
     try:
-        found = read_log()
+        erased = read_log()
     except OSError as error:
         raise BackupError(f"The log of erasures cannot be read: {error}. {cure}") from None
-    names = sum(map(len, found.values()))
+    names = sum(map(len, erased.values()))
     if names < at_least:
         raise BackupError(
             f"The log of erasures, {settings.ERASURE_LOG}, holds {names} names, and {at_least} "
             f"when the backup was made. {cure}"
         )
-    return found
+    return erased
 
 
 def _check_fits(backup: Backup) -> None:
@@ -181,22 +183,22 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
 
     if Kind.EXAMPLE in erased:
         standing = Example.objects.filter(retracted_at=None).iterator(CHUNK)
-        found = [one for one in standing if is_erased(Kind.EXAMPLE, one.uuid)]
-        for example in found:
+        examples = [row for row in standing if is_erased(Kind.EXAMPLE, row.uuid)]
+        for example in examples:
             withdraw_example(example=example, actor=None, reason="It was withdrawn before.")
-        yield "examples", len(found)
+        yield "examples", len(examples)
     if Kind.SUBMISSION in erased:
         models = Submission.objects.filter(withdrawn_at=None).iterator(CHUNK)
-        given = [one for one in models if is_erased(Kind.SUBMISSION, one.pk)]
-        for submission in given:
+        submissions = [row for row in models if is_erased(Kind.SUBMISSION, row.pk)]
+        for submission in submissions:
             withdraw(submission=submission, actor=None)
-        yield "models", len(given)
+        yield "models", len(submissions)
     if Kind.TOKEN in erased:
         tokens = [t.pk for t in ApiToken.objects.all() if is_erased(Kind.TOKEN, t.digest)]
         ApiToken.objects.filter(pk__in=tokens).delete()
         yield "tokens", len(tokens)
     if Kind.PERSON in erased:
-        people = [one for one in User.objects.all() if is_erased(Kind.PERSON, name_of(one))]
+        people = [row for row in User.objects.all() if is_erased(Kind.PERSON, name_of(row))]
         for user in people:
             delete_person(user=user, is_repeated=True)
         yield "people", len(people)
@@ -229,11 +231,11 @@ def _lost_secrets() -> Iterator[str]:
             )
     if is_key_lost():
         yield "the key of address marks is lost: whoever deleted an account counts as a new person"
-    kept = settings.HOME / "secret_key_fallbacks"
-    if kept.exists():
-        yield f"former keys are in {kept}: name it in SECRET_KEY_FALLBACKS_FILE"
-    wanted = TargetModel.objects.exclude(secret_env="").values_list("secret_env", flat=True)
-    for name in sorted({*wanted} - os.environ.keys()):
+    fallbacks = settings.HOME / "secret_key_fallbacks"
+    if fallbacks.exists():
+        yield f"former keys are in {fallbacks}: name it in SECRET_KEY_FALLBACKS_FILE"
+    variables = TargetModel.objects.exclude(secret_env="").values_list("secret_env", flat=True)
+    for name in sorted({*variables} - os.environ.keys()):
         yield f"{name}, a target's secret, is not set in this environment"
 
 

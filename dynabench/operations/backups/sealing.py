@@ -39,13 +39,13 @@ def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) ->
     own = os.urandom(SALT_BYTES)
     cipher = _cipher(passphrase, salt, own, name)
     yield MAGIC + salt + own
-    held = b""
+    waiting = b""
     number = 0
     for chunk in _cut(blocks, CHUNK_BYTES):
         if number:
-            yield cipher.encrypt(_nonce(number, is_last=False), held, None)
-        held, number = chunk, number + 1
-    yield cipher.encrypt(_nonce(max(number, 1), is_last=True), held, None)
+            yield cipher.encrypt(_nonce(number, is_last=False), waiting, None)
+        waiting, number = chunk, number + 1
+    yield cipher.encrypt(_nonce(max(number, 1), is_last=True), waiting, None)
 
 
 def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[bytes]:
@@ -59,12 +59,12 @@ def unseal(blocks: Iterable[bytes], *, passphrase: str, name: str) -> Iterator[b
     if not is_sealed(head) or len(salt) != SALT_BYTES:
         raise WrongSeal(f"{name} is not sealed as it should be.")
     cipher = _cipher(passphrase, salt, own, name)
-    held, number = next(pieces, b""), 1
+    waiting, number = next(pieces, b""), 1
     try:
         for chunk in pieces:
-            yield cipher.decrypt(_nonce(number, is_last=False), held, None)
-            held, number = chunk, number + 1
-        yield cipher.decrypt(_nonce(number, is_last=True), held, None)
+            yield cipher.decrypt(_nonce(number, is_last=False), waiting, None)
+            waiting, number = chunk, number + 1
+        yield cipher.decrypt(_nonce(number, is_last=True), waiting, None)
     except InvalidTag:
         raise WrongSeal(f"{name}: the passphrase is wrong, or the file is damaged.") from None
 
@@ -74,15 +74,15 @@ def _cut(blocks: Iterable[bytes], size: int, *, then: int = 0) -> Iterator[bytes
 
     then: the size of all pieces but the first, if it is another.
     """
-    held = bytearray()
+    buffer = bytearray()
     for block in blocks:
-        held += block
-        while len(held) >= size:
-            yield bytes(held[:size])
-            del held[:size]
+        buffer += block
+        while len(buffer) >= size:
+            yield bytes(buffer[:size])
+            del buffer[:size]
             size = then or size
-    if held:
-        yield bytes(held)
+    if buffer:
+        yield bytes(buffer)
 
 
 def _nonce(number: int, *, is_last: bool) -> bytes:

@@ -67,9 +67,9 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
         raise BackupError(f"Keys go only into a backup under a passphrase. {NEEDED}.")
     with new_store(where) as store:
         writer = _Writer(store, _about_this_site(), passphrase, os.urandom(SALT_BYTES))
-        with snapshot() as found:
-            writer.put(DATABASE, packed(found.dump))
-        missing = list(_media(writer, found.files))
+        with snapshot() as taken:
+            writer.put(DATABASE, packed(taken.dump))
+        missing = list(_media(writer, taken.files))
         writer.manifest.missing = sorted({*missing} & {*named_files()})
         for path in sorted(settings.MODELS_HOME.rglob("*")):
             if path.is_file():

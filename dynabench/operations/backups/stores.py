@@ -47,26 +47,26 @@ def new_store(where: str) -> Iterator[Storage]:
     whole = Path(where).absolute()
     if whole.exists():
         raise BackupError(f"{whole} exists already. Name a new folder.")
-    part = whole.with_name(whole.name + PART)
-    part.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(part, os.O_RDONLY)
+    unfinished = whole.with_name(whole.name + PART)
+    unfinished.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(unfinished, os.O_RDONLY)
     try:
-        _alone(part, lock)
-        yield store_at(str(part))
+        _alone(unfinished, lock)
+        yield store_at(str(unfinished))
         os.sync()
-        part.rename(whole)
+        unfinished.rename(whole)
     finally:
         os.close(lock)
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _alone(part: Path, lock: int) -> None:
+def _alone(unfinished: Path, lock: int) -> None:
     """Take the lock, and remove what a killed backup left. Raises BackupError."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BackupError(f"Another backup is writing {part}. Wait for it.") from None
-    for old in part.iterdir():
+        raise BackupError(f"Another backup is writing {unfinished}. Wait for it.") from None
+    for old in unfinished.iterdir():
         shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
@@ -86,12 +86,12 @@ def remove_killed(where: str) -> None:
 
     In a bucket nobody knows whether one is being written; `remove_older` takes its pieces.
     """
-    for part in [] if where.startswith("s3://") else Path(where).glob(f"*{PART}"):
-        if _moment(part.name):
-            lock = os.open(part, os.O_RDONLY)
+    for unfinished in [] if where.startswith("s3://") else Path(where).glob(f"*{PART}"):
+        if _moment(unfinished.name):
+            lock = os.open(unfinished, os.O_RDONLY)
             with suppress(BackupError):  # it is being written
-                _alone(part, lock)
-                part.rmdir()
+                _alone(unfinished, lock)
+                unfinished.rmdir()
             os.close(lock)
 
 
@@ -169,8 +169,8 @@ class Counted:
 def put(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
     """Store a new file under exactly this name."""
     # `save` would first look for a free name, of which each is one in a bucket.
-    if (kept := store._save(name, Blocks(blocks, name))) != name:  # type: ignore[attr-defined]
-        raise BackupError(f"{name} is there already, as {kept} shows.")
+    if (stored_as := store._save(name, Blocks(blocks, name))) != name:  # type: ignore[attr-defined]
+        raise BackupError(f"{name} is there already, as {stored_as} shows.")
 
 
 def blocks_of(store: Storage, name: str) -> Iterator[bytes]:

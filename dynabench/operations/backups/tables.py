@@ -17,8 +17,8 @@ CHUNK = 2000
 
 def stored_models() -> list[type[Model]]:
     """Return each table's model, those of many-to-many relations too."""
-    found = apps.get_models(include_auto_created=True)
-    return [model for model in found if model._meta.managed and not model._meta.proxy]
+    models = apps.get_models(include_auto_created=True)
+    return [model for model in models if model._meta.managed and not model._meta.proxy]
 
 
 def columns(model: type[Model]) -> "list[Field[Any, Any]]":
@@ -28,7 +28,7 @@ def columns(model: type[Model]) -> "list[Field[Any, Any]]":
 
 def rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
     """Yield all rows by primary key, as Python's values; pickled values stay text."""
-    asked = {
+    expressions = {
         f"column_{number}": (
             Cast(field.attname, TextField())
             if isinstance(field, PickledObjectField)
@@ -37,16 +37,16 @@ def rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
         for number, field in enumerate(columns(model))
     }
     ordered = model._base_manager.using(using).order_by("pk")
-    return ordered.values_list(*asked.values()).iterator(CHUNK)
+    return ordered.values_list(*expressions.values()).iterator(CHUNK)
 
 
 def digest(model: type[Model], using: str) -> tuple[int, str]:
     """Return how many rows a table has, and a SHA-256 of them."""
-    found, count = hashlib.sha256(), 0
+    sha256, count = hashlib.sha256(), 0
     for row in rows(model, using):
-        found.update(json.dumps([_plain(value) for value in row], sort_keys=True).encode())
+        sha256.update(json.dumps([_plain(value) for value in row], sort_keys=True).encode())
         count += 1
-    return count, found.hexdigest()
+    return count, sha256.hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
         case float() if value.is_integer():
             return int(value)
         case list():
-            return [_plain(one) for one in value]
+            return [_plain(item) for item in value]
         case dict():
-            return {key: _plain(one) for key, one in value.items()}
+            return {key: _plain(item) for key, item in value.items()}
     return value

@@ -89,20 +89,20 @@ def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
         epochs=EPOCHS,
     )
     finished(run, jobs.run_training)
-    made = plan_round(
+    planned = plan_round(
         task=task, actor=owner, fields=plan(tries), parents=[round], contexts_of=round
     )
     with transaction.atomic():
         target = register_trained(
             run=TrainingRun.objects.get(pk=run.pk),
-            number=made.number,
-            name=free_name(task, made.number),
+            number=planned.number,
+            name=free_name(task, planned.number),
             actor=owner,
         )
         # An export to ONNX would take longer than the round.
         served = serving_of(task.config, backend="torch")
         change_target(target=target, actor=owner, fields={"serving": served})
-    return made
+    return planned
 
 
 def evaluate(task: Task) -> None:
@@ -116,8 +116,8 @@ def evaluate(task: Task) -> None:
 
 def _evaluate(task: Task) -> None:
     """Run until nothing of the task waits or runs."""
-    mine = EvaluationRun.objects.filter(submission__task=task)
-    waiting = mine.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
+    runs = EvaluationRun.objects.filter(submission__task=task)
+    waiting = runs.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
     try:
         while run := waiting.order_by("state").first():  # queued ones first
             jobs.evaluate_next(run.pk)

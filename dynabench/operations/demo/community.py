@@ -60,10 +60,10 @@ def make_user(name: str) -> User:
 def make_people(people: Sequence[Writer | Judge]) -> Mapping[str, Annotator]:
     """Make the people's accounts, by name, under pseudonyms that say what they are."""
     return {
-        one.name: Annotator.objects.create(
-            user=make_user(one.name), pseudonym=one.name, in_ranking=True
+        simulated.name: Annotator.objects.create(
+            user=make_user(simulated.name), pseudonym=simulated.name, in_ranking=True
         )
-        for one in people
+        for simulated in people
     }
 
 

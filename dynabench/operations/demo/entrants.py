@@ -61,18 +61,18 @@ def submit_entrants(task: Task) -> list[Submission]:
     `publish_entrants` publishes them once they are scored.
     """
     shape, released = shape_of(task.config), Dataset.objects.filter(round__task=task)
-    lines = (line for one in released for line in split_rows(one, "train"))
+    lines = (line for dataset in released for line in split_rows(dataset, "train"))
     rows = [row for line in lines if (row := released_row(shape, line))]
     models = {
         "word-list": (word_list, "Counts kind and unkind words. Learned from nothing."),
         "naive-bayes": (naive_bayes(rows), f"Naive Bayes on {len(rows)} released rows."),
     }
-    made = []
+    submissions = []
     for name, (model, about) in models.items():
         owner = make_user(f"sim-{name}")
         for version in open_versions(task):
-            made.append(_submit(task, owner, name, version, model, about))
-    return made
+            submissions.append(_submit(task, owner, name, version, model, about))
+    return submissions
 
 
 def _submit(

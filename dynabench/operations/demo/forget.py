@@ -25,10 +25,10 @@ from validation.models import Validation
 
 def real_people() -> int:
     """Return how many real people wrote or judged in the demo; their rows there go with it."""
-    mine = {"example__round__task__code": SIMULATED}
+    in_demo = {"example__round__task__code": SIMULATED}
     real = Annotator.objects.exclude(user__email__endswith=f"@{DOMAIN}")
     wrote = real.filter(examples__round__task__code=SIMULATED)
-    voted = real.filter(pk__in=Validation.objects.filter(**mine).values("validator"))
+    voted = real.filter(pk__in=Validation.objects.filter(**in_demo).values("validator"))
     return (wrote | voted).distinct().count()
 
 

@@ -87,8 +87,8 @@ def _report(task: Task, size: Size) -> dict[str, Any]:
     rounds = list(task.rounds.filter(number__lte=size.rounds).order_by("number"))
     numbers = task_report(rounds, code=task.code)["rounds"]
     names = ("round", "collected", "fooled", "verified_fooled")
-    shown = [
-        {name: one[name] for name in names} | {"vmer": one["vmer"] and one["vmer"]["value"]}
-        for one in numbers
+    rows = [
+        {name: row[name] for name in names} | {"vmer": row["vmer"] and row["vmer"]["value"]}
+        for row in numbers
     ]
-    return {"rounds": shown, "models": len(public_table(task)["rows"])}
+    return {"rounds": rows, "models": len(public_table(task)["rows"])}

@@ -65,10 +65,10 @@ class Writer:
 
     def _idea(self, label: str) -> Idea:
         """Return an idea for the label: the skilled take what worked, and seldom say it plainly."""
-        known = [idea for idea in self.ideas if idea.label == label]
-        clever = [idea for idea in known if idea.way != PLAIN]
+        fitting = [idea for idea in self.ideas if idea.label == label]
+        clever = [idea for idea in fitting if idea.way != PLAIN]
         if not clever or self.chance.random() > self.skill:
-            return self.chance.choice(known)
+            return self.chance.choice(fitting)
         weights = [max(0.2, 1 + self.worked[idea]) for idea in clever]
         return self.chance.choices(clever, weights)[0]
 

@@ -55,13 +55,13 @@ class Community:
         for writer in self.writers:
             writer.begin_round()
         paces = [writer.pace for writer in self.writers]
-        wanted, has_gold = round.max_collected or 0, False
+        budget, has_gold = round.max_collected or 0, False
         while Round.objects.get(pk=round.pk).state == Round.State.OPEN:
             for writer in self.chance.choices(self.writers, paces, k=LATE):
                 self._write(writer, round)
             for judge in self.judges:
                 self._judge(judge, round)
-            if not has_gold and round.examples.count() > GOLD_AT * wanted:
+            if not has_gold and round.examples.count() > GOLD_AT * budget:
                 has_gold = True
                 self._mark_gold(round)
         # Nobody writes any more, so their quarter of an hour is over.
@@ -162,9 +162,9 @@ class Community:
         clear = Consensus.objects.filter(
             round=round, state=Consensus.State.DECIDED, decided_by=Consensus.DecidedBy.VOTES
         )
-        for one in clear.exclude(label="").order_by("votes", "pk")[:GOLD]:
-            words = f"Most people read it as {one.label}."
-            mark_gold(example=one.example, owner=self.owner, explanation=words)
+        for consensus in clear.exclude(label="").order_by("votes", "pk")[:GOLD]:
+            words = f"Most people read it as {consensus.label}."
+            mark_gold(example=consensus.example, owner=self.owner, explanation=words)
 
     def _review(self, round: Round) -> None:
         """Decide each second example on which the votes came to nothing, as the owner."""

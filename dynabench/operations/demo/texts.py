@@ -59,7 +59,7 @@ def worded(idea: Idea, place: str, chance: Random) -> str:
         "n": large,
         "m": small,
     }
-    said = idea.pattern.format(**words)
+    text = idea.pattern.format(**words)
     opener = chance.choice(POOL["openers"]) if chance.random() < OPENED else ""
     closer = chance.choice(POOL["closers"]) if chance.random() < CLOSED else ""
-    return opener + (said if opener else said[0].upper() + said[1:]) + closer.format(**words)
+    return opener + (text if opener else text[0].upper() + text[1:]) + closer.format(**words)

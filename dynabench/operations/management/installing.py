@@ -90,14 +90,14 @@ def _install_starters(tell: Tell) -> None:
         folder = install_starter(code, settings.HOME)
         task = Task.objects.get(code=code)
         first = task.rounds.filter(number=1).first()
-        known = task.targets.filter(name=f"starter-{code}").first()
-        if known and known.source == str(folder):
+        starter = task.targets.filter(name=f"starter-{code}").first()
+        if starter and starter.source == str(folder):
             continue
         try:
             register_target(
                 task=task,
                 name=f"starter-{code}",
-                round=None if known else first,
+                round=None if starter else first,
                 source=str(folder),
             )
         except Refused as error:  # a round was opened with another starter

@@ -91,30 +91,32 @@ def check_migrations() -> Finding:
         names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in waiting)
         return Finding("database", "bad", f"Run manage.py migrate: {names}.")
     if newer := newer_migrations(executor):
-        said = f"A newer release has migrated it: {', '.join(newer)}. Install that release."
-        return Finding("database", "note", said)
+        message = f"A newer release has migrated it: {', '.join(newer)}. Install that release."
+        return Finding("database", "note", message)
     return Finding("database", "ok", f"{connection.vendor}, all migrations applied")
 
 
 def newer_migrations(executor: MigrationExecutor) -> list[str]:
     """Return the migrations that the database has and this version, which is older, does not."""
-    known = executor.loader.disk_migrations
+    on_disk = executor.loader.disk_migrations
     newest: dict[str, str] = {}
-    for app, name in known:
+    for app, name in on_disk:
         newest[app] = max(newest.get(app, ""), name)
     return sorted(
         f"{app} {name}"
         for app, name in executor.loader.applied_migrations
-        if (app, name) not in known and app in newest and name > newest[app]
+        if (app, name) not in on_disk and app in newest and name > newest[app]
     )
 
 
 def check_static_files() -> Finding:
     """Check the static files as before each page; a machine without web processes needs none."""
-    found = health.check_static_files()
-    if found.state == "bad" and not Path(settings.STATIC_ROOT).exists():
-        return found._replace(state="note", message=f"{found.message} Only web processes need it.")
-    return found
+    finding = health.check_static_files()
+    if finding.state == "bad" and not Path(settings.STATIC_ROOT).exists():
+        return finding._replace(
+            state="note", message=f"{finding.message} Only web processes need it."
+        )
+    return finding
 
 
 def check_connections() -> Iterator[Finding]:
@@ -129,8 +131,8 @@ def check_connections() -> Iterator[Finding]:
         live=settings.LIVE_CALLS,
         queue=settings.Q_CLUSTER["workers"] + settings.PRACTICE_MODELS,
     )
-    said = f"this machine may hold {needed}, the server takes {most}, {used} are in use"
-    yield Finding("connections", "ok" if needed <= most else "bad", said)
+    message = f"this machine may hold {needed}, the server takes {most}, {used} are in use"
+    yield Finding("connections", "ok" if needed <= most else "bad", message)
 
 
 def connections_needed(*, web: int, live: int, queue: int) -> int:
@@ -168,8 +170,8 @@ def check_targets() -> Finding:
 
 def check_disk() -> Iterator[Finding]:
     """Check that the home folder can be written to, and the room for submissions and images."""
-    found = engine()
-    places = {"home": settings.HOME, "engine's disk": Path(found.root) if found else None}
+    docker = engine()
+    places = {"home": settings.HOME, "engine's disk": Path(docker.root) if docker else None}
     if (home := health.check_disk()).state == "bad":
         yield home
         del places["home"]
@@ -182,27 +184,29 @@ def check_disk() -> Iterator[Finding]:
 
 def check_media() -> Iterator[Finding]:
     """Check that every file that a row names is what was stored. Reads all of them."""
-    found = list(damages())
-    for path, row, fault in found:
+    faults = list(damages())
+    for path, row, fault in faults:
         yield Finding("media", "bad", f"{path} of {row} {fault}")
-    if not found:
+    if not faults:
         yield Finding("media", "ok", "every stored file is there and what was stored")
 
 
 def check_engine() -> Iterator[Finding]:
     """Check the container engine, and what it must offer."""
-    found = engine()
-    if not found:
+    docker = engine()
+    if not docker:
         named = os.environ.get("DOCKER_HOST")
         trouble = f"DOCKER_HOST is {named}. {NO_ENGINE}" if named else NO_ENGINE
         yield Finding("engine", "bad" if named else "note", trouble)
         return
-    yield Finding("engine", "ok", f"Docker {found.version}, cgroup v{found.cgroup}, {found.arch}")
-    if found.has_seccomp:
+    yield Finding(
+        "engine", "ok", f"Docker {docker.version}, cgroup v{docker.cgroup}, {docker.arch}"
+    )
+    if docker.has_seccomp:
         yield Finding("seccomp", "ok", "our own profile is used")
     else:
         yield Finding("seccomp", "bad", "The engine's kernel has none: models could call anything.")
-    if found.has_runsc:
+    if docker.has_runsc:
         yield Finding("runsc", "ok", "submitted models run in gVisor")
     else:
         sentence = "not installed: a flaw in the kernel is open to models (docs/operators.md)"

@@ -60,7 +60,7 @@ def check_schema() -> Finding:
             for file in sorted(Path(app.path, "migrations").glob("0*.py")):
                 newest[app.label] = file.stem
     if missing := sorted(newest.items() - applied):
-        names = ", ".join(" ".join(one) for one in missing)
+        names = ", ".join(" ".join(migration) for migration in missing)
         return Finding("schema", "bad", f"Run manage.py migrate: {names}.")
     return Finding("schema", "ok", "all migrations applied")
 
@@ -94,10 +94,10 @@ def check_cache() -> Finding:
         if settings.CACHE_URL:
             shared.ping()
         cache.set("doctor", "well", 10)
-        found = cache.get("doctor")
+        value = cache.get("doctor")
     except Exception as error:  # whatever the backend's library raises
         return Finding("cache", "bad", f"It does not answer: {error}")
-    if found != "well":
+    if value != "well":
         return Finding("cache", "bad", "What was written could not be read.")
     return Finding("cache", "ok", "shared" if settings.CACHE_URL else "in each process")
 
@@ -148,10 +148,10 @@ def check_model_server() -> Finding:
 
 def check_queue() -> Finding:
     """Check that no job is stuck, as `manage.py check_queue` does."""
-    found = stuck(STUCK)
+    problems = stuck(STUCK)
     return (
-        Finding("queue", "bad", "\n".join(found))
-        if found
+        Finding("queue", "bad", "\n".join(problems))
+        if problems
         else Finding("queue", "ok", "no job is stuck")
     )
 

@@ -71,8 +71,8 @@ def check_mail() -> Finding:
         words = readable(without_copies(settings.EMAIL_HOST_PASSWORD, str(error)))
         cure = "Check EMAIL_HOST, EMAIL_PORT, EMAIL_USE_TLS, the user and the password."
         return Finding("mail", "bad", f"{where} takes no mails: {words}. {cure}")
-    said = "takes mails" if is_smtp else "is used; only a mail shows whether its key is right"
-    return Finding("mail", "ok", f"{where} {said}")
+    state = "takes mails" if is_smtp else "is used; only a mail shows whether its key is right"
+    return Finding("mail", "ok", f"{where} {state}")
 
 
 def check_sign_in() -> Iterator[Finding]:
@@ -98,10 +98,10 @@ def _trouble_of_provider(url: str) -> str:
         )  # fmt: skip
         if answer.status != 200:
             return f"it answers {answer.status}: {words_in(answer.body)}"
-        told = members(strict_json(answer.body), "The answer")
+        endpoints = members(strict_json(answer.body), "The answer")
     except EndpointError as error:
         return str(error).replace("The target", "The provider")
-    missing = [name for name in NEEDED_OF_PROVIDER if not told.get(name)]
+    missing = [name for name in NEEDED_OF_PROVIDER if not endpoints.get(name)]
     return f"its answer lacks {', '.join(missing)}" if missing else ""
 
 
@@ -158,8 +158,10 @@ def check_address() -> Finding:
     host = urlsplit(settings.SITE_URL).hostname or ""
     if validate_host(host, settings.ALLOWED_HOSTS):
         return Finding("address", "ok", settings.SITE_URL)
-    said = f"SITE_URL is {settings.SITE_URL}, and ALLOWED_HOSTS does not name {host or 'a host'}."
-    return Finding("address", "bad", said)
+    message = (
+        f"SITE_URL is {settings.SITE_URL}, and ALLOWED_HOSTS does not name {host or 'a host'}."
+    )
+    return Finding("address", "bad", message)
 
 
 def check_failed_runs() -> Finding:
@@ -179,19 +181,21 @@ def check_failed_runs() -> Finding:
 
 def check_secrets() -> Finding:
     """Check that the key decrypts what it encrypted: SECRET_KEY is still the site's."""
-    found = 0
+    count = 0
     unreadable = []
     for model, column in sealed_columns():
         for row in model._default_manager.exclude(**{column: ""}).order_by("-pk")[:LOOKED_AT]:
-            found += 1
+            count += 1
             if not _is_readable(getattr(row, column)):
                 named = isinstance(row, TargetModel | Generator)
                 unreadable.append(str(row) if named else f"{model._meta.verbose_name} {row.pk}")
     if unreadable:
         names = ", ".join(unreadable[:SHOWN])
-        said = f"SECRET_KEY does not open the secrets of {names}. Restore it, or enter them again."
-        return Finding("secrets", "bad", said)
-    return Finding("secrets", "ok", f"{found} can be read")
+        message = (
+            f"SECRET_KEY does not open the secrets of {names}. Restore it, or enter them again."
+        )
+        return Finding("secrets", "bad", message)
+    return Finding("secrets", "ok", f"{count} can be read")
 
 
 def _is_readable(token: str) -> bool:

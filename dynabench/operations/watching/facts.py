@@ -74,13 +74,13 @@ def facts() -> Facts:
 
 def last_facts() -> Facts | None:
     """Return what was counted last, within a day: for when the database is away."""
-    found = cache.get(KEY)
-    return found.numbers if found else None
+    entry = cache.get(KEY)
+    return entry.numbers if entry else None
 
 
-def left_alone(found: Facts) -> set[int]:
+def left_alone(now: Facts) -> set[int]:
     """Return the primary keys of targets that failed too often and are not asked for a while."""
-    return set(map(int, open_breakers(cache, [str(target.pk) for target in found.targets])))
+    return set(map(int, open_breakers(cache, [str(target.pk) for target in now.targets])))
 
 
 def _count() -> Facts:
@@ -105,9 +105,9 @@ def _count() -> Facts:
 def _jobs(kind: type[Job]) -> JobFacts:
     waiting, state = ready(kind), Job.State
     unfinished = kind._default_manager.filter(state__in=[state.QUEUED, state.RUNNING])
-    found = unfinished.aggregate(
+    counts = unfinished.aggregate(
         waiting=Count("pk", filter=waiting),
         running=Count("pk", filter=Q(state=state.RUNNING)),
         oldest_at=Min("queued_at", filter=waiting),
     )
-    return JobFacts(**found)
+    return JobFacts(**counts)

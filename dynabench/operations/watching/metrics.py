@@ -39,9 +39,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _may_read(request: HttpRequest) -> bool:
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    token_sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
     token = settings.METRICS_TOKEN
-    if token and secrets.compare_digest(given.encode(), token.encode()):
+    if token and secrets.compare_digest(token_sent.encode(), token.encode()):
         return True
     address = ip_address(get_adapter().get_client_ip(request) or "0.0.0.0")  # noqa: S104
     return any(address in network for network in settings.METRICS_NETWORKS)
@@ -64,32 +64,32 @@ class Rows:
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield each figure with its values. Nothing is labelled by person."""
         try:
-            found = facts()
+            site = facts()
         except NO_DATABASE:
-            found = None
-        yield _gauge("database_up", "Whether the database answers.", "", {"": found is not None})
-        if found:
-            yield from _figures(found)
+            site = None
+        yield _gauge("database_up", "Whether the database answers.", "", {"": site is not None})
+        if site:
+            yield from _figures(site)
 
 
-def _figures(found: Facts) -> Iterator[GaugeMetricFamily]:
-    now, jobs, paused = timezone.now(), found.jobs, left_alone(found)
+def _figures(site: Facts) -> Iterator[GaugeMetricFamily]:
+    now, jobs, paused = timezone.now(), site.jobs, left_alone(site)
     waiting = {kind: one.waiting for kind, one in jobs.items()}
     running = {kind: one.running for kind, one in jobs.items()}
     ages = {
         kind: (now - one.oldest_at).total_seconds() if one.oldest_at else 0
         for kind, one in jobs.items()
     }
-    failing = {target.name for target in found.targets if target.pk in paused}
-    breakers = {target.name: target.name in failing for target in found.targets}
-    seen = {job: at.timestamp() for job, at in found.successes.items()}
+    failing = {target.name for target in site.targets if target.pk in paused}
+    breakers = {target.name: target.name in failing for target in site.targets}
+    seen = {job: at.timestamp() for job, at in site.successes.items()}
     yield _gauge("queue_waiting", "Jobs that could begin.", "kind", waiting)
     yield _gauge("queue_running", "Jobs that workers have.", "kind", running)
     yield _gauge("queue_oldest_seconds", "How long one has waited at most.", "kind", ages)
     yield _gauge(
-        "evaluations_ended", "Evaluations of the last hour by outcome.", "outcome", found.ended
+        "evaluations_ended", "Evaluations of the last hour by outcome.", "outcome", site.ended
     )
-    yield _gauge("judge_queue", "Examples that need votes.", "task", found.to_judge)
+    yield _gauge("judge_queue", "Examples that need votes.", "task", site.to_judge)
     yield _gauge("breaker_open", "1: the target is not asked for a while.", "target", breakers)
     yield _gauge(  # Prometheus itself calls a server's own label `job`
         "last_success_timestamp_seconds", "When a job of the clock ended well.", "work", seen

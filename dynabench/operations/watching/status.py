@@ -35,27 +35,27 @@ def status(request: HttpRequest) -> HttpResponse:
     """Show the state of the site; without a database the state counted last."""
     is_away = False
     try:
-        found: Facts | None = facts()
+        site: Facts | None = facts()
     except NO_DATABASE:
-        found, is_away = last_facts(), True
+        site, is_away = last_facts(), True
         request.user, request.session = AnonymousUser(), SessionStore()  # nobody can be looked up
-    values = {"is_away": is_away, **(_shown(found) if found else {})}
+    values = {"is_away": is_away, **(_shown(site) if site else {})}
     return render(request, "watching/status.html", values)
 
 
-def _shown(found: Facts) -> dict[str, Any]:
+def _shown(site: Facts) -> dict[str, Any]:
     """Return what everybody may see: visible tasks by name, without their targets."""
-    paused = left_alone(found)
-    seen = {one.code: one.task for one in found.targets if one.is_seen}
+    paused = left_alone(site)
+    seen = {target.code: target.task for target in site.targets if target.is_seen}
     failing = {
-        one.code
-        for one in found.targets
-        if one.pk in paused or (found.is_server_away and not one.url)
+        target.code
+        for target in site.targets
+        if target.pk in paused or (site.is_server_away and not target.url)
     }
     return {
-        "found": found,
+        "found": site,
         "tasks": [(name, code in failing) for code, name in seen.items()],
-        "jobs": [(said, found.jobs[kind]) for kind, said in KINDS.items()],
+        "jobs": [(words, site.jobs[kind]) for kind, words in KINDS.items()],
     }
 
 
@@ -64,13 +64,13 @@ def incident(request: HttpRequest) -> HttpResponse:
     """Report trouble, or what is new about the open incident; for administrators."""
     if not request.user.is_superuser:
         raise Http404
-    told = Incident.objects.filter(ended_at=None).first()
-    initial = {"title": told.title, "text": told.text} if told else {}
+    current = Incident.objects.filter(ended_at=None).first()
+    initial = {"title": current.title, "text": current.text} if current else {}
     form = IncidentForm(request.POST or None, initial=initial)
     if form.is_valid():
-        tell_incident(actor=person(request), incident=told, **form.cleaned_data)
+        tell_incident(actor=person(request), incident=current, **form.cleaned_data)
         cache.delete(KEY)
         messages.success(request, _("Everybody reads it now."))
         return redirect("status")
-    values = {"form": form, "told": told}
+    values = {"form": form, "told": current}
     return render(request, "watching/incident.html", values, status=422 if form.errors else 200)

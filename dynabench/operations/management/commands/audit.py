@@ -34,10 +34,17 @@ class Command(BaseCommand):
         for entry in entries.order_by("pk").iterator():
             who = entry.actor.email if entry.actor else None
             self._tell(entry.created_at, who, entry.action, entry.target, entry.task, entry.data)
-        for one in admins.order_by("pk").iterator():
-            action = f"admin.{one.get_action_flag_display().lower()}"
-            data = {"message": one.get_change_message()}
-            self._tell(one.action_time, one.user.email, action, one.object_repr, "", data)
+        for admin_entry in admins.order_by("pk").iterator():
+            action = f"admin.{admin_entry.get_action_flag_display().lower()}"
+            data = {"message": admin_entry.get_change_message()}
+            self._tell(
+                admin_entry.action_time,
+                admin_entry.user.email,
+                action,
+                admin_entry.object_repr,
+                "",
+                data,
+            )
 
     def _tell(
         self, at: datetime, who: str | None, action: str, target: str, task: str, data: Any

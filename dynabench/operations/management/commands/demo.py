@@ -30,17 +30,19 @@ class Command(BaseCommand):
             return
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # its model server ends with it
         with as_command_error(), site_or_substitute():
-            found = run_demo(make_task(), options["seed"], self._show)
+            report = run_demo(make_task(), options["seed"], self._show)
         if options["json"]:
-            self.stdout.write(json.dumps(found))
+            self.stdout.write(json.dumps(report))
             return
-        for one in found["rounds"]:
-            vmer = "unknown" if one["vmer"] is None else f"{one['vmer']:.0%}"
+        for row in report["rounds"]:
+            vmer = "unknown" if row["vmer"] is None else f"{row['vmer']:.0%}"
             self.stdout.write(
-                f"round {one['round']}: {one['collected']} examples, {one['fooled']} fooled the "
-                f"model, {one['verified_fooled']} verified, vMER {vmer}"
+                f"round {row['round']}: {row['collected']} examples, {row['fooled']} fooled the "
+                f"model, {row['verified_fooled']} verified, vMER {vmer}"
             )
-        self.stdout.write(f"{found['models']} models on the board; {found['seconds']:.0f} seconds")
+        self.stdout.write(
+            f"{report['models']} models on the board; {report['seconds']:.0f} seconds"
+        )
 
     def _show(self, share: float, words: str) -> None:
         self.stderr.write(f"{share:4.0%} {words}")

@@ -29,26 +29,28 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.is_quiet = options["json"]
-        found: list[Finding] = []
-        self._tell(findings(), found)
-        has_database = not any(f.what == "database" and f.state == "bad" for f in found)
+        results: list[Finding] = []
+        self._tell(findings(), results)
+        has_database = not any(f.what == "database" and f.state == "bad" for f in results)
         if options["media"] and has_database:
-            self._tell(check_media(), found)
+            self._tell(check_media(), results)
         judged: list[Verdict] = []
         if not options["quick"] and engine():
-            found += self._hostile(judged)
-        is_well = all(f.state != "bad" for f in found) and all(v.is_ok is not False for v in judged)
+            results += self._hostile(judged)
+        is_well = all(f.state != "bad" for f in results) and all(
+            v.is_ok is not False for v in judged
+        )
         if options["json"]:
-            self.stdout.write(json.dumps(_report(found, judged, is_well), indent=2))
+            self.stdout.write(json.dumps(_report(results, judged, is_well), indent=2))
         if not is_well:
             raise CommandError(
                 "Something is wrong. docs/runbook.md says what to do about each line."
             )
         self._say("All is well.")
 
-    def _tell(self, findings: Iterable[Finding], found: list[Finding]) -> None:
+    def _tell(self, findings: Iterable[Finding], results: list[Finding]) -> None:
         for finding in findings:
-            found.append(finding)
+            results.append(finding)
             self._say(f"{finding.state:<5} {finding.what:<14} {finding.message}")
 
     def _say(self, line: str) -> None:
@@ -72,10 +74,10 @@ class Command(BaseCommand):
         return []
 
 
-def _report(found: list[Finding], judged: list[Verdict], is_well: bool) -> dict[str, Any]:
+def _report(results: list[Finding], judged: list[Verdict], is_well: bool) -> dict[str, Any]:
     return {
         "ok": is_well,
-        "findings": [finding._asdict() for finding in found],
+        "findings": [finding._asdict() for finding in results],
         "hostile": [
             {
                 "number": verdict.case.number,

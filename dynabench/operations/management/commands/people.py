@@ -26,12 +26,12 @@ class Command(BaseCommand):
         add = actions.add_parser("add", help="an account with a password that is told once")
         add.add_argument("email")
         add.add_argument("--administrator", action="store_true")
-        for name, told in (
+        for name, help_text in (
             ("suspend", "let somebody in no more: sessions and tokens end"),
             ("admit", "let somebody in again"),
             ("revoke", "end somebody's sessions and tokens; they may sign in again"),
         ):
-            actions.add_parser(name, help=told).add_argument("email")
+            actions.add_parser(name, help=help_text).add_argument("email")
         role = actions.add_parser("role", help="somebody's role in a task")
         role.add_argument("email")
         role.add_argument("task", help="its code")

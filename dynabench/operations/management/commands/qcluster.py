@@ -55,10 +55,10 @@ class Command(BaseCommand):
 
 def is_migrated() -> bool:
     """Return whether the tables are those of this version, which may have started too early."""
-    found = patiently(check_schema)
-    if found and found.state != "ok":
-        logger.warning("%s", found.message)
-    return found is not None and found.state == "ok"
+    schema = patiently(check_schema)
+    if schema and schema.state != "ok":
+        logger.warning("%s", schema.message)
+    return schema is not None and schema.state == "ok"
 
 
 def serve_practice() -> None:

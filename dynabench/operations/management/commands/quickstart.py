@@ -127,7 +127,7 @@ class Command(BaseCommand):
     def _open_rounds(self) -> None:
         """Open the first rounds that were never opened; one whose target is silent stays ready."""
         for round in first_rounds():
-            targets = [one.name for one in loop_of(round) if one.source == LANGUAGE_MODEL]
+            targets = [target.name for target in loop_of(round) if target.source == LANGUAGE_MODEL]
             self._unprepared[round] = [health_of(name) for name in targets]
         self._open_prepared()
         for round in self._unprepared:
@@ -145,7 +145,7 @@ class Command(BaseCommand):
         """Make one account a role. Passwords are printed once and kept where only we read."""
         if User.objects.exists():
             return
-        kept = settings.HOME / "demo-accounts.txt"
+        file = settings.HOME / "demo-accounts.txt"
         lines = []
         for role in ROLES:
             password = secrets.token_urlsafe(9)
@@ -156,9 +156,9 @@ class Command(BaseCommand):
             if role == "owner":
                 for task in Task.objects.all():
                     TaskMember.objects.create(task=task, user=user, role=TaskMember.Role.OWNER)
-        kept.touch(mode=0o600)
-        kept.write_text("\n".join(lines) + "\n")
-        self.stdout.write("\nAccounts (also in " + str(kept) + "):")
+        file.touch(mode=0o600)
+        file.write_text("\n".join(lines) + "\n")
+        self.stdout.write("\nAccounts (also in " + str(file) + "):")
         self.stdout.write("\n".join(f"  {line}" for line in lines))
 
 
@@ -216,9 +216,9 @@ class Processes:
             url = health_of(f"starter-{code}")
             self._has_come(url, lambda status: status not in LOADING, deadline)
 
-    def _has_come(self, url: str, wanted: Callable[[int], bool], deadline: float) -> bool:
+    def _has_come(self, url: str, is_wanted: Callable[[int], bool], deadline: float) -> bool:
         """Return whether the address answers with a wanted status in time."""
-        while not wanted(status(url)):
+        while not is_wanted(status(url)):
             self._check_alive()
             if time.monotonic() > deadline:
                 return False
@@ -322,10 +322,10 @@ def refuse_taken(variable: str, host: str, port: int) -> None:
 
 def free_port(host: str, port: int) -> int:
     """Return the first free port after this one. Raises CommandError."""
-    found = next((n for n in range(port + 1, port + MOST_PORTS) if not is_taken(host, n)), None)
-    if found is None:
+    free = next((n for n in range(port + 1, port + MOST_PORTS) if not is_taken(host, n)), None)
+    if free is None:
         raise CommandError(f"No port from {port} to {port + MOST_PORTS - 1} is free at {host}.")
-    return found
+    return free
 
 
 def health_of(target: str) -> str:

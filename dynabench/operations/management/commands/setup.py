@@ -31,8 +31,8 @@ def is_of_this_version(url: str) -> bool:
     host = settings.ALLOWED_HOSTS[0].lstrip(".*") or "localhost"  # ".example.org", "*"
     headers = {"Host": host, "X-Forwarded-Proto": "https"}
     try:
-        asked = Request(url, headers=headers)  # noqa: S310 - the operator's
-        with urlopen(asked, timeout=5) as answer:  # noqa: S310
+        request = Request(url, headers=headers)  # noqa: S310 - the operator's
+        with urlopen(request, timeout=5) as answer:  # noqa: S310
             return bool(json.load(answer).get("version") == version())
     except (OSError, ValueError, HTTPException):
         return False
@@ -96,7 +96,7 @@ class Command(BaseCommand):
 
         Each reason is printed once.
         """
-        return [one for one in first_rounds() if not open_round(one, self._once)]
+        return [round for round in first_rounds() if not open_round(round, self._once)]
 
     def _once(self, text: str) -> None:
         if text not in self._told:
@@ -115,7 +115,7 @@ class Command(BaseCommand):
             check_address(email)
         except ValidationError as error:
             raise CommandError(f"ADMIN_EMAIL={email!r}: {error.message}") from None
-        given = env_secret("ADMIN_PASSWORD")
-        password = given or secrets.token_urlsafe(12)
+        chosen = env_secret("ADMIN_PASSWORD")
+        password = chosen or secrets.token_urlsafe(12)
         User.objects.create_superuser(email, password)
-        self.stdout.write(f"{email} administers the site{'' if given else f', by {password}'}.")
+        self.stdout.write(f"{email} administers the site{'' if chosen else f', by {password}'}.")

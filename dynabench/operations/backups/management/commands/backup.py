@@ -39,15 +39,15 @@ class Command(BaseCommand):
             with noted("backup"):
                 if days:
                     remove_killed(options["where"])
-                made = make_backup(where, passphrase=passphrase, with_keys=options["keys"])
+                manifest = make_backup(where, passphrase=passphrase, with_keys=options["keys"])
                 older = remove_older(options["where"], now - timedelta(days)) if days else []
         except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{len(made.files)} files, {made.size} bytes: {where}")
+        self.stdout.write(f"{len(manifest.files)} files, {manifest.size} bytes: {where}")
         if older:
             self.stdout.write(f"Removed: {', '.join(older)}")
-        if made.missing:
+        if manifest.missing:
             raise CommandError(
-                f"The backup is whole, but {len(made.missing)} files that rows name are missing: "
-                f"{', '.join(made.missing[:10])}. See manage.py doctor --media."
+                f"The backup is whole, but {len(manifest.missing)} files that rows name are missing: "
+                f"{', '.join(manifest.missing[:10])}. See manage.py doctor --media."
             )

@@ -37,10 +37,10 @@ class Command(BaseCommand):
                 self._rehearse(options["where"], without_log=options["without_log"])
                 return
             backup = Backup(options["where"], passphrase=env_secret("BACKUP_PASSPHRASE"))
-            said = restore(backup, without_log=options["without_log"])
+            lines = restore(backup, without_log=options["without_log"])
         except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
-        for line in said:
+        for line in lines:
             self.stdout.write(f"{line}.")
         self.stdout.write("Restored. Run manage.py doctor --quick --media before people come.")
 

@@ -27,7 +27,7 @@ class Command(BaseCommand):
             self.stderr.write(damage)
         if damages:
             raise CommandError(f"{len(damages)} of {len(backup.manifest.files)} files are damaged.")
-        made = backup.manifest
+        manifest = backup.manifest
         self.stdout.write(
-            f"Whole: {made.site}, {made.made_at}, {len(made.files)} files, {made.size} bytes."
+            f"Whole: {manifest.site}, {manifest.made_at}, {len(manifest.files)} files, {manifest.size} bytes."
         )
