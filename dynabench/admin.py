@@ -12,7 +12,7 @@ from django.utils.html import format_html, format_html_join
 from annotation.models import Example
 from core.accounts.models import Annotator, LogEntry
 from core.accounts.people import shown_name
-from dynabench.manage.log import PRIVATE, of, told
+from dynabench.manage.log import PRIVATE, of_tasks, readable_entries
 from tasks.admin.roles import (
     OWNERS,
     READ_ONLY,
@@ -52,8 +52,10 @@ class LogAdmin(OfManyTasks):
             list(tasks_with(request, roles).values_list("code", flat=True))
             for roles in (READERS, REVIEWERS, OWNERS)
         )
-        seen = rows.filter(pk__in=told(reads, reviews).values("pk"))
-        return seen.annotate(is_reviewed=whether(of(reviews)), is_owned=whether(of(owns)))
+        seen = rows.filter(pk__in=readable_entries(reads, reviews).values("pk"))
+        return seen.annotate(
+            is_reviewed=whether(of_tasks(reviews)), is_owned=whether(of_tasks(owns))
+        )
 
     @admin.display
     def who(self, entry: LogEntry) -> str:

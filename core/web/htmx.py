@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
@@ -27,3 +28,11 @@ def render_page(
     response = render(request, name, {**context, "is_part": htmx_partial(request)}, status=status)
     patch_vary_headers(response, ["HX-Request"])
     return response
+
+
+def form_status(*forms: BaseForm | None) -> int:
+    """Return the status of a page with these forms: 422 if one of them has errors, else 200."""
+    for form in forms:
+        if form is not None and form.errors:
+            return 422
+    return 200

@@ -30,10 +30,14 @@ def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:
     """Return what waits for the person on the pages of the task: open reports, failing targets."""
     if not can_manage(request.user, task):
         return {}
-    reports = Report.objects.filter(context__round__task=task, resolved_at=None)
+    open_reports = 0
+    if can_review(request.user, task):
+        reports = Report.objects.filter(context__round__task=task, resolved_at=None)
+        open_reports = reports.count()
+    # Reports and failing targets have lines of their own here.
     notices = task.notices.filter(ended_at=None).exclude(kind__in=TOLD_APART)
     return {
-        "open_reports": reports.count() if can_review(request.user, task) else 0,
+        "open_reports": open_reports,
         "failing": failing(task),
         "notices": notices.select_related("task").order_by("pk"),
     }

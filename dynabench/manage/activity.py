@@ -32,8 +32,9 @@ TAG, CHALLENGE = gettext_noop("Tag"), gettext_noop("Challenge")
 
 @dataclass(frozen=True)
 class Activity:
-    """waiting: examples that need votes; oldest: when the first of them was written.
+    """What people did in a round, as its dashboard shows it.
 
+    waiting: examples that need votes. oldest: when the first of them was written.
     people: who wrote or judged since 00:00 UTC. writing, judging: median seconds of the latest,
     None where none was measured. days: (day, tries, fooled, catches), without empty days.
     labels: (the author's label, tries, confirmed); empty where authors choose none.
@@ -75,8 +76,9 @@ def count_activity(round: Round) -> Activity:
     today = Q(created_at__gte=began)
     people = set(examples.filter(today).values_list("annotator", flat=True).distinct())
     people |= set(votes.filter(today).values_list("validator", flat=True).distinct())
-    shown = examples.filter(shown_at__isnull=False).order_by("-pk")
-    times = shown.values_list("shown_at", "created_at")[:TIMED]
+    # It is empty where nobody measured when the writer saw the form.
+    timed = examples.filter(shown_at__isnull=False).order_by("-pk")
+    times = timed.values_list("shown_at", "created_at")[:TIMED]
     seconds = votes.filter(seconds__isnull=False).order_by("-pk").values_list("seconds", flat=True)
     since = began - timedelta(days=DAYS - 1)
     days = (
@@ -91,8 +93,8 @@ def count_activity(round: Round) -> Activity:
         queue["oldest"],
         len(people - {None}),
         _median(
-            (sent - shown).total_seconds()  # type: ignore[operator]
-            for shown, sent in times
+            (sent_at - opened_at).total_seconds()  # type: ignore[operator]
+            for opened_at, sent_at in times
         ),
         _median(seconds[:TIMED]),
         list(days),
@@ -110,16 +112,20 @@ def _written(round: Round) -> QuerySet[Example]:
 
 
 def _median(seconds: Iterable[Any]) -> float | None:
-    return median(found) if (found := list(seconds)) else None
+    values: list[float] = list(seconds)
+    if not values:
+        return None
+    return median(values)
 
 
 def _agreement(votes: QuerySet[Validation]) -> Sequence[tuple[date, int, int]]:
     decided = votes.filter(example__consensus__state=Consensus.State.DECIDED)
-    says = {name: F(f"example__consensus__{name}") for name in ("label", "verdict")}
+    # A vote has a label or a verdict. The other column is empty, as in the consensus.
+    is_same = Q(label=F("example__consensus__label"), verdict=F("example__consensus__verdict"))
     return list(
         decided.annotate(day=TruncDate("created_at"))
         .values_list("day")
-        .annotate(votes=Count("pk"), same=Count("pk", filter=Q(**says)))
+        .annotate(votes=Count("pk"), same=Count("pk", filter=is_same))
         .order_by("day")
     )
 
@@ -135,24 +141,33 @@ def _labels(round: Round) -> Sequence[tuple[str, int, int]]:
         .annotate(**counts_of("confirmed"))
         .order_by()
     )
-    counts = {label: numbers for label, *numbers in rows}
-    return [(label.words, *counts.get(label.value, (0, 0))) for label in config.labels(name)]
+    counts = {label: (tries, confirmed) for label, tries, confirmed in rows}
+    listed = []
+    for label in config.labels(name):  # also labels that nobody has chosen yet
+        tries, confirmed = counts.get(label.value, (0, 0))
+        listed.append((label.words, tries, confirmed))
+    return listed
 
 
 def _slices(round: Round) -> Sequence[tuple[str, str, int, int]]:
     config = round.task.config
-    found = [(TAG, *row) for row in _thinnest(round, "tag")] if "tag" in config.slices else []
+    slices: list[tuple[str, str, int, int]] = []
+    if "tag" in config.slices:
+        for value, tries, confirmed in _thinnest(round, "tag"):
+            slices.append((TAG, value, tries, confirmed))
     if "challenge" in config.slices and config.challenges:
-        found += _challenges(round)
+        slices += _challenges(round)
     fields = [name for name in config.slices if name not in ("tag", "language", "challenge")]
-    if round.task.is_sensitive:  # what people wrote stands on no page unshielded
+    if round.task.is_sensitive:  # no page shows people's texts without a shield
         fields = [name for name in fields if config.labels(name)]
     for name in fields:
         title = config.component(name).others_title
-        rows = _thinnest(round, name)
-        found += [(title, config.display(name, value), *counts) for value, *counts in rows]
+        for value, tries, confirmed in _thinnest(round, name):
+            slices.append((title, config.display(name, value), tries, confirmed))
     return [
-        (title, Truncator(value).chars(80), *counts) for title, value, *counts in found if value
+        (title, Truncator(value).chars(80), tries, confirmed)
+        for title, value, tries, confirmed in slices
+        if value  # rows that lack the field
     ]
 
 
@@ -165,8 +180,11 @@ def _challenges(round: Round) -> list[Any]:
         .annotate(**counts_of("confirmed"))
         .order_by()
     )
-    counts = {name: numbers for name, *numbers in taken}
-    rows = [(CHALLENGE, name, *counts.get(name, (0, 0))) for name in round.task.config.challenges]
+    counts = {name: (tries, confirmed) for name, tries, confirmed in taken}
+    rows = []
+    for name in round.task.config.challenges:
+        tries, confirmed = counts.get(name, (0, 0))
+        rows.append((CHALLENGE, name, tries, confirmed))
     return sorted(rows, key=lambda row: (row[3], row[2]))
 
 
@@ -175,12 +193,17 @@ def _thinnest(round: Round, name: str) -> Iterable[Any]:
 
     A value of the contexts is there even if nobody has written about it yet.
     """
-    of_context = name == "tag" or name in {one.name for one in round.task.config.context}
-    path = "examples__" if of_context else ""
-    which: Any = (
-        F("tag") if name == "tag" else KeyTextTransform(name, "fields" if of_context else "inputs")
-    )
-    rows: Any = round.contexts.all() if of_context else round.examples.all()
+    rows: Any = round.examples.all()
+    value: Any = KeyTextTransform(name, "inputs")
+    path = ""
+    context_fields = {component.name for component in round.task.config.context}
+    if name == "tag" or name in context_fields:
+        # Counted from the contexts, so that those without an example are there with 0.
+        rows = round.contexts.all()
+        value = KeyTextTransform(name, "fields")
+        path = "examples__"
+    if name == "tag":
+        value = F("tag")
     numbers = counts_of("confirmed", path=path)
-    thinnest = rows.values_list(which).annotate(**numbers).order_by("confirmed", "tries")
+    thinnest = rows.values_list(value).annotate(**numbers).order_by("confirmed", "tries")
     return cast(Iterable[Any], thinnest[:THIN])

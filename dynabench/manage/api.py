@@ -36,13 +36,13 @@ CHECKS = [check.value for check in Check]
 
 
 class PeopleQuery(serializers.Serializer[Any]):
-    """Of which rounds."""
+    """The round whose people are listed."""
 
     round = serializers.IntegerField(required=False, help_text="Its number; all unless told.")
 
 
 class PersonSerializer(serializers.Serializer[Any]):
-    """What both kinds of people have."""
+    """The fields of both kinds of people."""
 
     annotator = serializers.CharField(help_text="A pseudonym.")
     median_seconds = serializers.FloatField(allow_null=True)
@@ -97,12 +97,14 @@ class OfPeople(APIView):
     def rounds(self, code: str) -> Sequence[Round]:
         """Return the rounds that the request asks for. Refuses everybody but reviewers."""
         rounds = find_task(self.request, code, can_review).rounds.all()
-        asked = wanted(PeopleQuery, self.request)
-        return list(rounds.filter(number=asked["round"]) if asked else rounds)
+        query = wanted(PeopleQuery, self.request)
+        if query:
+            rounds = rounds.filter(number=query["round"])
+        return list(rounds)
 
 
 class Authors(OfPeople):
-    """Who writes."""
+    """The authors of a task."""
 
     @extend_schema(
         operation_id="authors_list",
@@ -111,15 +113,14 @@ class Authors(OfPeople):
     )
     def get(self, request: Request, code: str) -> Response:
         """List all authors by pseudonym, those first whose work needs a look; for reviewers."""
-        body = [
-            _person_body(one, labels_check=labels_check(one))
-            for one in authors_of(self.rounds(code))
-        ]
+        body = []
+        for author in authors_of(self.rounds(code)):
+            body.append(_person_body(author, labels_check=labels_check(author)))
         return Response(AuthorSerializer(body, many=True).data)
 
 
 class Validators(OfPeople):
-    """Who judges."""
+    """The validators of a task."""
 
     @extend_schema(
         operation_id="validators_list",
@@ -129,18 +130,26 @@ class Validators(OfPeople):
     def get(self, request: Request, code: str) -> Response:
         """List all validators by pseudonym, those first whose work needs a look; for reviewers."""
         body = [
-            _person_body(one, agreement_check=agreement_check(one), skipped=skipped(one))
-            for one in validators_of(self.rounds(code))
+            _person_body(
+                validator, agreement_check=agreement_check(validator), skipped=skipped(validator)
+            )
+            for validator in validators_of(self.rounds(code))
         ]
         return Response(ValidatorSerializer(body, many=True).data)
 
 
 def _person_body(person: Person, **more: Any) -> dict[str, Any]:
     """Return a person's numbers, and in `notes` why the undefined ones are null."""
-    values = {one.name: getattr(person, one.name) for one in fields(person)} | more
-    notes = {name: one.reason for name, one in values.items() if isinstance(one, Undefined)}
-    name = shown_name(person.annotator)
-    return {**values, **dict.fromkeys(notes), "notes": notes, "annotator": name}
+    values: dict[str, Any] = {}
+    for field in fields(person):
+        values[field.name] = getattr(person, field.name)
+    values |= more
+    notes: dict[str, str] = {}
+    for name, value in values.items():
+        if isinstance(value, Undefined):
+            notes[name] = value.reason
+    nulls = dict.fromkeys(notes)
+    return {**values, **nulls, "notes": notes, "annotator": shown_name(person.annotator)}
 
 
 class CountsSerializer(serializers.Serializer[Any]):
@@ -151,20 +160,20 @@ class CountsSerializer(serializers.Serializer[Any]):
 
 
 class DaySerializer(CountsSerializer):
-    """What was written on a day."""
+    """Examples by day."""
 
     day = serializers.DateField()
     fooled = serializers.IntegerField()
 
 
 class LabelCountsSerializer(CountsSerializer):
-    """What was written with a label."""
+    """Examples by the author's label."""
 
     label: Any = serializers.CharField(help_text="In the words that people read.")
 
 
 class SliceSerializer(CountsSerializer):
-    """What was written for a value of a slice."""
+    """Examples by a value of a slice."""
 
     slice = serializers.CharField()
     value = serializers.CharField()
@@ -251,26 +260,28 @@ class SecondOpinionView(APIView):
 
 
 def _opinion(round: Round) -> dict[str, Any]:
-    found = second_opinion(round)
-    if isinstance(found, Undefined):
+    model = second_opinion(round)
+    if isinstance(model, Undefined):
         nothing: dict[str, Any] = dict.fromkeys(
             ("labels", "warnings", "otherwise", "validators"), ()
         )
-        return {"reason": found.reason, "prior": {}, **nothing}
+        return {"reason": model.reason, "prior": {}, **nothing}
+    validators = []
+    for validator in model.validators[:SHOWN]:
+        validators.append(
+            {
+                "validator": shown_name(validator.annotator),
+                "reliability": validator.reliability,
+                "confusion": validator.confusion,
+            }
+        )
     return {
         "reason": None,
-        "labels": found.labels,
-        "prior": found.prior,
-        "warnings": found.warnings,
-        "otherwise": _rows(("example", "consensus", "label", "posterior"), otherwise(round, found)),
-        "validators": [
-            {
-                "validator": shown_name(one.annotator),
-                "reliability": one.reliability,
-                "confusion": one.confusion,
-            }
-            for one in found.validators[:SHOWN]
-        ],
+        "labels": model.labels,
+        "prior": model.prior,
+        "warnings": model.warnings,
+        "otherwise": _rows(("example", "consensus", "label", "posterior"), otherwise(round, model)),
+        "validators": validators,
     }
 
 

@@ -14,13 +14,13 @@ from tasks.permissions import can_own, needs_approval
 
 def approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
     """Return the form that asks for approval, with the listed communities where there are any."""
-    there = listed_communities(request.user)
-    if not there:
+    communities = listed_communities(request.user)
+    if not communities:
         return ApprovalForm(data)
 
     class WithCommunity(ApprovalForm):
         community = forms.ModelChoiceField(
-            there,
+            communities,
             to_field_name="slug",
             required=False,
             label=_("For a community"),
@@ -38,5 +38,5 @@ def approval_of(request: HttpRequest, task: Task) -> dict[str, Any]:
     """
     if not needs_approval(task):
         return {}
-    asked = TaskProposal.objects.filter(task=task).first()
-    return {"unapproved": True, "approval": asked, "may_ask": can_own(request.user, task)}
+    proposal = TaskProposal.objects.filter(task=task).first()
+    return {"unapproved": True, "approval": proposal, "may_ask": can_own(request.user, task)}

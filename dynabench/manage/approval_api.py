@@ -23,7 +23,7 @@ from tasks.permissions import can_own, needs_approval
 
 
 class NewApprovalSerializer(serializers.Serializer[Any]):
-    """What those who decide want to know."""
+    """A request for approval: what those who decide want to know."""
 
     goal = serializers.CharField(
         max_length=2000, help_text="What the task finds out, and what its data is for."
@@ -42,7 +42,7 @@ class NewApprovalSerializer(serializers.Serializer[Any]):
 
 
 class ApprovalSerializer(serializers.Serializer[Any]):
-    """Where a task's request for approval stands."""
+    """The state of a task's request for approval."""
 
     is_needed = serializers.BooleanField(help_text="Before others than members see the task.")
     state = serializers.ChoiceField(
@@ -73,34 +73,33 @@ class Approval(APIView):
         409 says that it needs none (`approved`) or waits already (`waiting`). For owners.
         """
         task, owner = find_task(request, code, can_own, kinds=ANY), person(request)
-        asked = read(NewApprovalSerializer, request)
-        asked["community"] = _community(owner, asked["community"])
-        ask_for_task(task=task, actor=owner, **asked)
+        values = read(NewApprovalSerializer, request)
+        values["community"] = _community(owner, values["community"])
+        ask_for_task(task=task, actor=owner, **values)
         return Response(_approval_of(task), status.HTTP_201_CREATED)
 
 
 def _community(owner: User, slug: str) -> Community | None:
     if not slug:
         return None
-    found = listed_communities(owner).filter(slug=slug).first()
-    if found is None:
+    community = listed_communities(owner).filter(slug=slug).first()
+    if community is None:
         raise Invalid("There is no such community.", field="community")
-    return found
+    return community
 
 
 def _approval_of(task: Task) -> dict[str, Any]:
+    values: dict[str, Any] = {"is_needed": needs_approval(task), "community": ""}
     proposals = TaskProposal.objects.select_related("for_community__community")
-    asked = proposals.filter(task=task).first()
-    chosen = getattr(asked, "for_community", None)
-    values = {
-        "is_needed": needs_approval(task),
-        "state": asked.state if asked else None,
-        "goal": asked.goal if asked else "",
-        "people": asked.people if asked else "",
-        "community": chosen.community.slug if chosen else "",
-        "reason": asked.reason if asked else "",
-        "show": asked.show if asked else True,
-    }
+    proposal = proposals.filter(task=task).first()
+    if proposal is None:
+        values |= {"state": None, "goal": "", "people": "", "reason": "", "show": True}
+        return dict(ApprovalSerializer(values).data)
+    for name in ("state", "goal", "people", "reason", "show"):
+        values[name] = getattr(proposal, name)
+    chosen = getattr(proposal, "for_community", None)
+    if chosen:
+        values["community"] = chosen.community.slug
     return dict(ApprovalSerializer(values).data)
 
 

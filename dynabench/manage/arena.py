@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from core.accounts.people import person, shown_name
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.approval import approval_of
 from dynabench.manage.setup.choose_target import BriefForm, chat_settings, checked_settings
@@ -81,8 +82,8 @@ class ChatForm(BriefForm):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the target, besides its name."""
-        said = self.cleaned_data
-        return chat_settings({**said, "model": said["model"] or said["name"]})
+        values = self.cleaned_data
+        return chat_settings({**values, "model": values["model"] or values["name"]})
 
 
 class GoldForm(forms.Form):
@@ -108,6 +109,7 @@ def _arena(request: HttpRequest, code: str, may: Any = can_edit) -> Task:
 
 def _model_form(request: HttpRequest, task: Task, data: Any = None) -> ModelForm:
     form = ModelForm(data, instance=TargetModel(task=task))
+    # The name of an environment variable would send any of the site's secrets to the address.
     if not request.user.is_superuser:
         del form.fields["secret_env"]
     return form
@@ -131,19 +133,20 @@ def _models_page(
         "can_delete": can_own(request.user, task) and begun_tasks().filter(pk=task.pk).exists(),
         **approval_of(request, task),
     }
-    status = 422 if any(form and form.errors for form in (chat_form, model_form)) else 200
+    status = form_status(chat_form, model_form)
     return render(request, "own/arena.html", values, status=status)
 
 
 def _voters_page(request: HttpRequest, task: Task, form: GoldForm | None = None) -> HttpResponse:
+    """Show voters and gold pairs. form: the one of a new pair, with its errors."""
     values = {
         "task": task,
         "may": can_edit(request.user, task),
         "gold_pairs": task.gold_pairs.all(),
-        "voters": [(shown_name(one.annotator), one) for one in voters_of(task)[:MOST_SHOWN]],
+        "voters": [(shown_name(voter.annotator), voter) for voter in voters_of(task)[:MOST_SHOWN]],
         "gold_form": form or GoldForm(),
     }
-    return render(request, "own/arena_voters.html", values, status=422 if form else 200)
+    return render(request, "own/arena_voters.html", values, status=form_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -152,7 +155,7 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
     if request.method != "POST":
         return _models_page(request, _arena(request, code, can_manage))
     task = _arena(request, code)
-    if "chat" in request.POST:
+    if "chat" in request.POST:  # the button of the first of the page's two forms
         chat_form = ChatForm(request.POST, auto_id="chat-%s")
         if chat_form.is_valid() and (page := _entered(request, task, chat_form)):
             return page
@@ -166,9 +169,9 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
 
 def _added(request: HttpRequest, task: Task, fields: Mapping[str, Any]) -> HttpResponse:
     """Add a model to the arena and return the redirect that follows. Raises Refused."""
-    made = services.add_model(task=task, actor=person(request), fields=fields)
+    target = services.add_model(task=task, actor=person(request), fields=fields)
     messages.success(request, gettext("The model is in. Battles may draw it now."))
-    show_contact(request, made)
+    show_contact(request, target)
     return redirect("own:arena", task.code)
 
 
@@ -217,7 +220,7 @@ def arena_gold(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_POST
 def arena_model(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """Let battles draw a target, or no more."""
+    """Let battles draw a target, or stop drawing it."""
     task = _arena(request, code)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     with as_message(request):

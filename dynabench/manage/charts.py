@@ -16,37 +16,54 @@ from validation.statistics.report import Number
 
 def funnel(now: Activity, numbers: Numbers) -> SafeString:
     """Draw the steps from tries to catches. A round without models ends with confirmed tries."""
-    found: dict[str, Number] = {_("Tries"): numbers["collected"]}
+    steps: dict[str, Number] = {_("Tries"): numbers["collected"]}
     if isinstance(numbers["fooled"], int):
-        found |= {
+        steps |= {
             _("Fooled"): numbers["fooled"],
             _("Fooled and judged"): now.fooled_judged,
             _("Catches"): numbers["verified_fooled"],
         }
     else:
-        found |= {_("Judged"): numbers["judged"], _("Confirmed"): numbers["verified"]}
-    counts = {name: count if isinstance(count, int) else None for name, count in found.items()}
+        steps |= {_("Judged"): numbers["judged"], _("Confirmed"): numbers["verified"]}
+    counts: dict[str, int | None] = {}
+    for name, count in steps.items():
+        counts[name] = None  # an undefined number is drawn as missing
+        if isinstance(count, int):
+            counts[name] = count
     return bars(counts, title=_("Each step, and its share of the step before"), is_funnel=True)
 
 
 def by_day(now: Activity) -> SafeString:
     """Draw tries, those that fooled a model and catches by day, from the first day to the last."""
-    found = {day: numbers for day, *numbers in now.days}
-    days = _days(found)
-    lines = {
-        name: [Point(_words(day), found.get(day, (0, 0, 0))[n]) for day in days]
-        for n, name in enumerate((_("Tries"), _("Fooled"), _("Catches")))
-    }
-    return line_chart(lines, title=_("Examples by day"), shown=plain) if days else SafeString()
+    counts = {day: (tries, fooled, catches) for day, tries, fooled, catches in now.days}
+    tried, fooled_points, caught = [], [], []
+    for day in _days(counts):
+        words = _words(day)
+        tries, fooled, catches = counts.get(day, (0, 0, 0))
+        tried.append(Point(words, tries))
+        fooled_points.append(Point(words, fooled))
+        caught.append(Point(words, catches))
+    if not tried:
+        return SafeString()
+    lines = {_("Tries"): tried, _("Fooled"): fooled_points, _("Catches"): caught}
+    return line_chart(lines, title=_("Examples by day"), shown=plain)
 
 
 def agreement(now: Activity) -> SafeString:
     """Draw how often votes say the same as the consensus, by the day of the vote."""
-    rates = {day: (same / votes, *wilson(same, votes)) for day, votes, same in now.agreement}
-    days = _days(rates)
-    line = [Point(_words(day), *rates.get(day, (None,))) for day in days]
+    counts = {day: (votes, same) for day, votes, same in now.agreement}
+    line = []
+    for day in _days(counts):
+        if day not in counts:
+            line.append(Point(_words(day), None))
+            continue
+        votes, same = counts[day]
+        low, high = wilson(same, votes)
+        line.append(Point(_words(day), same / votes, low, high))
+    if not line:
+        return SafeString()
     title = _("Votes that say the same as the consensus, by day")
-    return line_chart({_("Agreement"): line}, title=title) if days else SafeString()
+    return line_chart({_("Agreement"): line}, title=title)
 
 
 def labels(now: Activity) -> SafeString:
@@ -57,16 +74,21 @@ def labels(now: Activity) -> SafeString:
     return stacked_bars({_("Tries"): tries, _("Confirmed"): confirmed}, names, title=_("Labels"))
 
 
-def slices(found: Sequence[tuple[str, str, int, int]]) -> SafeString:
-    """Draw a heat grid of the slices that somebody has tried."""
-    tried = [row for row in found if row[2]]
-    most = max((row[2] for row in tried), default=1)
-    rows = [
-        (f"{name}: {value}", [Heat(str(count), count / most) for count in counts])
-        for name, value, *counts in tried
-    ]
+def slices(counted: Sequence[tuple[str, str, int, int]]) -> SafeString:
+    """Draw a heat grid of the slices that somebody has tried.
+
+    counted: (which slice, its value, tries, confirmed).
+    """
+    tried = [row for row in counted if row[2]]
+    if not tried:
+        return SafeString()
+    most = max(row[2] for row in tried)
+    rows = []
+    for name, value, tries, confirmed in tried:
+        cells = [Heat(str(tries), tries / most), Heat(str(confirmed), confirmed / most)]
+        rows.append((f"{name}: {value}", cells))
     names = [_("Tries"), _("Confirmed")]
-    return matrix(names, rows, title=_("Slices"), corner=_("Slice")) if rows else SafeString()
+    return matrix(names, rows, title=_("Slices"), corner=_("Slice"))
 
 
 def costs(by_round: Mapping[int, float | None]) -> SafeString:
@@ -75,9 +97,9 @@ def costs(by_round: Mapping[int, float | None]) -> SafeString:
     return bars(rounds, title=_("Cost of a catch by round"), shown="{:,.2f}".format)
 
 
-def _days(known: Collection[date]) -> list[date]:
+def _days(dates: Collection[date]) -> list[date]:
     """Return all days from the first to the last."""
-    first, last = min(known, default=None), max(known, default=None)
+    first, last = min(dates, default=None), max(dates, default=None)
     if first is None or last is None:
         return []
     return [first + timedelta(n) for n in range((last - first).days + 1)]

@@ -19,7 +19,7 @@ from core.accounts.services import annotator_of
 from core.errors import Invalid
 from core.text.docs import anchor_of_key
 from core.text.words import with_lf
-from core.web.htmx import render_page
+from core.web.htmx import form_status, render_page
 from core.web.made_for import made_for, name_for, renamed
 from dynabench.manage.access import owned_task
 from dynabench.manage.preview import framed, judge_values, write_values
@@ -57,13 +57,17 @@ class ConfigForm(forms.Form):
     def add_prefix(self, field_name: str) -> str:
         """Return the field's name in HTML. That of the text says what the text was made from."""
         is_carried = field_name == "text" and self.read
-        return name_for(field_name, self.read) if is_carried else field_name
+        if is_carried:
+            return name_for(field_name, self.read)
+        return field_name
 
     @property
     def typed(self) -> str | None:
         """Return the text as it was sent, or None if no text was sent."""
         text: str | None = self.data.get(self.add_prefix("text"))
-        return text if text is None else with_lf(text)
+        if text is None:
+            return None
+        return with_lf(text)
 
     def over(self, base: str) -> "ConfigForm":
         """Return the same text and its errors, in a form that saves over another base."""
@@ -78,7 +82,7 @@ class ConfigForm(forms.Form):
 
 
 @dataclass(frozen=True)
-class Shown:
+class ProblemLine:
     """A problem with its line of the text. The first one of a line carries the anchor."""
 
     problem: Problem
@@ -96,31 +100,35 @@ class Shown:
         return " " * (self.problem.column - 1) + "^"
 
 
-def shown(problems: Sequence[Problem], text: str) -> list[Shown]:
+def lines_of(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
     """Return the problems with their lines, in the order of the text."""
-    lines, seen, found = text.split("\n"), set(), []
-    for one in sorted(problems, key=lambda problem: (problem.line, problem.column)):
-        line = lines[one.line - 1] if one.line <= len(lines) else ""
-        found.append(Shown(one, line, one.line not in seen))
-        seen.add(one.line)
-    return found
+    lines = text.split("\n")
+    listed: list[ProblemLine] = []
+    seen: set[int] = set()
+    for problem in sorted(problems, key=lambda each: (each.line, each.column)):
+        line = ""  # a problem of the end of the text is behind the last line
+        if problem.line <= len(lines):
+            line = lines[problem.line - 1]
+        listed.append(ProblemLine(problem, line, problem.line not in seen))
+        seen.add(problem.line)
+    return listed
 
 
-def counted(problems: Sequence[Problem]) -> str:
+def count_words(problems: Sequence[Problem]) -> str:
     """Return how many errors and warnings there are, in words.
 
-    >>> counted([])
+    >>> count_words([])
     'No problems'
     """
     severities = [problem.severity for problem in problems]
     errors, warnings = severities.count("error"), severities.count("warning")
     counts = []
     if errors:
-        said = ngettext("%(number)d error", "%(number)d errors", errors)
-        counts.append(said % {"number": errors})
+        words = ngettext("%(number)d error", "%(number)d errors", errors)
+        counts.append(words % {"number": errors})
     if warnings:
-        said = ngettext("%(number)d warning", "%(number)d warnings", warnings)
-        counts.append(said % {"number": warnings})
+        words = ngettext("%(number)d warning", "%(number)d warnings", warnings)
+        counts.append(words % {"number": warnings})
     return ", ".join(counts) or gettext("No problems")
 
 
@@ -131,19 +139,22 @@ def config(request: HttpRequest, code: str) -> HttpResponse:
     step = request.POST.get("step", "review")
     form = ConfigForm(request.POST or None)
     if request.method == "GET" or step == "edit" or not form.is_valid():
-        return _editor(request, task, form, status=422 if form.errors and step != "edit" else 200)
+        status = 200
+        if step != "edit":  # who goes back to the editor has read the errors
+            status = form_status(form)
+        return _editor(request, task, form, status=status)
     text, base = form.cleaned_data["text"], form.cleaned_data["base"]
     if text == task.config_text:
-        return _editor(request, task, form, said=gettext_noop("Nothing is changed."))
+        return _editor(request, task, form, message=gettext_noop("Nothing is changed."))
     if step == "save":
         return _save(request, task, form)
     if base not in ("", digest(task.config_text)):
-        return _editor(request, task, form, said=STALE, status=409)
-    found, problems = check_change(task, text)
-    if found is None:
+        return _editor(request, task, form, message=STALE, status=409)
+    parsed, problems = check_change(task, text)
+    if parsed is None:
         return _editor(request, task, form, problems, status=422)
-    values = {"task": task, "form": form, "problems": shown(problems, text), "base": base}
-    values["diff"] = diff(task.config_text, text).splitlines()[2:]
+    values = {"task": task, "form": form, "problems": lines_of(problems, text), "base": base}
+    values["diff"] = diff(task.config_text, text).splitlines()[2:]  # without the file names
     return render(request, "own/config_review.html", values)
 
 
@@ -155,7 +166,7 @@ def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
     except ConfigError as error:
         return _editor(request, task, form, error.problems, status=422)
     except ConfigStale:
-        return _editor(request, task, form, said=STALE, status=409)
+        return _editor(request, task, form, message=STALE, status=409)
     except Invalid as error:
         form.add_error("text", str(error))
         return _editor(request, task, form, status=422)
@@ -168,28 +179,32 @@ def _editor(
     task: Task,
     form: ConfigForm,
     problems: Sequence[Problem] | None = None,
-    said: str = "",
+    message: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    text = task.config_text if form.typed is None else form.typed
+    text = form.typed
+    if text is None:
+        text = task.config_text
     if problems is None:
         problems = check_change(task, text)[1]
     why, fixed = fixed_parts(task)
-    # A person who has read that the text changed meanwhile may save over it.
-    base = digest(task.config_text) if said == STALE else form.data.get("base")
+    base = form.data.get("base")
+    if message == STALE:
+        # A person who has read that the text was changed elsewhere may save over it.
+        base = digest(task.config_text)
     initial = {"text": text, "base": base or digest(task.config_text)}
     entries = LogEntry.objects.filter(action="task.changed", target=str(task))
     values: dict[str, Any] = {
         "task": task,
         "form": ConfigForm(initial=initial),
         "is_typed": form.typed is not None,
-        "said": gettext(said),
+        "said": gettext(message),
         "why": why,
         "fixed": fixed,
         "errors": form.errors.get("text", []),
         "entries": entries.select_related("actor__annotator")[:10],
-        "problems": shown(problems, text),
-        "counted": counted(problems),
+        "problems": lines_of(problems, text),
+        "counted": count_words(problems),
         "has_errors": any(problem.severity == "error" for problem in problems),
     }
     return render_page(request, PAGE, values, part="problems", status=status)
@@ -200,7 +215,7 @@ def config_check(request: HttpRequest, code: str) -> HttpResponse:
     """Show what is wrong with the text. Nothing is stored."""
     task = owned_task(request, code, can_edit)
     form = ConfigForm(request.POST)
-    form.is_valid()
+    form.is_valid()  # fills its errors; a text with errors is what this page is for
     return _editor(request, task, form)
 
 
@@ -210,7 +225,8 @@ def config_preview(request: HttpRequest, code: str) -> HttpResponse:
     """Show the write or the judge page by the stored text, or by the text that is being edited."""
     task = owned_task(request, code, can_edit)
     typed = ConfigForm(request.POST).typed
-    task.config_text = task.config_text if typed is None else typed
+    if typed is not None:
+        task.config_text = typed  # never saved
     parsed = check_config(task.config_text)[0]
     values: dict[str, Any] = {"task": task, "page": ""}
     if parsed:

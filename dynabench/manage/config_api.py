@@ -47,19 +47,19 @@ class ConfigVersionSerializer(serializers.ModelSerializer[ConfigVersion]):
         )
         read_only_fields = fields
 
-    def get_actor(self, one: ConfigVersion) -> str:
-        return public_name(one.actor)
+    def get_actor(self, version: ConfigVersion) -> str:
+        return public_name(version.actor)
 
-    def get_version(self, one: ConfigVersion) -> str:
-        return digest(one.text)
+    def get_version(self, version: ConfigVersion) -> str:
+        return digest(version.text)
 
-    def get_is_in_force(self, one: ConfigVersion) -> bool:
+    def get_is_in_force(self, version: ConfigVersion) -> bool:
         task: Task = self.context["task"]
-        return one.number == task.config_number
+        return version.number == task.config_number
 
-    def get_examples(self, one: ConfigVersion) -> int:
+    def get_examples(self, version: ConfigVersion) -> int:
         written: dict[int | None, int] = self.context["written"]
-        return written.get(one.number, 0)
+        return written.get(version.number, 0)
 
 
 class FullConfigVersionSerializer(ConfigVersionSerializer):
@@ -140,8 +140,8 @@ class ComparedConfigsView(OfConfig):
     def get(self, request: Request, code: str, number: int) -> Response:
         """Show what differs between this version and a newer one, for editors."""
         older = self.version(number)
-        asked = wanted(ComparedQuery, request)
-        to = asked.get("to", self.task.config_number)
+        query = wanted(ComparedQuery, request)
+        to = query.get("to", self.task.config_number)
         newer = self.task.config_versions.filter(number=to).first()
         if newer is None:
             raise serializers.ValidationError({"to": ["There is no such version here."]})
@@ -154,9 +154,9 @@ class ReturnView(OfConfig):
     def post(self, request: Request, code: str, number: int) -> Response:
         """Bring a version's text back as the newest version, for editors; refused as a PUT is."""
         version = self.version(number)
-        asked = read(ConfigChangeSerializer, request)
+        change = read(ConfigChangeSerializer, request)
         editor = person(request)
-        return saved_config(self.task, version.text, editor, **asked, field="number")
+        return saved_config(self.task, version.text, editor, **change, field="number")
 
 
 VERSION = "tasks/<slug:code>/config/versions/<int:number>/"

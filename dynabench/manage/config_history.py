@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from annotation.models import Example
 from core.web.downloads import attachment
+from core.web.htmx import form_status
 from core.web.refusals import as_message
 from dynabench.manage.access import owned_task
 from tasks.config.dynabench_out import VERSIONS, to_dynabench
@@ -28,13 +29,14 @@ class CompareForm(forms.Form):
 
     def __init__(self, versions: list[ConfigVersion], data: Any) -> None:
         super().__init__(data)
-        numbers = [
-            (one.number, _("Version %(number)d") % {"number": one.number}) for one in versions
-        ]
+        choices = []
+        for version in versions:
+            words = _("Version %(number)d") % {"number": version.number}
+            choices.append((version.number, words))
         for name in self.fields:
             field = self.fields[name]
             assert isinstance(field, forms.TypedChoiceField)
-            field.choices = numbers
+            field.choices = choices
             field.error_messages["invalid_choice"] = gettext_lazy("There is no such version here.")
 
 
@@ -43,19 +45,25 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
     """Show all versions, their authors and how many examples each has, and compare two of them."""
     task = owned_task(request, code, can_edit)
     versions = list(task.config_versions.select_related("actor__annotator"))
-    given = request.GET if "older" in request.GET else _last_two(versions)
-    form = CompareForm(versions, given)
-    texts, written = {one.number: one.text for one in versions}, written_under(task)
+    data: Any = request.GET
+    if "older" not in request.GET:
+        data = _last_two(versions)
+    form = CompareForm(versions, data)
+    texts = {version.number: version.text for version in versions}
+    written = written_under(task)
     values: dict[str, Any] = {
         "task": task,
         "form": form,
         "base": digest(task.config_text),
-        "rows": [(one, written.get(one.number, 0)) for one in versions],
+        "rows": [(version, written.get(version.number, 0)) for version in versions],
     }
     if versions and form.is_valid():
-        before, after = (form.cleaned_data[name] for name in ("older", "newer"))
-        values |= {"diff": diff(texts[before], texts[after]).splitlines()[2:], "compared": True}
-    status = 422 if versions and form.errors else 200
+        older, newer = form.cleaned_data["older"], form.cleaned_data["newer"]
+        lines = diff(texts[older], texts[newer]).splitlines()[2:]  # without the file names
+        values |= {"diff": lines, "compared": True}
+    status = 200
+    if versions:  # a task whose text was never changed has no versions to choose from
+        status = form_status(form)
     return render(request, "own/config_history.html", values, status=status)
 
 
@@ -63,7 +71,10 @@ def config_history(request: HttpRequest, code: str) -> HttpResponse:
 def config_dynabench(request: HttpRequest, code: str) -> HttpResponse:
     """Download the configuration for Dynabench 1.0 or 2.0, or say why there is no such file."""
     task = owned_task(request, code, can_edit)
-    version = next((one for one in VERSIONS if one == request.GET.get("version")), VERSIONS[0])
+    version = VERSIONS[0]
+    for offered in VERSIONS:
+        if offered == request.GET.get("version"):
+            version = offered
     with as_message(request):
         text = to_dynabench(task.config, version).text
         return attachment(text, f"{task.code}-dynabench-{version}.yaml", "application/yaml")
@@ -71,7 +82,14 @@ def config_dynabench(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
-    return {"older": versions[:2][-1].number, "newer": versions[0].number} if versions else {}
+    """Return the numbers of the newest version and the one before; it alone is compared to itself.
+
+    versions: the newest first. Empty where there are none.
+    """
+    if not versions:
+        return {}
+    newest, before = versions[0], versions[:2][-1]
+    return {"older": before.number, "newer": newest.number}
 
 
 def written_under(task: Task) -> dict[int | None, int]:

@@ -42,8 +42,9 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
     """Show the numbers of one round. htmx gets only the tiles, which it requests repeatedly."""
     task = owned_task(request, code, can_oversee)
     if task.config.kind == "arena":
-        page = "own:arena" if can_manage(request.user, task) else "leaderboard:arena"
-        return redirect(page, code)
+        if can_manage(request.user, task):
+            return redirect("own:arena", code)
+        return redirect("leaderboard:arena", code)
     rounds = list(task.rounds.order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds}
     round = _chosen(rounds, request.GET.get("round", ""))
@@ -51,16 +52,29 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
         values.update(_values(round), costs=_costs(rounds))
     values["blind"] = is_blind_owner(request.user, task)
     if not htmx_partial(request):  # the tiles show none of it
-        values |= waiting(request, task) | launch_list(request, task, rounds)
-        values |= approval_of(request, task)
-        values["undecided"] = without_consensus(round) if round and not values["blind"] else 0
-        values["shortage"] = short_of_judges(round) if round and not values["blind"] else None
-        values["may_be_blind"] = may_be_blind(request.user, task)
-        values["step"] = next_step(request.user, round, rounds) if round else None
-        values["can_forget_demo"] = task.is_simulated and can_own(request.user, task)
-        values["can_delete"] = can_own(request.user, task) and _is_begun(task, rounds)
+        values |= _around_tiles(request, task, rounds, round)
         values["can_offer_demo"] = _is_empty(rounds, values) and can_offer(request.user)
     return render_page(request, "own/dashboard.html", values, part="tiles")
+
+
+def _around_tiles(
+    request: HttpRequest, task: Task, rounds: list[Round], round: Round | None
+) -> dict[str, Any]:
+    """Return what the whole page shows besides the tiles: what is missing, and what to do."""
+    values = waiting(request, task) | launch_list(request, task, rounds)
+    values |= approval_of(request, task)
+    values |= {"undecided": 0, "shortage": None, "step": None}
+    # Owners who judge blind must not learn what votes have decided.
+    if round and not is_blind_owner(request.user, task):
+        values["undecided"] = without_consensus(round)
+        values["shortage"] = short_of_judges(round)
+    if round:
+        values["step"] = next_step(request.user, round, rounds)
+    owns = can_own(request.user, task)
+    values["may_be_blind"] = may_be_blind(request.user, task)
+    values["can_forget_demo"] = task.is_simulated and owns
+    values["can_delete"] = owns and _is_begun(task, rounds)
+    return values
 
 
 def _is_begun(task: Task, rounds: list[Round]) -> bool:
@@ -81,11 +95,12 @@ def _is_empty(rounds: list[Round], values: dict[str, Any]) -> bool:
     return not tries and not Example.objects.filter(round__in=rounds).exists()
 
 
-def _chosen(rounds: list[Round], wanted: str) -> Round | None:
+def _chosen(rounds: list[Round], number: str) -> Round | None:
     """Return the round that the address names, else the live one, else the latest."""
-    named = [round for round in rounds if str(round.number) == wanted]
+    named = [round for round in rounds if str(round.number) == number]
     live = [round for round in rounds if round.state in (Round.State.OPEN, Round.State.PAUSED)]
-    return next(iter((*named, *live, *rounds)), None)
+    candidates = named + live + rounds
+    return next(iter(candidates), None)
 
 
 def _values(round: Round) -> dict[str, Any]:
@@ -93,29 +108,36 @@ def _values(round: Round) -> dict[str, Any]:
 
     `kept` is missing while a large round is counted for the first time.
     """
-    if not (kept := numbers_with("activity", round, count_activity)):
+    counts = numbers_with("activity", round, count_activity)
+    if not counts:
         return {"round": round}
-    now: Any = kept.numbers["activity"]
-    slices = [
-        (gettext(title) if title in (TAG, CHALLENGE) else title, *rest)
-        for title, *rest in now.slices
-    ]
+    now: Any = counts.numbers["activity"]
+    slices, untried = [], []
+    for title, value, tries, confirmed in now.slices:
+        # The count is kept for readers of all languages, so these two are translated here.
+        words = gettext(title) if title in (TAG, CHALLENGE) else title
+        slices.append((words, value, tries, confirmed))
+        if not tries:
+            untried.append(f"{words}: {value}")
+    answers = None
+    if round.task.config.judges_rows:
+        answers = right_answers([round])
     return {
-        "found": right_answers([round]) if round.task.config.judges_rows else None,
+        "found": answers,
         "round": round,
-        "kept": kept,
+        "kept": counts,
         "now": now,
-        "numbers": kept.numbers,
-        "rates": [(name, title, kept.numbers[name]) for name, title in RATES.items()],
-        "money": _money(round, now, kept.numbers),
+        "numbers": counts.numbers,
+        "rates": [(name, title, counts.numbers[name]) for name, title in RATES.items()],
+        "money": _money(round, now, counts.numbers),
         "model_uses": used_in(round),
         "other_uses": used_outside(round.task),
-        "funnel": charts.funnel(now, kept.numbers),
+        "funnel": charts.funnel(now, counts.numbers),
         "days": charts.by_day(now),
         "agreement": charts.agreement(now),
         "labels": charts.labels(now),
         "slices": charts.slices(slices),
-        "untried": [f"{title}: {value}" for title, value, tries, _ in slices if not tries],
+        "untried": untried,
     }
 
 
@@ -126,11 +148,14 @@ def _pays(round: Round) -> bool:
 
 def _cost(round: Round, numbers: Numbers) -> tuple[float, float | None]:
     """Return what the round has cost, and each valid fooling example of it, in whole money."""
-    fools = numbers["verified_fooled"]
-    fooling = fools if isinstance(fools, int) else 0
+    fooling = numbers["verified_fooled"]
+    if not isinstance(fooling, int):  # a round without models
+        fooling = 0
     used = Used(numbers["collected"], fooling, numbers["votes"])  # type: ignore[arg-type]
     cost = spent(round.budget, used) / 100
-    return cost, cost / fooling if fooling else None
+    if not fooling:
+        return cost, None
+    return cost, cost / fooling
 
 
 def _costs(rounds: list[Round]) -> SafeString:
@@ -141,14 +166,13 @@ def _costs(rounds: list[Round]) -> SafeString:
     paid = [round for round in reversed(rounds) if _pays(round)]
     if len(paid) < 2:
         return SafeString()
-    kept = all_numbers(paid)
-    return charts.costs(
-        {
-            round.number: _cost(round, kept[round.pk].numbers)[1]
-            for round in paid
-            if round.pk in kept
-        }
-    )
+    counts = all_numbers(paid)
+    by_round = {}
+    for round in paid:
+        if round.pk in counts:  # others are being counted for the first time
+            _cost_of_round, cost_of_catch = _cost(round, counts[round.pk].numbers)
+            by_round[round.number] = cost_of_catch
+    return charts.costs(by_round)
 
 
 def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:
@@ -160,8 +184,10 @@ def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | No
         return None
     budget, (cost, a_fool) = round.budget, _cost(round, numbers)
 
-    def an_hour(pay: int, seconds: float | None) -> float | None:
-        return pay / 100 * 3600 / seconds if pay and seconds else None
+    def an_hour(pay_cents: int, seconds: float | None) -> float | None:
+        if not (pay_cents and seconds):
+            return None
+        return pay_cents / 100 * 3600 / seconds
 
     return {
         "cost": cost,

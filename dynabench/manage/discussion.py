@@ -19,6 +19,7 @@ from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
 from core.accounts.people import person
 from core.accounts.services import annotator_of
+from core.web.htmx import form_status
 from core.web.refusals import as_message
 from dynabench.manage.selectors import case_file
 from tasks.access import find_task
@@ -29,7 +30,7 @@ from validation.models import Comment
 
 
 class CommentForm(forms.Form):
-    """What one says."""
+    """A comment on an example."""
 
     text = forms.CharField(
         max_length=2000,
@@ -64,7 +65,7 @@ class CommentForm(forms.Form):
 def _example(task: Task, uuid: UUID) -> Example:
     rows = Example.objects.select_related("context", "annotator", "round")
     example = get_object_or_404(rows, uuid=uuid, round__task=task)
-    example.round.task = task
+    example.round.task = task  # saves a query: its roles are known
     return example
 
 
@@ -80,7 +81,7 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
             author = annotator_of(reader)
             text = form.cleaned_data["text"]
             services.say(example=example, author=author, text=text)
-            _say_who_is_told(request, text, readers)
+            _warn_of_unknown_names(request, text, readers)
         return redirect(_address(example))
     values: dict[str, Any] = {
         **case_file(task, example),
@@ -93,20 +94,24 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         "owns": can_own(request.user, task),
     }
     services.see(person=annotator_of(reader), example=example)
-    note_shown_examples(  # for the day when the person's role does not read labels any more
+    # Noted for the day when the person's role no longer reads labels: then they might judge it.
+    note_shown_examples(
         annotator=annotator_of(reader), examples=[example.pk], way=ShownExample.Way.DISCUSSION
     )
-    status = 422 if form.errors else 200
-    return render(request, "own/discussion.html", values, status=status)
+    return render(request, "own/discussion.html", values, status=form_status(form))
 
 
-def _say_who_is_told(request: HttpRequest, text: str, readers: Mapping[str, Annotator]) -> None:
+def _warn_of_unknown_names(
+    request: HttpRequest, text: str, readers: Mapping[str, Annotator]
+) -> None:
     """Warn about the names after @ that belong to no reader."""
+    # A name may be the end of a sentence.
     names = [name.rstrip(".") for name in re.findall(r"@([\w.-]+)", text)]
     unknown = [name for name in names if name.casefold() not in readers]
     if unknown:
-        said = gettext("Nobody was notified as %(names)s. Choose a name from the list.")
-        messages.warning(request, said % {"names": ", ".join(f"@{name}" for name in unknown)})
+        warning = gettext("Nobody was notified as %(names)s. Choose a name from the list.")
+        listed = ", ".join(f"@{name}" for name in unknown)
+        messages.warning(request, warning % {"names": listed})
 
 
 def _address(example: Example) -> str:
@@ -118,18 +123,18 @@ def comment(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Change, delete or report a comment, or let a reported one stand."""
     task = find_task(request, code, can_read)
     rows = Comment.objects.select_related("example__round")
-    found = get_object_or_404(rows, pk=pk, example__round__task=task)
-    found.example.round.task = task
+    comment_row = get_object_or_404(rows, pk=pk, example__round__task=task)
+    comment_row.example.round.task = task
     reader, wish = person(request), request.POST.get("wish", "")
     with as_message(request):
         if wish == "remove":
-            services.remove(comment=found, actor=reader)
+            services.remove(comment=comment_row, actor=reader)
         elif wish == "report":
-            services.report(comment=found)
+            services.report(comment=comment_row)
         elif wish == "keep":
             find_task(request, code, can_own)
-            services.keep(comment=found, actor=reader)
+            services.keep(comment=comment_row, actor=reader)
         elif (form := CommentForm(request.POST, {})).is_valid():
             text = form.cleaned_data["text"]
-            services.change(comment=found, author=annotator_of(reader), text=text)
-    return redirect(_address(found.example))
+            services.change(comment=comment_row, author=annotator_of(reader), text=text)
+    return redirect(_address(comment_row.example))

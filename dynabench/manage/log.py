@@ -28,27 +28,30 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
     """Show all that was done in the task, the newest first."""
     task = owned_task(request, code, can_read)
     reviews = can_review(request.user, task)
-    entries = told([code], [code] if reviews else []).select_related("actor__annotator")
+    reviewed = [code] if reviews else []
+    entries = readable_entries([code], reviewed).select_related("actor__annotator")
     page = Paginator(entries.order_by("-pk"), A_PAGE).get_page(request.GET.get("page"))
-    hidden = LONG if can_own(request.user, task) else LONG + PRIVATE
-    listed = [
-        (entry, [(name, value) for name, value in entry.data.items() if name not in hidden])
-        for entry in page
-    ]
+    hidden: tuple[str, ...] = LONG
+    if not can_own(request.user, task):
+        hidden = LONG + PRIVATE
+    listed = []
+    for entry in page:
+        facts = [(name, value) for name, value in entry.data.items() if name not in hidden]
+        listed.append((entry, facts))
     values = {"task": task, "page": page, "entries": listed, "names": reviews}
     return render(request, "own/log.html", values)
 
 
-def told(reads: Collection[str], reviews: Collection[str]) -> QuerySet[LogEntry]:
+def readable_entries(reads: Collection[str], reviews: Collection[str]) -> QuerySet[LogEntry]:
     """Return the log entries of the tasks in `reads`, by code, for a person who reads these.
 
     Entries that reveal an answer are included only for tasks in `reviews`.
     """
-    open_to_readers = of(reads) & ~_of_kinds(OF_REVIEWERS)
-    return LogEntry.objects.filter(of(reviews) | open_to_readers).exclude(_of_kinds(PERSONAL))
+    open_to_readers = of_tasks(reads) & ~_of_kinds(OF_REVIEWERS)
+    return LogEntry.objects.filter(of_tasks(reviews) | open_to_readers).exclude(_of_kinds(PERSONAL))
 
 
-def of(codes: Collection[str]) -> Q:
+def of_tasks(codes: Collection[str]) -> Q:
     """Return the condition that an entry is of these tasks.
 
     Older entries name their task only at the beginning of `target`.

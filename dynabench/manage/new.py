@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from core.accounts.people import person
 from core.accounts.places import keep_place
 from core.accounts.services import annotator_of
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_task
 from dynabench.manage.preview import framed, judge_values, write_values
@@ -47,8 +48,9 @@ def gallery(request: HttpRequest) -> HttpResponse:
     if not is_offered_new_tasks(request.user):
         raise Http404
     user = person(request)
-    if not (may := can_make_tasks(user)):
-        keep_place(request)
+    may = can_make_tasks(user)
+    if not may:
+        keep_place(request)  # to come back here once their address is confirmed
     values = {
         "templates": templates().values(),
         "tasks": edited_tasks(user),
@@ -64,10 +66,12 @@ def gallery(request: HttpRequest) -> HttpResponse:
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     """Withdraw the person's own request for approval while it waits."""
     with as_message(request):
-        found = get_object_or_404(person(request).task_proposals.select_related("task"), pk=pk)
-        withdraw_proposal(proposal=found, actor=person(request))
+        proposal = get_object_or_404(person(request).task_proposals.select_related("task"), pk=pk)
+        withdraw_proposal(proposal=proposal, actor=person(request))
         messages.success(request, _("Your request is withdrawn."))
-    return redirect("own:access", found.task.code) if found.task else redirect("new")
+    if proposal.task:
+        return redirect("own:access", proposal.task.code)
+    return redirect("new")
 
 
 @require_http_methods(["GET", "POST"])
@@ -77,28 +81,29 @@ def new_task(request: HttpRequest, kind: str, code: str) -> HttpResponse:
     form = NewTaskForm(request.POST or None)
     if form.is_valid():
         with as_form_error(form, ConfigError):
-            if "steps" in request.POST:
-                return _begun(request, source, form)
-            return _made(request, source, form)
-    if not (may := can_make_tasks(request.user)):
+            if "steps" in request.POST:  # the second button: put it together step by step
+                return _begin_draft(request, source, form)
+            return _make_task(request, source, form)
+    may = can_make_tasks(request.user)
+    if not may:
         keep_place(request)
     values = {"source": source, "kind": kind, "form": form, "may": may}
-    return render(request, "own/new/task.html", values, status=422 if form.errors else 200)
+    return render(request, "own/new/task.html", values, status=form_status(form))
 
 
-def _begun(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
+def _begin_draft(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
     """Begin a draft of the source and return the redirect to its first step. Raises Refused."""
-    said = form.cleaned_data
-    about = {"name": said["name"], "code": said["code"]}
+    values = form.cleaned_data
+    about = {"name": values["name"], "code": values["code"]}
     draft = begin_draft(owner=person(request), source=source, **about)
     return redirect("draft-step", draft.pk, "goal")
 
 
-def _made(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
+def _make_task(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpResponse:
     """Make the task and return the redirect to its dashboard. Raises ConfigError, Refused."""
-    made = make_task(maker=person(request), source=source, **form.cleaned_data)
+    task = make_task(maker=person(request), source=source, **form.cleaned_data)
     messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
-    return redirect("own:dashboard", made.code)
+    return redirect("own:dashboard", task.code)
 
 
 @xframe_options_sameorigin
@@ -108,6 +113,7 @@ def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
     source = _find_source(request, kind, code)
     if not isinstance(source, Template) or source.config.kind == "arena":
         raise Http404
+    # A task that is never saved; 0 is the id of none.
     task = Task(pk=0, code=source.code, name=source.config.name, config_text=source.text)
     values: dict[str, Any] = {**write_values(task), "page": "write"}
     if request.GET.get("page") == "judge":

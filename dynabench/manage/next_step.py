@@ -5,9 +5,9 @@ from typing import NamedTuple
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from dynabench.manage.round_cards import step
 from tasks.models import Round
 from tasks.permissions import Person, can_edit, can_own, can_read
+from tasks.rounds.steps import step_to
 from tasks.selectors import PLANNED
 
 State = Round.State
@@ -32,17 +32,17 @@ def next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | Non
         return NextStep(words, reverse("evaluation:release", args=[task.code, round.number]))
     if not can_edit(user, task):
         return None
-    if round.state in PLANNED and any(one.state not in PLANNED for one in rounds):
+    if round.state in PLANNED and any(other.state not in PLANNED for other in rounds):
         return _change(round, State.OPEN)
     if round.state == State.OPEN:
         return _change(round, State.CLOSED)
-    is_last = round.number == max(one.number for one in rounds)
+    is_last = round.number == max(other.number for other in rounds)
     if round.state == State.RELEASED and is_last and not task.config.judges_rows:
         return NextStep(_("Plan the next round"), reverse("own:round-create", args=[task.code]))
     return None
 
 
 def _change(round: Round, state: Round.State) -> NextStep:
-    wanted = step(state, round)
-    url = reverse("own:round-change", args=[round.task.code, round.number, wanted.action])
-    return NextStep(f"{wanted.button}…", url)
+    change = step_to(state, round)
+    url = reverse("own:round-change", args=[round.task.code, round.number, change.action])
+    return NextStep(f"{change.button}…", url)

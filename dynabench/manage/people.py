@@ -47,13 +47,19 @@ def _half(share: Rate | Undefined, *, bad_if_high: bool) -> Check:
     """Return the side of one half on which an interval lies; UNKNOWN while it includes one half."""
     if isinstance(share, Undefined) or share.low <= 0.5 <= share.high:
         return Check.UNKNOWN
-    return Check.FAIL if (share.low > 0.5) == bad_if_high else Check.PASS
+    is_high = share.low > 0.5
+    if is_high == bad_if_high:
+        return Check.FAIL
+    return Check.PASS
 
 
 def _need_of_author(author: AuthorStatistics) -> tuple[float, int]:
     """Return the key that sorts authors: most surely contradicted first, then the most tries."""
     flipped = author.label_flip
-    return -(0 if isinstance(flipped, Undefined) else flipped.low), -author.tries
+    surely_flipped = 0.0
+    if not isinstance(flipped, Undefined):
+        surely_flipped = flipped.low
+    return -surely_flipped, -author.tries
 
 
 def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, float, int]:
@@ -62,7 +68,9 @@ def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, floa
     Failed gold and votes without reading come first, then sure disagreement, then most votes.
     """
     agreed = validator.reliability
-    surely_differs = 0 if isinstance(agreed, Undefined) else 1 - agreed.high
+    surely_differs = 0.0
+    if not isinstance(agreed, Undefined):
+        surely_differs = 1 - agreed.high
     has_read = validator.reading_check is not Check.FAIL
     return validator.gold_check is not Check.FAIL, has_read, -surely_differs, -validator.votes
 
@@ -76,25 +84,29 @@ def annotators(request: HttpRequest, code: str) -> HttpResponse:
     values = {
         "task": task,
         "rounds": rounds,
-        "chosen": named[0] if named else None,
-        "authors": [
-            (shown_name(one.annotator), WORDS[labels_check(one)], one)
-            for one in authors[:MOST_SHOWN]
-        ],
-        "validators": [
-            (
-                shown_name(one.annotator),
-                WORDS[one.gold_check],
-                WORDS[agreement_check(one)],
-                WORDS[one.reading_check],
-                skipped(one),
-                one,
-            )
-            for one in validators[:MOST_SHOWN]
-        ],
+        "chosen": next(iter(named), None),
+        "authors": [_author_row(author) for author in authors[:MOST_SHOWN]],
+        "validators": [_validator_row(validator) for validator in validators[:MOST_SHOWN]],
         "counts": {"authors": len(authors), "validators": len(validators)},
     }
     return render(request, "own/annotators.html", values)
+
+
+def _author_row(author: AuthorStatistics) -> tuple[Any, ...]:
+    """Return (pseudonym, check of the labels in words, all numbers)."""
+    return shown_name(author.annotator), WORDS[labels_check(author)], author
+
+
+def _validator_row(validator: ValidatorStatistics) -> tuple[Any, ...]:
+    """Return (pseudonym, three checks in words, share of skipped examples, all numbers)."""
+    return (
+        shown_name(validator.annotator),
+        WORDS[validator.gold_check],
+        WORDS[agreement_check(validator)],
+        WORDS[validator.reading_check],
+        skipped(validator),
+        validator,
+    )
 
 
 @require_safe
@@ -102,32 +114,42 @@ def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
     """Download all rows of one of the two tables as CSV. Unknown numbers are empty."""
     task = owned_task(request, code)
     rounds, named = _rounds(request, task)
-    read = authors_of if who == "authors" else validators_of
-    people: Sequence[Person] = read(named or rounds)
-    columns = list(_columns(AuthorStatistics if who == "authors" else ValidatorStatistics))
-    names = ["_".join(path) for path in columns]
-    cells = ([_cell(one, path) for path in columns] for one in people)
-    return csv_file([names, *cells], f"{task.code}-{who}.csv")
+    people: Sequence[Person]
+    if who == "authors":
+        people = authors_of(named or rounds)
+        columns = list(_columns(AuthorStatistics))
+    else:
+        people = validators_of(named or rounds)
+        columns = list(_columns(ValidatorStatistics))
+    lines: list[list[Any]] = [["_".join(path) for path in columns]]
+    for row in people:
+        lines.append([_cell(row, path) for path in columns])
+    return csv_file(lines, f"{task.code}-{who}.csv")
 
 
 def _columns(kind: type[Person]) -> Iterator[tuple[str, ...]]:
     """Yield the paths to what a row holds; after a share come its interval and its n."""
-    for one in fields(kind):
-        yield (one.name,)
-        if Rate in get_args(one.type):
-            yield from ((one.name, part) for part in ("low", "high", "n"))
+    for field in fields(kind):
+        yield (field.name,)
+        if Rate in get_args(field.type):
+            for bound in ("low", "high", "n"):
+                yield (field.name, bound)
 
 
 def _cell(person: Person, path: tuple[str, ...]) -> Any:
-    name, *part = path
-    value = getattr(person, name)
-    if isinstance(value, Undefined):
-        return ""
-    if isinstance(value, Rate):
-        return getattr(value, *part) if part else value.value
-    if isinstance(value, Check):
-        return value.value
-    return shown_name(value) if isinstance(value, Annotator) else value
+    """Return a person's value at a path of `_columns`, as the file has it."""
+    value = getattr(person, path[0])
+    match value:
+        case Undefined():
+            return ""
+        case Rate():
+            bound = path[1] if len(path) > 1 else "value"
+            return getattr(value, bound)
+        case Check():
+            return value.value
+        case Annotator():
+            return shown_name(value)
+    return value
 
 
 def _rounds(request: HttpRequest, task: Task) -> tuple[list[Round], list[Round]]:
@@ -150,6 +172,6 @@ def validators_of(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     return sorted(validator_statistics(rounds), key=_need_of_validator)
 
 
-def skipped(one: ValidatorStatistics) -> Rate | Undefined:
+def skipped(validator: ValidatorStatistics) -> Rate | Undefined:
     """Return the share of examples that the validator skipped, of those answered or skipped."""
-    return rate(one.skips, one.votes + one.skips)
+    return rate(validator.skips, validator.votes + validator.skips)

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_http_methods
 from annotation.models import Example
 from core.accounts.models import LogEntry
 from core.accounts.people import person
-from core.web.htmx import render_page
+from core.web.htmx import form_status, render_page
 from dynabench.manage.access import owned_round
-from dynabench.manage.selectors import said, shown_texts
+from dynabench.manage.selectors import choice_words, shown_texts
 from tasks.access import require
 from tasks.models import Round
 from tasks.permissions import can_edit, can_read
@@ -41,7 +41,7 @@ def policy(request: HttpRequest, code: str, number: int) -> HttpResponse:
         initial = {name: getattr(now, name) for name in ("rule", "needed", "of", "threshold")}
         return _show(request, round, PolicyForm(round, initial=initial))
     form = PolicyForm(round, request.GET)
-    return _show(request, round, form, status=200 if form.is_valid() else 422)
+    return _show(request, round, form, status=form_status(form))
 
 
 def _apply(request: HttpRequest, round: Round) -> HttpResponse:
@@ -52,7 +52,7 @@ def _apply(request: HttpRequest, round: Round) -> HttpResponse:
         changed = services.apply_policy(round=round, owner=person(request), policy=form.policy)
     except services.RoundReleased as error:  # the page says so above the form
         return _show(request, round, form, status=error.status)
-    if changed is None:
+    if changed is None:  # too many votes for a request
         message = _(
             "Round %(number)d has a new policy. A worker counts its votes again; look at the "
             "numbers in some minutes."
@@ -85,34 +85,36 @@ def _show(
 def _former(round: Round) -> list[tuple[LogEntry, str, str]]:
     """Return the policies applied before, the newest first: entry, words, and query to see it."""
     entries = LogEntry.objects.filter(action="policy.changed", target=str(round))
-    return [
-        (
-            entry,
-            in_words(Policy(**entry.data)),
-            urlencode({k: v or "" for k, v in entry.data.items()}),
-        )
-        for entry in entries.select_related("actor__annotator")[:SHOWN]
-    ]
+    former = []
+    for entry in entries.select_related("actor__annotator")[:SHOWN]:
+        query = {name: value or "" for name, value in entry.data.items()}  # None: left empty
+        former.append((entry, in_words(Policy(**entry.data)), urlencode(query)))
+    return former
 
 
-def _previewed(round: Round, found: Preview) -> dict[str, Any]:
+def _previewed(round: Round, change: Preview) -> dict[str, Any]:
     """Return the preview with words for the template."""
     names = {"vmer": "vMER", "fooled_of_decided": _("Share over decided")}
     names["verified_of_judged"] = _("Confirmed share")
-    examples = Example.objects.in_bulk(found.first)
-    texts = shown_texts(round.task, found.first)
+    examples = Example.objects.in_bulk(change.first)
+    texts = shown_texts(round.task, change.first)
     config = round.task.config
 
     def words(pk: int, standing: ExampleStatus) -> str:
-        answer, state = said(config, standing, examples[pk]), _(standing.words)
-        return f"{state}: {answer}" if answer else state
+        answer, state = choice_words(config, standing, examples[pk]), _(standing.words)
+        if not answer:
+            return state
+        return f"{state}: {answer}"
 
+    rates = []
+    for key, name in names.items():
+        rates.append((key, name, change.before[key], change.after[key]))
+    first_examples = []
+    for pk, (old, new) in change.first.items():
+        first_examples.append((examples[pk], texts[pk], words(pk, old), words(pk, new)))
     return {
-        "preview": found,
-        "rates": [(key, name, found.before[key], found.after[key]) for key, name in names.items()],
-        "transitions": found.transitions.most_common(),
-        "first": [
-            (examples[pk], texts[pk], words(pk, old), words(pk, new))
-            for pk, (old, new) in found.first.items()
-        ],
+        "preview": change,
+        "rates": rates,
+        "transitions": change.transitions.most_common(),
+        "first": first_examples,
     }

@@ -48,7 +48,9 @@ def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
     lease = JudgeLease(example=example)
     session = JudgeSession(task, validator, lease, [], whole_rounds(validator))
     is_shown = is_about_model(task.config, example.outcome)
-    model_said = [("", _("(The model's answer)"))] if is_shown else []
+    model_said = []
+    if is_shown:
+        model_said.append(("", _("(The model's answer)")))
     return {**page_values(session), "model_said": model_said, "undo": None, "judged": 1}
 
 
@@ -62,18 +64,27 @@ def _context(task: Task) -> Context:
     stored = Context.objects.filter(round__task=task.pk, is_retired=False).order_by("pk")
     first = stored.select_related("round").first()
     if first is None or not names <= first.fields.keys():
-        shown = next((case.context for case in config.examples.good), {})
-        fields = {part.name: _value(shown, part) for part in config.context}
-        number = first.round.number if first else 1
+        values: Mapping[str, Any] = {}
+        if config.examples.good:
+            values = config.examples.good[0].context
+        fields = {component.name: _value(values, component) for component in config.context}
+        number = 1
+        if first is not None:
+            number = first.round.number
+        # Rows that are never saved; 0 is the id of none.
         first = Context(pk=0, round=Round(pk=0, task=task, number=number), fields=fields)
     first.round.task = task
     return first
 
 
 def _inputs(config: TaskConfig) -> dict[str, Any]:
-    shown = next((case.input for case in config.examples.good), {})
-    return {part.name: _value(shown, part) for part in config.input if not part.when}
+    values = next((case.input for case in config.examples.good), {})
+    return {
+        component.name: _value(values, component)
+        for component in config.input
+        if not component.when
+    }
 
 
-def _value(shown: Mapping[str, Any], part: Component) -> Any:
-    return shown.get(part.name, part.kind.stand_in(part))
+def _value(values: Mapping[str, Any], component: Component) -> Any:
+    return values.get(component.name, component.kind.stand_in(component))

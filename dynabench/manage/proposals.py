@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from core.accounts.people import person
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error
 from dynabench.communities.proposal_services import can_decide_task, decide_task
 from dynabench.communities.selectors import waiting_proposals
@@ -36,17 +37,19 @@ def proposals(request: HttpRequest) -> HttpResponse:
 def proposal(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one proposal and the form of its decision. A POST decides."""
     rows = TaskProposal.objects.select_related("proposer__annotator", "task")
-    found = get_object_or_404(rows.select_related("for_community__community"), pk=pk)
-    if not can_decide_task(person(request), found):
+    proposal_row = get_object_or_404(rows.select_related("for_community__community"), pk=pk)
+    if not can_decide_task(person(request), proposal_row):
         raise Http404
-    kind = DecisionForm if found.task_id else MakingDecisionForm
-    form = kind(request.POST or None, initial={"code": found.wanted_code})
+    kind = DecisionForm
+    if not proposal_row.task_id:  # the task is made by the decision
+        kind = MakingDecisionForm
+    form = kind(request.POST or None, initial={"code": proposal_row.wanted_code})
     if form.is_valid():
         with as_form_error(form, ConfigError):
-            decided = decide_task(proposal=found, actor=person(request), **form.cleaned_data)
+            decided = decide_task(proposal=proposal_row, actor=person(request), **form.cleaned_data)
             messages.success(request, _("It is %(state)s.") % {"state": _(decided.state)})
             if request.user.is_superuser:
                 return redirect("proposals")
-            return redirect("communities:manage", found.for_community.community.slug)
-    values = {"proposal": found, "form": form}
-    return render(request, "own/new/proposal.html", values, status=422 if form.errors else 200)
+            return redirect("communities:manage", proposal_row.for_community.community.slug)
+    values = {"proposal": proposal_row, "form": form}
+    return render(request, "own/new/proposal.html", values, status=form_status(form))

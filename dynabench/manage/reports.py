@@ -13,7 +13,7 @@ from core.accounts.people import person, shown_name
 from dynabench.manage.access import owned_task
 from tasks.contexts.services import set_retired
 from tasks.models import Context
-from tasks.permissions import can_edit
+from tasks.permissions import can_edit, can_review
 from validation.models import Comment
 
 A_PAGE = 20
@@ -24,19 +24,21 @@ def reports(request: HttpRequest, code: str) -> HttpResponse:
     """Show the open reports, the newest first, or the resolved ones on request."""
     task = owned_task(request, code)
     is_open = "resolved" not in request.GET
-    found = Report.objects.filter(context__round__task=task, resolved_at__isnull=is_open)
-    rows = found.select_related("annotator", "context__round").order_by("-pk")
+    task_reports = Report.objects.filter(context__round__task=task, resolved_at__isnull=is_open)
+    rows = task_reports.select_related("annotator", "context__round").order_by("-pk")
     page = Paginator(rows, A_PAGE).get_page(request.GET.get("page"))
-    listed = [
-        (report, shown_name(report.annotator), report.context.fields.items()) for report in page
-    ]
-    comments = Comment.objects.filter(example__round__task=task, reported_at__isnull=False)
+    listed = []
+    for report in page:
+        listed.append((report, shown_name(report.annotator), report.context.fields.items()))
+    comments = Comment.objects.none()
+    if is_open:  # a resolved comment is reported no longer
+        comments = Comment.objects.filter(example__round__task=task, reported_at__isnull=False)
     values = {
         "task": task,
         "page": page,
         "reports": listed,
         "is_open": is_open,
-        "comments": comments.select_related("example") if is_open else [],
+        "comments": comments.select_related("example"),
     }
     return render(request, "own/reports.html", {**values, "may": can_edit(request.user, task)})
 
@@ -45,7 +47,7 @@ def reports(request: HttpRequest, code: str) -> HttpResponse:
 def report_resolve(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Resolve a report. Editors may retire its passage in the same step."""
     retire = "retire" in request.POST
-    task = owned_task(request, code, can_edit) if retire else owned_task(request, code)
+    task = owned_task(request, code, can_edit if retire else can_review)
     report = get_object_or_404(Report, pk=pk, context__round__task=task)
     if retire:
         chosen = Context.objects.filter(pk=report.context_id)

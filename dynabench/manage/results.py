@@ -23,13 +23,17 @@ class RoundForm(forms.Form):
 
     def __init__(self, rounds: list[Round], sent: Any) -> None:
         super().__init__(sent)
-        numbers = [(one.number, one.number) for one in rounds]
-        self.fields["round"].choices = [(ALL, _("All rounds")), *numbers]  # type: ignore[attr-defined]
+        choices: list[tuple[Any, Any]] = [(ALL, _("All rounds"))]
+        for round in rounds:
+            choices.append((round.number, round.number))
+        self.fields["round"].choices = choices  # type: ignore[attr-defined]
 
     def chosen(self, rounds: list[Round]) -> list[Round]:
         """Return the requested rounds; all where the address names no round of the task."""
-        number = self.cleaned_data.get("round") if self.is_valid() else None
-        return [one for one in rounds if number in (None, one.number)]
+        number = None
+        if self.is_valid():
+            number = self.cleaned_data.get("round")
+        return [round for round in rounds if number in (None, round.number)]
 
 
 @require_safe
@@ -42,10 +46,10 @@ def results(request: HttpRequest, code: str) -> HttpResponse:
 def results_of(task: Task, sent: Any) -> dict[str, Any]:
     """Return the values of the page. Three queries at most."""
     rounds = list(task.rounds.order_by("number"))
-    for one in rounds:
-        one.task = task
+    for round in rounds:
+        round.task = task  # saves a query for each
     form = RoundForm(rounds, sent)
     chosen = form.chosen(rounds)
-    found, labels = right_answers(chosen), decided_labels(chosen)
-    values = {"task": task, "form": form, "rounds": rounds, "found": found}
+    answers, labels = right_answers(chosen), decided_labels(chosen)
+    values = {"task": task, "form": form, "rounds": rounds, "found": answers}
     return {**values, "labels": labels, "columns": list(labels.get("", ()))}

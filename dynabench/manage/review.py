@@ -1,6 +1,7 @@
 """The review queue: a sample of what is judged and all disagreements, decided by an expert."""
 
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from annotation.models import Example
 from annotation.moderation import withdraw_example
 from core.accounts.people import person
 from core.errors import Refused
-from core.web.htmx import htmx_partial, render_page
+from core.web.htmx import form_status, htmx_partial, render_page
 from dynabench.manage.access import owned_task
 from dynabench.manage.selectors import case_file, shown_texts
 from tasks.models import Task
@@ -27,7 +28,7 @@ from validation.judging import gold
 from validation.judging.forms import DecisionForm
 
 
-class Wanted(forms.Form):
+class QueueFilter(forms.Form):
     """The shown part of the queue. A filter that is not understood counts as everything."""
 
     kind = forms.ChoiceField(choices=Kind.choices, label=_("Show"))
@@ -38,11 +39,13 @@ class Wanted(forms.Form):
         super().__init__({"kind": Kind.ALL, **request.GET.dict()})
         self.rounds = list(task.rounds.order_by("-number"))
         named = gettext("Round %(number)d")
-        numbers = [(round.number, named % {"number": round.number}) for round in self.rounds]
-        self.fields["round"].choices = [("", gettext("All rounds")), *numbers]  # type: ignore[attr-defined]
+        choices: list[tuple[Any, str]] = [("", gettext("All rounds"))]
+        for round in self.rounds:
+            choices.append((round.number, named % {"number": round.number}))
+        self.fields["round"].choices = choices  # type: ignore[attr-defined]
         self.full_clean()
 
-    def found(self, after: int, size: int = PAGE) -> ReviewPage:
+    def examples(self, after: int, size: int = PAGE) -> ReviewPage:
         """Return the examples behind the id `after`."""
         number = self.cleaned_data.get("round", "")
         rounds = [round for round in self.rounds if number in ("", round.number)]
@@ -51,8 +54,12 @@ class Wanted(forms.Form):
     @property
     def query(self) -> str:
         """Return the filters as the end of an address."""
-        chosen = {name: self.cleaned_data.get(name, "") for name in ("kind", "round")}
-        return "?" + urlencode({name: value for name, value in chosen.items() if value != ""})
+        chosen = {}
+        for name in ("kind", "round"):
+            value = self.cleaned_data.get(name, "")
+            if value != "":
+                chosen[name] = value
+        return "?" + urlencode(chosen)
 
 
 class WithdrawalForm(forms.Form):
@@ -70,11 +77,11 @@ class WithdrawalForm(forms.Form):
 def queue(request: HttpRequest, code: str) -> HttpResponse:
     """Show the examples that need an expert's look, oldest first."""
     task = owned_task(request, code)
-    wanted = Wanted(request, task)
-    found = wanted.found(wanted.cleaned_data.get("after") or 0)
-    texts = shown_texts(task, [item.pk for item in found.items])
-    rows = [(item, texts[item.pk]) for item in found.items]
-    values = {"task": task, "wanted": wanted, "found": found, "rows": rows}
+    filters = QueueFilter(request, task)
+    review_page = filters.examples(filters.cleaned_data.get("after") or 0)
+    texts = shown_texts(task, [item.pk for item in review_page.items])
+    rows = [(item, texts[item.pk]) for item in review_page.items]
+    values = {"task": task, "wanted": filters, "found": review_page, "rows": rows}
     return render_page(request, "own/review.html", values, part="queue")
 
 
@@ -87,7 +94,7 @@ def _show(
     request: HttpRequest,
     example: Example,
     form: DecisionForm | None = None,
-    said: str = "",
+    message: str = "",
     status: int = 200,
 ) -> HttpResponse:
     task = example.round.task
@@ -95,8 +102,8 @@ def _show(
         "task": task,
         "example": example,
         "form": form or DecisionForm(decides=example),
-        "wanted": Wanted(request, task),
-        "said": said,
+        "wanted": QueueFilter(request, task),
+        "said": message,
         **case_file(task, example),
     }
     return render_page(request, "own/review_example.html", values, part="work", status=status)
@@ -129,27 +136,30 @@ def review_next(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     return _go_on(request, _example(owned_task(request, code), uuid))
 
 
-def _go_on(request: HttpRequest, example: Example, said: str = "") -> HttpResponse:
+def _go_on(request: HttpRequest, example: Example, message: str = "") -> HttpResponse:
     """Show the next example of the queue; redirect where the address of the whole page changes."""
     task = example.round.task
-    wanted = Wanted(request, task)
-    following = wanted.found(example.pk, size=1)
+    filters = QueueFilter(request, task)
+    following = filters.examples(example.pk, size=1)
     if following.items and htmx_partial(request):
-        shown = _example(task, following.items[0].uuid)
-        response = _show(request, shown, said=said)
-        response["HX-Push-Url"] = _address(task, shown.uuid, wanted)
+        next_example = _example(task, following.items[0].uuid)
+        response = _show(request, next_example, message=message)
+        # So that going back and a reload lead to this example, not to the one before.
+        response["HX-Push-Url"] = _address(task, next_example.uuid, filters)
         return response
-    if said:
-        messages.success(request, said)
+    if message:
+        messages.success(request, message)
     if following.items:
-        return redirect(_address(task, following.items[0].uuid, wanted))
+        return redirect(_address(task, following.items[0].uuid, filters))
     messages.info(request, gettext("No further example was found here."))
-    after = f"&after={following.after}" if following.after else ""
-    return redirect(reverse("own:review", args=[task.code]) + wanted.query + after)
+    address = reverse("own:review", args=[task.code]) + filters.query
+    if following.after:
+        address += f"&after={following.after}"
+    return redirect(address)
 
 
-def _address(task: Task, uuid: UUID, wanted: Wanted) -> str:
-    return reverse("own:review-example", args=[task.code, uuid]) + wanted.query
+def _address(task: Task, uuid: UUID, filters: QueueFilter) -> str:
+    return reverse("own:review-example", args=[task.code, uuid]) + filters.query
 
 
 @require_POST
@@ -184,14 +194,14 @@ def _changed(
     """Change the example and show it again with the words of `change`, or with the refusal."""
     example = _example(owned_task(request, code), uuid)
     try:
-        said = change(example)
+        message = change(example)
     except Refused as error:
-        return _show(request, example, said=str(error), status=error.status)
+        return _show(request, example, message=str(error), status=error.status)
     if htmx_partial(request):
-        return _show(request, example, said=said)
-    messages.success(request, said)
+        return _show(request, example, message=message)
+    messages.success(request, message)
     task = example.round.task
-    return redirect(_address(task, example.uuid, Wanted(request, task)))
+    return redirect(_address(task, example.uuid, QueueFilter(request, task)))
 
 
 @require_http_methods(["GET", "POST"])
@@ -203,7 +213,6 @@ def withdraw(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         reason = form.cleaned_data["reason"]
         withdraw_example(example=example, actor=person(request), reason=reason)
         return _go_on(request, example, gettext("The example is withdrawn."))
-    wanted = Wanted(request, example.round.task)
-    values = {"task": example.round.task, "example": example, "form": form, "wanted": wanted}
-    status = 422 if form.errors else 200
-    return render(request, "own/review_withdraw.html", values, status=status)
+    filters = QueueFilter(request, example.round.task)
+    values = {"task": example.round.task, "example": example, "form": form, "wanted": filters}
+    return render(request, "own/review_withdraw.html", values, status=form_status(form))

@@ -21,6 +21,7 @@ from annotation.models import Example
 from annotation.selectors import with_outputs
 from core.accounts.people import person, shown_name
 from core.errors import Refused
+from core.web.htmx import form_status
 from dynabench.manage.selectors import one_line
 from tasks.access import find_task
 from tasks.models import Task
@@ -42,8 +43,8 @@ class Row:
 
     example: Example
     text: str
-    said: str
-    models_said: Sequence[str]
+    author_answer: str
+    model_answers: Sequence[str]
     state: str
     votes: int
     author: str
@@ -74,7 +75,7 @@ def examples(request: HttpRequest, code: str) -> HttpResponse:
             return _page(request, task, filters, form)
     except Refused as error:
         return _page(request, task, filters, form, error)
-    return _told(request, task, filters, done)
+    return _report_done(request, task, filters, done)
 
 
 def _chosen(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
@@ -84,29 +85,35 @@ def _chosen(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
     return named(task, request.POST.getlist("example"))
 
 
-def _told(request: HttpRequest, task: Task, filters: FilterForm, done: Done) -> HttpResponse:
+def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Done) -> HttpResponse:
     """Redirect to the list, and say how many examples were changed and which were left alone."""
     if done.changed:
-        said = ngettext(
+        message = ngettext(
             "%(action)s: %(number)d example.", "%(action)s: %(number)d examples.", done.changed
         )
         words = {"action": done.action.label, "number": done.changed}
-        messages.success(request, said % words)
+        messages.success(request, message % words)
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for one in done.left:
-        by_reason[one.reason].append(str(one.example)[:8])
+    for untouched in done.left:
+        by_reason[untouched.reason].append(str(untouched.example)[:8])
     for reason, names in by_reason.items():
-        said = ngettext("Left alone: %(number)d.", "Left alone: %(number)d.", len(names))
-        shown = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
-        messages.warning(request, f"{said % {'number': len(names)}} {reason} ({shown})")
+        message = ngettext("Left alone: %(number)d.", "Left alone: %(number)d.", len(names))
+        few_names = ", ".join(names[:NAMED])
+        if len(names) > NAMED:
+            few_names += " …"
+        messages.warning(request, f"{message % {'number': len(names)}} {reason} ({few_names})")
+    query_values = dict(filters.chosen)
     place = _place(request)
-    kept = {**filters.chosen, **({"after": place["after"]} if place.get("after") else {})}
-    run = {"run": done.run} if done.changed else {}
-    query = urlencode({**kept, **run})
+    if place.get("after"):
+        query_values["after"] = place["after"]
+    if done.changed:
+        query_values["run"] = done.run  # the page offers to undo it
+    query = urlencode(query_values)
     return redirect(f"{reverse('own:review-examples', args=[task.code])}?{query}")
 
 
 def _place(request: HttpRequest) -> dict[str, Any]:
+    """Return what the address says of the place in the list, without what is not valid."""
     form = PlaceForm(request.GET)
     form.is_valid()
     return form.cleaned_data
@@ -124,7 +131,7 @@ def _page(
         "task": task,
         "filters": filters,
         "form": form or WishForm(),
-        "query": urlencode(filters.chosen) if is_valid else "",
+        "query": "",
         "said": str(error or ""),
         "picked": set(request.POST.getlist("example")),
         "looked_at": timezone.now().isoformat(),
@@ -132,20 +139,28 @@ def _page(
         "actions": Action,
     }
     if is_valid:
-        values |= _found(task, filters, place.get("after") or 0)
-    status = error.status if error else 422 if not is_valid or (form and form.errors) else 200
+        values["query"] = urlencode(filters.chosen)
+        values |= _matching_rows(task, filters, place.get("after") or 0)
+    status = form_status(filters, form)
+    if error:
+        status = error.status
     return render(request, "own/review_many.html", values, status=status)
 
 
-def _found(task: Task, filters: FilterForm, after: int) -> dict[str, Any]:
-    found = filters.examples()
-    rows = found.filter(pk__gt=after).select_related("round", "annotator", "consensus")
+def _matching_rows(task: Task, filters: FilterForm, after: int) -> dict[str, Any]:
+    """Return a page of the examples that the filters match, behind the id `after`."""
+    matching = filters.examples()
+    rows = matching.filter(pk__gt=after).select_related("round", "annotator", "consensus")
     rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
+    # One more than a page shows tells whether there is a next page.
     page = list(rows.prefetch_related("tags", with_outputs())[: PAGE + 1])
+    next_after = None
+    if len(page) > PAGE:
+        next_after = page[PAGE - 1].pk
     return {
-        "matched": matched(found),
+        "matched": matched(matching),
         "rows": [_row(task, example) for example in page[:PAGE]],
-        "after": page[PAGE - 1].pk if len(page) > PAGE else None,
+        "after": next_after,
         "is_later": after > 0,
     }
 
@@ -154,15 +169,20 @@ def _row(task: Task, example: Example) -> Row:
     config = task.config
     name = config.answer_field
     consensus: Consensus | None = getattr(example, "consensus", None)
-    said = [config.display(name, one.output.get(name)) for one in example.target_outputs.all()]
+    author_answer = ""
+    if name in example.inputs:
+        author_answer = config.display(name, example.inputs[name])
+    model_answers = []
+    for output in example.target_outputs.all():
+        model_answers.append(config.display(name, output.output.get(name)))
     return Row(
-        example,
-        one_line(config, example.inputs),
-        config.display(name, example.inputs[name]) if name in example.inputs else "",
-        said,
-        state_words(example, consensus),
-        consensus.votes if consensus else 0,
-        shown_name(example.annotator),
+        example=example,
+        text=one_line(config, example.inputs),
+        author_answer=author_answer,
+        model_answers=model_answers,
+        state=state_words(example, consensus),
+        votes=consensus.votes if consensus else 0,
+        author=shown_name(example.annotator),
     )
 
 
@@ -182,5 +202,6 @@ def state_words(example: Any, consensus: Consensus | None) -> str:
     else:
         state = "valid" if consensus.is_verified else "not-valid"
     words = str(dict(STATE_WORDS)[state])
-    by_owner = consensus and consensus.decided_by == Consensus.DecidedBy.OWNER
-    return _("%(state)s, by an owner") % {"state": words} if by_owner else words
+    if consensus and consensus.decided_by == Consensus.DecidedBy.OWNER:
+        return _("%(state)s, by an owner") % {"state": words}
+    return words

@@ -3,65 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import NamedTuple
 
 from django.db.models import Count, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop, ngettext
+from django.utils.translation import ngettext
 
 from tasks.budgets import Line, Used, lines
 from tasks.models import Context, Round, Task
-from tasks.rounds.states import NEXT_STATES
+from tasks.rounds.steps import Step, next_steps
 from tasks.selectors import PLANNED, grace_end, still_writing, writers
 from validation.judging.queue import round_numbers, waiting_examples
 from validation.judging.short_of_judges import short_of_judges
 from validation.models import Consensus
 
 State = Round.State
-
-
-class Step(NamedTuple):
-    """A change of a round's state: its word in addresses, its button, and what it does.
-
-    `%(number)d` in a button stands for the round's number.
-    """
-
-    action: str
-    button: str
-    effect: str
-
-
-STEPS = {
-    State.DRAFT: Step(
-        "draft",
-        gettext_noop("Take round %(number)d back to draft"),
-        gettext_noop("It is no longer announced as ready."),
-    ),
-    State.READY: Step(
-        "ready",
-        gettext_noop("Mark round %(number)d as ready"),
-        gettext_noop("Everything is prepared; nobody can write yet."),
-    ),
-    State.OPEN: Step(
-        "open",
-        gettext_noop("Open round %(number)d"),
-        gettext_noop("People can write. The rule, the targets and the fields are fixed then."),
-    ),
-    State.PAUSED: Step(
-        "pause",
-        gettext_noop("Pause round %(number)d"),
-        gettext_noop("Nobody can write until you open it again. Drafts are kept."),
-    ),
-    # `closing` says what it does, with numbers.
-    State.CLOSED: Step("close", gettext_noop("Close round %(number)d"), ""),
-}
-
-
-def step(state: Round.State, round: Round) -> Step:
-    """Return the step to a state in words, with the round's number in the button."""
-    action, button, effect = STEPS[state]
-    return Step(action, _(button) % {"number": round.number}, _(effect))
 
 
 @dataclass(frozen=True)
@@ -79,8 +35,7 @@ class Card:
     @property
     def steps(self) -> list[Step]:
         """Return what can be done with the round. Its release, with a dataset, has another page."""
-        states = [State(s) for s in NEXT_STATES[self.round.state] if s != State.RELEASED]
-        return [step(state, self.round) for state in states]
+        return list(next_steps(self.round).values())
 
     @property
     def is_planned(self) -> bool:
@@ -115,22 +70,27 @@ def cards(task: Task, number: int | None = None) -> list[Card]:
 
     Eight queries, and one for each round that has just closed.
     """
-    found = task.rounds.prefetch_related("round_targets__target", "parents").order_by("-number")
-    rounds = list(found if number is None else found.filter(number=number))
+    rows = task.rounds.prefetch_related("round_targets__target", "parents").order_by("-number")
+    if number is not None:
+        rows = rows.filter(number=number)
+    rounds = list(rows)
+    # Each number is read for all rounds at once.
     numbers, votes, waiting = round_numbers(*rounds), _votes(rounds), waiting_examples(rounds)
-    kept = Context.objects.filter(round__in=rounds, is_retired=False).order_by()
-    contexts = dict(kept.values_list("round").annotate(Count("pk")))
-    return [
-        Card(
-            round,
-            numbers[round.pk],
-            waiting[round.pk],
-            contexts.get(round.pk, 0),
-            lines(round.budget, _used(numbers[round.pk], votes.get(round.pk, 0))),
-            still_writing(round),
+    usable = Context.objects.filter(round__in=rounds, is_retired=False).order_by()
+    contexts = dict(usable.values_list("round").annotate(Count("pk")))
+    listed = []
+    for round in rounds:
+        used = _used(numbers[round.pk], votes.get(round.pk, 0))
+        card = Card(
+            round=round,
+            numbers=numbers[round.pk],
+            waiting=waiting[round.pk],
+            contexts=contexts.get(round.pk, 0),
+            budget=lines(round.budget, used),
+            writing=still_writing(round),
         )
-        for round in rounds
-    ]
+        listed.append(card)
+    return listed
 
 
 def _used(numbers: Mapping[str, int], votes: int) -> Used:

@@ -14,7 +14,7 @@ from core.errors import Refused
 from core.web.htmx import htmx_partial, render_page
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_round, owned_task, waiting
-from dynabench.manage.round_cards import STEPS, State, cards, closing, step
+from dynabench.manage.round_cards import State, cards, closing
 from evaluation.releases.tools import tools_for
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_oversee, can_own
@@ -23,6 +23,7 @@ from tasks.rounds.loop import replace_target
 from tasks.rounds.opening_services import cancel_opening, change_state
 from tasks.rounds.services import change_round, delete_round, plan_round
 from tasks.rounds.states import close_if_due
+from tasks.rounds.steps import state_of, step_to
 
 PAGE = "own/rounds.html"
 
@@ -32,7 +33,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     """Show all rounds, what they have collected, and what can be done with them."""
     task = owned_task(request, code, can_oversee)
     for round in task.rounds.filter(state=State.OPEN):
-        close_if_due(round=round)
+        close_if_due(round=round)  # so that the page never shows a round as open after its end
     values = {"task": task, "cards": cards(task), "tools": tools_for(task)}
     values |= _rights(request, task) | waiting(request, task)
     return render(request, PAGE, values)
@@ -50,10 +51,10 @@ def round_create(request: HttpRequest, code: str) -> HttpResponse:
     form = RoundForm(request.POST or None, task=task)
     if form.is_valid():
         with as_form_error(form):
-            made = plan_round(task=task, actor=person(request), **form.plan)
-            said = _("Round %(number)d is planned. It is a draft.") % {"number": made.number}
-            messages.success(request, said)
-            return redirect(_place(made))
+            planned = plan_round(task=task, actor=person(request), **form.plan)
+            message = _("Round %(number)d is planned. It is a draft.") % {"number": planned.number}
+            messages.success(request, message)
+            return redirect(_place(planned))
     return _form_page(request, form, {"task": task})
 
 
@@ -65,13 +66,14 @@ def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
     if form.is_valid():
         with as_form_error(form):
             changed = change_round(round=round, actor=person(request), **form.plan)
-            said = _("Round %(number)d is saved. It is %(state)s.")
-            messages.success(request, said % {"number": number, "state": _(changed.state)})
+            message = _("Round %(number)d is saved. It is %(state)s.")
+            messages.success(request, message % {"number": number, "state": _(changed.state)})
             return redirect(_place(round))
     return _form_page(request, form, {"task": round.task, "round": round})
 
 
 def _form_page(request: HttpRequest, form: RoundForm, values: dict[str, Any]) -> HttpResponse:
+    """Show the form. One that was sent and comes back was refused."""
     status = 422 if form.is_bound else 200
     return render(request, "own/round_form.html", {**values, "form": form}, status=status)
 
@@ -83,7 +85,7 @@ def round_replace(request: HttpRequest, code: str, number: int) -> HttpResponse:
     form = ReplaceForm(request.POST or None, round=round)
     status = 422 if form.is_bound else 200
     if form.is_valid():
-        status = 409
+        status = 409  # where the service refuses what the form takes
         with as_form_error(form):
             replace_target(round=round, actor=person(request), **form.cleaned_data)
             words = {"number": number, "target": form.cleaned_data["new"].name}
@@ -108,11 +110,12 @@ def round_delete(request: HttpRequest, code: str, number: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def round_change(request: HttpRequest, code: str, number: int, action: str) -> HttpResponse:
     """Ask whether to change the round's state. A POST changes it."""
-    state = next((state for state, one in STEPS.items() if one.action == action), None)
+    state = state_of(action)
     if state is None:
         raise Http404
     round = owned_round(request, code, number, can_edit)
     if request.method == "GET" and round.state == state:
+        # A reload of the page after the change would ask again.
         return redirect(_place(round))
     error = ""
     if request.method == "POST":
@@ -121,10 +124,12 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
             return _changed(request, round)
         except Refused as refused:
             error = str(refused)
-    wanted = step(state, round)
-    effect = closing(round) if state == State.CLOSED else wanted.effect
-    values = {"task": round.task, "round": round, "step": wanted, "effect": effect, "error": error}
-    status = 409 if error else 200
+    change = step_to(state, round)
+    effect = change.effect
+    if state == State.CLOSED:
+        effect = closing(round)  # with numbers
+    values = {"task": round.task, "round": round, "step": change, "effect": effect, "error": error}
+    status = 409 if error else 200  # the page says what to do first
     return render_page(request, "own/round_change.html", values, part="ask", status=status)
 
 
@@ -138,16 +143,17 @@ def round_stay(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     """Show the round's card as it is now, to htmx only the card."""
+    # Read again: a worker may have changed it too, such as its opening.
     (card,) = cards(round.task, round.number)
     words = {"number": round.number, "state": _(card.round.state)}
-    said = _("Round %(number)d is %(state)s now.") % words
+    message = _("Round %(number)d is %(state)s now.") % words
     if card.round.opening_since:
-        said = _("Round %(number)d opens when its target is ready.") % words
+        message = _("Round %(number)d opens when its target is ready.") % words
     if not htmx_partial(request):
-        messages.success(request, said)
+        messages.success(request, message)
         return redirect(_place(round))
     rights = _rights(request, round.task)
-    values = {"task": round.task, "card": card, "tools": tools_for(round.task), "said": said}
+    values = {"task": round.task, "card": card, "tools": tools_for(round.task), "said": message}
     values |= rights
     return render_page(request, PAGE, values, part="card")
 

@@ -23,33 +23,33 @@ SHOWN = 50
 def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show whom the model believes, and where it says otherwise than the consensus."""
     round = owned_round(request, code, number)
-    found = fitted(round)
+    model = fitted(round)
     values: dict[str, Any] = {"task": round.task, "round": round}
-    if isinstance(found, Undefined):
-        values["reason"] = found.reason
+    if isinstance(model, Undefined):
+        values["reason"] = model.reason
     else:
-        values["model"] = found
-        values["validators"] = [
-            (
-                shown_name(one.annotator),
-                one.reliability,
-                [(true, list(given.values())) for true, given in one.confusion.items()],
-            )
-            for one in found.validators[:SHOWN]
-        ]
-        values["otherwise"] = otherwise(round, found)
+        values["model"] = model
+        values["validators"] = []
+        for validator in model.validators[:SHOWN]:
+            name = shown_name(validator.annotator)
+            confusion = []
+            for true_label, chances in validator.confusion.items():
+                confusion.append((true_label, list(chances.values())))
+            values["validators"].append((name, validator.reliability, confusion))
+        values["otherwise"] = otherwise(round, model)
     return render(request, "own/second_opinion.html", values)
 
 
-def otherwise(round: Round, found: SecondOpinion) -> list[tuple[Any, str, str, float]]:
+def otherwise(round: Round, model: SecondOpinion) -> list[tuple[Any, str, str, float]]:
     """Return (example, consensus, the model's label, its posterior), the surest first."""
     rows = []
     decided = Consensus.objects.filter(round=round, state=Consensus.State.DECIDED)
+    # Many rows, of which few are shown: no instances, and not all at once.
     for pk, label in decided.exclude(label="").values_list("pk", "label").iterator():
-        posterior = found.posteriors.get(pk, {})
+        posterior = model.posteriors.get(pk, {})
         best = max(posterior, key=lambda name: posterior[name], default=label)
         if best != label:
             rows.append((pk, label, best, posterior[best]))
-    rows = sorted(rows, key=lambda row: -row[3])[:SHOWN]
-    examples = Example.objects.in_bulk([row[0] for row in rows])
-    return [(examples[pk], label, best, posterior) for pk, label, best, posterior in rows]
+    surest = sorted(rows, key=lambda row: -row[3])[:SHOWN]
+    examples = Example.objects.in_bulk([row[0] for row in surest])
+    return [(examples[pk], label, best, posterior) for pk, label, best, posterior in surest]

@@ -34,7 +34,7 @@ def shown_texts(task: Task, examples: Iterable[int]) -> Mapping[int, str]:
 
 def one_line(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """Return what an author wrote, in one line."""
-    return " | ".join(words for title, words in _answers(config, config.input, inputs))
+    return " | ".join(words for _title, words in _answers(config, config.input, inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ShownVote:
     """A vote as owners read it; `notes` are (title, words) of all that was said besides."""
 
     by: str
-    said: str
+    answer: str
     seconds: float | None
     notes: Sequence[tuple[str, str]]
     by_program: bool
@@ -53,7 +53,14 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
     config = task.config
     votes = example.validations.select_related("validator").order_by("pk")
     decisions = list(example.owner_decisions.select_related("owner__annotator").order_by("-pk"))
+    standing = next((d for d in decisions if d.withdrawn_at is None), None)
     consensus = Consensus.objects.filter(pk=example.pk).first()
+    decided = ""
+    if consensus:
+        decided = choice_words(config, consensus, example)
+    decision_rows = []
+    for decision in decisions:
+        decision_rows.append((decision, choice_words(config, decision, example)))
     return {
         "shown_context": result_panel.shown_context(config, example.context),
         "written": _answers(config, config.input, example.inputs),
@@ -61,54 +68,68 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
         "author": shown_name(example.annotator),
         "answers": _target_answers(config, example),
         "votes": [_shown_vote(config, vote, example) for vote in votes],
-        "decisions": [(one, said(config, one, example)) for one in decisions],
-        "standing": next((d for d in decisions if d.withdrawn_at is None), None),
+        "decisions": decision_rows,
+        "standing": standing,
         "consensus": consensus,
         "gold": Gold.objects.filter(pk=example.pk).first(),
-        "decided": said(config, consensus, example) if consensus else "",
+        "decided": decided,
     }
 
 
-def said(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
+def choice_words(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
     """Return a label or verdict in words; empty where there is none."""
     if choice.verdict:
         words = verdict_words(config, choice.verdict, example)
         return words or _(VERDICTS[choice.verdict])
-    labelled = next((name for name in config.target_fields if config.labels(name)), None)
-    return config.display(labelled, choice.label) if labelled else choice.label
+    for name in config.target_fields:
+        if config.labels(name):
+            return config.display(name, choice.label)
+    return choice.label
 
 
 def _answers(
     config: TaskConfig, components: Iterable[Component], values: Mapping[str, Any]
 ) -> list[tuple[str, str]]:
-    return [
-        (component.others_title, words)
-        for component in components
-        if (words := shown_value(config, component.name, values.get(component.name)))
-    ]
+    """Return (title, words) of the components that have a value."""
+    answers = []
+    for component in components:
+        words = shown_value(config, component.name, values.get(component.name))
+        if words:
+            answers.append((component.others_title, words))
+    return answers
 
 
 def _target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
     """Return (target, its answer, whether that fooled it) of each target."""
     words = {True: _("fooled"), False: _("not fooled"), None: _("not known whether fooled")}
     name = config.answer_field
-    return [
-        (output.target.name, config.display(name, output.output.get(name)), words[output.fooled])
-        for output in example.target_outputs.select_related("target")
-    ]
+    rows = []
+    for output in example.target_outputs.select_related("target"):
+        answer = config.display(name, output.output.get(name))
+        rows.append((output.target.name, answer, words[output.fooled]))
+    return rows
 
 
 def _shown_vote(config: TaskConfig, vote: Validation, example: Example) -> ShownVote:
-    reveal = vote.get_reveal_display() if vote.reveal else ""
+    flag_reason = reveal = changed = ""
+    if vote.flag_reason:
+        flag_reason = vote.get_flag_reason_display()
+    if vote.reveal:
+        reveal = vote.get_reveal_display()
+    # Stored as `label:VALUE` or `verdict:VALUE`; a vote of that kind has the same words.
     kind, _colon, value = vote.reveal_choice.partition(":")
-    changed = said(config, Validation(**{kind: value}), example) if value else ""
-    notes = [
-        (_("Flagged because"), vote.get_flag_reason_display() if vote.flag_reason else ""),
-        (_("Comment"), vote.comment),
-        *_answers(config, config.judge_questions, vote.metadata),
+    if value:
+        changed = choice_words(config, Validation(**{kind: value}), example)
+    notes = [(_("Flagged because"), flag_reason), (_("Comment"), vote.comment)]
+    notes += _answers(config, config.judge_questions, vote.metadata)
+    notes += [
         (_("After seeing the author's label"), f"{reveal} {changed}".strip()),
         (_("Why"), vote.reveal_comment),
     ]
-    details = [(title, words) for title, words in notes if words]
-    name = shown_name(vote.validator)
-    return ShownVote(name, said(config, vote, example), vote.seconds, details, vote.by_program)
+    return ShownVote(
+        by=shown_name(vote.validator),
+        answer=choice_words(config, vote, example),
+        seconds=vote.seconds,
+        notes=[(title, words) for title, words in notes if words],
+        by_program=vote.by_program,
+    )

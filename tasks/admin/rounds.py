@@ -25,21 +25,10 @@ from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.rounds.forms import EndsAhead
 from tasks.rounds.opening_services import change_state
 from tasks.rounds.services import change_round, delete_round, plan_round
-from tasks.rounds.states import NEXT_STATES
+from tasks.rounds.steps import STEPS, next_steps
 from tasks.selectors import writers
 
 State = Round.State
-STEPS = {
-    State.DRAFT: ("Back to draft", "The round is not announced."),
-    State.READY: ("Mark as ready", "Nobody can write yet; everything is prepared."),
-    State.OPEN: ("Open", "People can write. What an example means is fixed from now on."),
-    State.PAUSED: ("Pause", "Nobody can write until you open the round again; drafts are kept."),
-    State.CLOSED: (
-        "Close",
-        "People who are writing may finish for up to 15 minutes. Judging goes on.",
-    ),
-}  # a round is released with its dataset, not by a button here
-
 
 # One field, which has its label; the admin's own has two without.
 DATE_AND_TIME = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
@@ -222,10 +211,12 @@ class RoundAdmin(RoleAdmin):
 
 def _steps(round: Round) -> list[dict[str, str]]:
     """Return the buttons of a round's page, each with what it does."""
-    count = writers(round, timezone.now()).count() if round.state == State.OPEN else 0
-    now = f" People who are writing: {count}." if count else ""
-    return [
-        {"state": state, "words": STEPS[State(state)][0], "effect": STEPS[State(state)][1] + now}
-        for state in NEXT_STATES[round.state]
-        if state in STEPS
-    ]
+    writing = ""
+    if round.state == State.OPEN:
+        count = writers(round, timezone.now()).count()
+        if count:
+            writing = f" People who are writing: {count}."
+    rows = []
+    for state, step in next_steps(round).items():
+        rows.append({"state": state, "words": step.button, "effect": step.effect + writing})
+    return rows

@@ -1,6 +1,5 @@
 """The owners' page on which a target is chosen: of this site, by a description, or of the hub."""
 
-import itertools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from core.accounts.models import User
 from core.accounts.people import person
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error
 from dynabench.manage.access import owned_task
 from dynabench.manage.setup.targets import TargetSettings, show_registered
@@ -37,10 +37,14 @@ def served_models(task: Task, user: User) -> list[TargetModel]:
     Only those of which the person may know.
     """
     rows = TargetModel.objects.filter(url="", secret_env="").exclude(source="").exclude(task=task)
-    found = list(rows.select_related("task"))
-    look_up_roles(user, [one.task for one in found])
-    wanted = _shape(task.config)
-    return [one for one in found if may_copy(user, one) and _shape(one.task.config) == wanted]
+    targets = list(rows.select_related("task"))
+    look_up_roles(user, [target.task for target in targets])  # one query for all tasks
+    shape = _shape(task.config)
+    return [
+        target
+        for target in targets
+        if may_copy(user, target) and _shape(target.task.config) == shape
+    ]
 
 
 def _shape(config: TaskConfig) -> tuple[Any, ...]:
@@ -75,18 +79,19 @@ class ChoiceForm(BriefForm):
         """Fit the fields to the task."""
 
 
-def chat_settings(said: Mapping[str, Any]) -> dict[str, Any]:
+def chat_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a chat model at the given address, or of this site's own.
 
     said: `url`, `secret`, `model` (its name at the address) and `instructions`, which may be empty.
     """
-    options = {"instructions": said["instructions"]} if said["instructions"] else {}
-    if said["url"]:
-        options["model"] = said["model"]
-        about = {"adapter": "openai_chat", "url": said["url"], "secret": said["secret"]}
-        return {**about, "options": options}
-    about = {"adapter": "openai_chat", "source": LANGUAGE_MODEL, "serving": SERVED}
-    return {**about, "options": options}
+    options = {}
+    if values["instructions"]:
+        options["instructions"] = values["instructions"]
+    settings = {"adapter": "openai_chat", "options": options}
+    if values["url"]:
+        options["model"] = values["model"]
+        return settings | {"url": values["url"], "secret": values["secret"]}
+    return settings | {"source": LANGUAGE_MODEL, "serving": SERVED}
 
 
 class ServedForm(ChoiceForm):
@@ -95,11 +100,12 @@ class ServedForm(ChoiceForm):
     model = forms.ChoiceField(label=gettext_lazy("Model"))
 
     def arrange(self) -> None:
-        self.served = {str(one.pk): one for one in served_models(self.task, self.user)}
+        self.served = {str(target.pk): target for target in served_models(self.task, self.user)}
+        choices = []
+        for pk, target in self.served.items():
+            choices.append((pk, f"{target.name} ({target.task.name})"))
         fields: Any = self.fields
-        fields["model"].choices = [
-            (pk, f"{m.name} ({m.task.name})") for pk, m in self.served.items()
-        ]
+        fields["model"].choices = choices
 
     def settings(self) -> dict[str, Any]:
         model = self.served[self.cleaned_data["model"]]
@@ -139,10 +145,10 @@ class DescribedForm(ChoiceForm):
     )
 
     def clean(self) -> dict[str, Any]:
-        said = self.cleaned_data
-        if said.get("url") and not said.get("model"):
+        values = self.cleaned_data
+        if values.get("url") and not values.get("model"):
             self.add_error("model", _("Say which model the address has."))
-        return said
+        return values
 
     def settings(self) -> dict[str, Any]:
         return chat_settings(self.cleaned_data)
@@ -165,15 +171,19 @@ class HubForm(ChoiceForm):
     )
 
     def settings(self) -> dict[str, Any]:
-        said = self.cleaned_data
+        values = self.cleaned_data
         about = {"adapter": "http", "serving": serving_of(self.task.config)}
-        return {**about, "source": said["source"], "revision": said["revision"]}
+        return {**about, "source": values["source"], "revision": values["revision"]}
 
 
 def _free_name(task: Task) -> str:
+    """Return the first of CODE, CODE-2, CODE-3, … that no target has as its name."""
     taken = set(TargetModel.objects.values_list("name", flat=True))
-    names = itertools.chain([task.code], (f"{task.code}-{n}" for n in itertools.count(2)))
-    return next(name for name in names if name not in taken)
+    name, number = task.code, 1
+    while name in taken:
+        number += 1
+        name = f"{task.code}-{number}"
+    return name
 
 
 KINDS: dict[str, type[ChoiceForm]] = {
@@ -188,20 +198,20 @@ def target_choose(request: HttpRequest, code: str) -> HttpResponse:
     """Choose where a target comes from; its page then sends it three texts."""
     task, who = owned_task(request, code, can_edit), person(request)
     sent = request.POST.get("kind", "")
-    chosen = {
-        kind: form(task, who, kind, request.POST if kind == sent else None)
-        for kind, form in KINDS.items()
-    }
-    form = chosen.get(sent)
+    offered: dict[str, ChoiceForm] = {}
+    for kind, form_class in KINDS.items():
+        data = request.POST if kind == sent else None
+        offered[kind] = form_class(task, who, kind, data)
+    form = offered.get(sent)
     if form and form.is_valid():
         with as_form_error(form):
-            if target := _made(task, who, form):
+            target = _add_chosen(task, who, form)
+            if target:
                 show_registered(request, target)
                 return redirect("own:target-health", code, target.pk)
-    values: dict[str, Any] = {"task": task, "form": form, "round": task.rounds.last(), **chosen}
+    values: dict[str, Any] = {"task": task, "form": form, "round": task.rounds.last(), **offered}
     values["untrainable"] = _untrainable(task.config)
-    status = 422 if form and form.errors else 200
-    return render(request, "own/setup/target_choose.html", values, status=status)
+    return render(request, "own/setup/target_choose.html", values, status=form_status(form))
 
 
 def _untrainable(config: TaskConfig) -> str:
@@ -218,20 +228,22 @@ def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] |
 
     Returns None where they have errors, which the form then shows.
     """
-    wanted = {"name": form.cleaned_data["name"], "options": {}, "serving": {}, **form.settings()}
-    typed = {
-        key: json.dumps(value) if isinstance(value, dict) else value
-        for key, value in wanted.items()
-    }
+    values = {"name": form.cleaned_data["name"], "options": {}, "serving": {}, **form.settings()}
+    typed = {}
+    for key, value in values.items():
+        typed[key] = json.dumps(value) if isinstance(value, dict) else value
     settings = TargetSettings(who, typed, instance=TargetModel(task=task))
     if settings.is_valid():
-        return settings.told(settings.fields)
+        return settings.settings_in(settings.fields)
     for field, errors in settings.errors.items():
-        form.add_error(field if field in form.fields else None, list(errors))
+        at = field if field in form.fields else None  # above the form
+        form.add_error(at, list(errors))
     return None
 
 
-def _made(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
+def _add_chosen(task: Task, who: User, form: ChoiceForm) -> TargetModel | None:
     """Add the target and return it. Returns None where the form has errors, which it then shows."""
     fields = checked_settings(task, who, form)
-    return add_target(task=task, actor=who, fields=fields) if fields is not None else None
+    if fields is None:
+        return None
+    return add_target(task=task, actor=who, fields=fields)

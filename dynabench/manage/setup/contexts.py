@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from core.accounts.people import person
 from core.errors import Refused
 from core.web.bodies import FORM_BYTES, takes
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.manage.access import owned_round
@@ -62,37 +63,37 @@ class Desk:
     after: str = "own:dashboard"
 
 
-def _stored_contexts(**told: Any) -> int:
-    return import_contexts(**told).stored
+def _store_contexts(**values: Any) -> int:
+    return import_contexts(**values).stored
 
 
-def _stored_rows(**told: Any) -> int:
-    return store_rows(**told).new
+def _store_rows(**values: Any) -> int:
+    return store_rows(**values).new
 
 
-def _trained(**told: Any) -> int:
-    return len(train_on(**told).rows or ())
+def _train(**values: Any) -> int:
+    return len(train_on(**values).rows or ())
 
 
 DESKS = {
     "contexts": Desk(
         lambda config: config,
         preview_contexts,
-        _stored_contexts,
+        _store_contexts,
         gettext_lazy("New contexts: %(number)d."),
         FINISHED,
     ),
     "rows": Desk(
         judged_fields,
         preview_rows,
-        _stored_rows,
+        _store_rows,
         gettext_lazy("New examples, which people judge now: %(number)d."),
         (Round.State.RELEASED,),
     ),
     "labelled": Desk(
         labelled_fields,
         preview_labelled,
-        _trained,
+        _train,
         gettext_lazy(
             "A training on %(number)d rows waits for its turn. Open it to see how far it is."
         ),
@@ -108,12 +109,12 @@ def choose(request: HttpRequest, code: str, number: int, desk: str) -> HttpRespo
     """Choose a file, then see what it would bring; nothing is stored."""
     round = owned_round(request, code, number, can_edit)
     form = UploadForm(request.POST or None, request.FILES or None)
-    shown: dict[str, Any] = {}
+    preview: dict[str, Any] = {}
     if form.is_valid():
         file = form.cleaned_data["file"]
         with as_form_error(form, FileError, field="file"):
-            shown = _shown(request, round, desk, file.chunks, file.name)
-    return _page(request, round, desk, shown, form=form)
+            preview = _shown(request, round, desk, file.chunks, file.name)
+    return _page(request, round, desk, preview, form=form)
 
 
 @require_POST
@@ -121,17 +122,19 @@ def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> Ht
     """See what a data set of the hub would bring; nothing is stored."""
     round = owned_round(request, code, number, can_edit)
     form = HubForm(request.POST)
-    shown: dict[str, Any] = {}
+    preview: dict[str, Any] = {}
     if form.is_valid():
         with as_form_error(form, FileError, field="dataset"):
-            if is_used_up("hub", request.user.pk):
+            if is_used_up("hub", request.user.pk):  # the hub counts the site, not the person
                 raise Refused(_("You asked the hub often. Wait an hour."), status=429)
-            told = dict(form.cleaned_data)
-            wanted = RowsQuery(where=told.pop("dataset"), is_plain=desk != "contexts", **told)
-            with spooled(wanted, of_hub=True, is_page=True) as (found, rows):
-                name = f"{found.title}.jsonl"
-                shown = _shown(request, round, desk, lambda: [rows.read_bytes()], name, found.terms)
-    return _page(request, round, desk, shown, hub=form)
+            values = dict(form.cleaned_data)
+            query = RowsQuery(where=values.pop("dataset"), is_plain=desk != "contexts", **values)
+            with spooled(query, of_hub=True, is_page=True) as (summary, rows):
+                name = f"{summary.title}.jsonl"
+                preview = _shown(
+                    request, round, desk, lambda: [rows.read_bytes()], name, summary.terms
+                )
+    return _page(request, round, desk, preview, hub=form)
 
 
 @require_POST
@@ -139,11 +142,11 @@ def match(request: HttpRequest, code: str, number: int, desk: str) -> HttpRespon
     """See what the rows would bring if their columns filled other fields; nothing is stored."""
     round = owned_round(request, code, number, can_edit)
     with as_message(request, UploadGone, FileError):
-        upload, found = _read_again(request, round, desk)
+        upload, summary = _read_again(request, round, desk)
         fields = DESKS[desk].fields(round.task.config)
-        form = MatchForm(request.POST, columns=found.columns, config=fields)
-        shown = {"ticket": request.POST["ticket"], "match": form, "file_name": upload.file_name}
-        return _page(request, round, desk, shown | preview_values(round, found, fields))
+        form = MatchForm(request.POST, columns=summary.columns, config=fields)
+        values = {"ticket": request.POST["ticket"], "match": form, "file_name": upload.file_name}
+        return _page(request, round, desk, values | preview_values(round, summary, fields))
     return redirect(f"own:{desk}", code, number)
 
 
@@ -152,18 +155,18 @@ def store(request: HttpRequest, code: str, number: int, desk: str) -> HttpRespon
     """Store the good rows that the person has seen."""
     round = owned_round(request, code, number, can_edit)
     with as_message(request, UploadGone, FileError):
-        upload, found = _read_again(request, round, desk)
+        upload, summary = _read_again(request, round, desk)
         about = {"file_name": upload.file_name, "terms": upload.terms, "actor": person(request)}
-        new = DESKS[desk].store(round=round, found=found, **about)
-        upload.forget()
+        new = DESKS[desk].store(round=round, found=summary, **about)
+        upload.forget()  # what was stored could be stored twice from it
         messages.success(request, DESKS[desk].done % {"number": new})
-        if found.error_count:
+        if summary.error_count:
             bad = ngettext(
                 "%(n)d line had an error and was left out.",
                 "%(n)d lines had errors and were left out.",
-                found.error_count,
+                summary.error_count,
             )
-            messages.warning(request, bad % {"n": found.error_count})
+            messages.warning(request, bad % {"n": summary.error_count})
         return redirect(DESKS[desk].after, code)
     return redirect(f"own:{desk}", code, number)
 
@@ -192,15 +195,16 @@ def _shown(
     Keeps the file until the person stores it.
     """
     fields, preview = DESKS[desk].fields(round.task.config), DESKS[desk].preview
-    found = preview(round=round, lines=chunks(), file_name=name)
-    matching = guess(found.columns, fields)
-    if found.columns and not fits(found.columns, fields):
-        found = preview(round=round, lines=chunks(), file_name=name, matching=matching)
+    summary = preview(round=round, lines=chunks(), file_name=name)
+    matching = guess(summary.columns, fields)
+    if summary.columns and not fits(summary.columns, fields):
+        # The first reading took columns by their names; this one takes the guessed ones.
+        summary = preview(round=round, lines=chunks(), file_name=name, matching=matching)
     about: dict[str, Any] = {"round": round, "user": person(request), "terms": terms}
     ticket = keep_upload(chunks=chunks(), file_name=name, **about)
-    form = MatchForm(initial=initial_of(matching), columns=found.columns, config=fields)
-    shown = {"ticket": ticket, "match": form, "file_name": name, "terms": terms}
-    return shown | preview_values(round, found, fields)
+    form = MatchForm(initial=initial_of(matching), columns=summary.columns, config=fields)
+    values = {"ticket": ticket, "match": form, "file_name": name, "terms": terms}
+    return values | preview_values(round, summary, fields)
 
 
 def _read_again(request: HttpRequest, round: Round, desk: str) -> tuple[KeptUpload, Summary]:
@@ -219,7 +223,7 @@ def _page(
     request: HttpRequest,
     round: Round,
     desk: str,
-    shown: dict[str, Any],
+    preview: dict[str, Any],
     form: UploadForm | None = None,
     hub: HubForm | None = None,
 ) -> HttpResponse:
@@ -230,12 +234,9 @@ def _page(
     values["examples"] = round.examples.count()
     values["batches"] = round.batches.annotate(brought=Count("context")).order_by("-pk")
     values["is_over"] = round.state in DESKS[desk].over
-    bound = (form, hub, shown.get("match"))
-    is_wrong = any(one.errors for one in bound if one)
     values |= {f"{name}_url": f"own:{desk}-{name}" for name in ("hub", "match", "store")}
     values["choose_url"] = f"own:{desk}"
     with as_message(request):  # where no row fits the task, the page says so
         values["fields"] = DESKS[desk].fields(config).context
-    return render(
-        request, f"own/setup/{desk}.html", values | shown, status=422 if is_wrong else 200
-    )
+    status = form_status(form, hub, preview.get("match"))
+    return render(request, f"own/setup/{desk}.html", values | preview, status=status)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.models import User
 from core.accounts.people import account_name, person
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_task
 from tasks.members.duties.selectors import MAY, may_be_asked
@@ -23,6 +24,10 @@ from tasks.permissions import can_edit, can_own
 from validation.judging.duties import due_before, progress_of
 
 MOST = 100_000
+
+
+def _round_label(round: Round) -> str:
+    return _("Round %(number)d") % {"number": round.number}
 
 
 class AmountForm(forms.Form):
@@ -53,16 +58,18 @@ class AmountForm(forms.Form):
 
     def clean_share(self) -> float | None:
         """Return the percentage as a part of one."""
-        share = self.cleaned_data["share"]
-        return None if share is None else share / 100
+        share: float | None = self.cleaned_data["share"]
+        if share is None:
+            return None
+        return share / 100
 
     def clean(self) -> dict[str, Any]:
-        told = super().clean() or {}
-        if told.get("amount") and told.get("share"):
+        values = super().clean() or {}
+        if values.get("amount") and values.get("share"):
             self.add_error("share", _("Say a number or a share, not both."))
-        if told.get("due_on") and told["due_on"] < timezone.now().date():
+        if values.get("due_on") and values["due_on"] < timezone.now().date():
             self.add_error("due_on", _("This day is over."))
-        return told
+        return values
 
 
 class DutyForm(AmountForm):
@@ -95,26 +102,31 @@ class DutyForm(AmountForm):
 
     def __init__(self, *args: Any, task: Task, owns: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        asked = {user.pk for kind in MAY for user in may_be_asked(task, kind)}
+        candidates = set()
+        for kind in MAY:
+            candidates |= {user.pk for user in may_be_asked(task, kind)}
         people, rounds = self.fields["people"], self.fields["round"]
-        known = User.objects.filter(pk__in=asked).select_related("annotator")
-        people.queryset = known.order_by("email" if owns else "annotator__pseudonym")  # type: ignore[attr-defined]
+        users = User.objects.filter(pk__in=candidates).select_related("annotator")
+        # Only owners read addresses, so the order must not reveal them to others.
+        order = "email" if owns else "annotator__pseudonym"
+        people.queryset = users.order_by(order)  # type: ignore[attr-defined]
         people.label_from_instance = partial(account_name, owns=owns)  # type: ignore[attr-defined]
         rounds.queryset = task.rounds.exclude(state=Round.State.RELEASED)  # type: ignore[attr-defined]
-        rounds.label_from_instance = lambda one: _("Round %(number)d") % {"number": one.number}  # type: ignore[attr-defined]
+        rounds.label_from_instance = _round_label  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
-        told = super().clean()
-        if bool(told.get("people")) == bool(told.get("everybody")) and not self.errors:
+        values = super().clean()
+        if bool(values.get("people")) == bool(values.get("everybody")) and not self.errors:
             self.add_error("people", _("Choose everybody, or the members."))
-        return told
+        return values
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments of `set_duties`, once the form is valid."""
-        told = {**self.cleaned_data, "people": [*self.cleaned_data["people"]]}
-        del told["everybody"]
-        return told
+        values = dict(self.cleaned_data)
+        del values["everybody"]
+        values["people"] = list(values["people"])  # none: everybody
+        return values
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -125,18 +137,18 @@ def duties(request: HttpRequest, code: str) -> HttpResponse:
     form = DutyForm(sent, task=task, owns=can_own(request.user, task))
     if form.is_valid():
         with as_form_error(form):
-            made = len(set_duties(task=task, actor=person(request), **form.asked))
-            words = ngettext("%(n)d assignment is set.", "%(n)d assignments are set.", made)
-            messages.success(request, words % {"n": made})
+            count = len(set_duties(task=task, actor=person(request), **form.arguments))
+            words = ngettext("%(n)d assignment is set.", "%(n)d assignments are set.", count)
+            messages.success(request, words % {"n": count})
             return redirect("own:duties", code)
     standing = progress_of(task.duties.standing())
     ended = progress_of(task.duties.exclude(ended_at=None)[:20])
     values = {
         "task": task,
         "form": form,
-        "rows": [*sorted(standing, key=due_before), *ended],
+        "rows": sorted(standing, key=due_before) + list(ended),
     }
-    return render(request, "own/setup/duties.html", values, status=422 if form.errors else 200)
+    return render(request, "own/setup/duties.html", values, status=form_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -144,24 +156,24 @@ def duty(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Change how much one assignment asks for, or until when."""
     task = owned_task(request, code, can_edit)
     standing = task.duties.standing().select_related("person__annotator", "round")
-    one = get_object_or_404(standing, pk=pk)
+    assignment = get_object_or_404(standing, pk=pk)
     now = {
-        "amount": one.amount,
-        "share": round(100 * one.share, 2) if one.share else None,
-        "overlap": one.overlap,
-        "due_on": one.due_on,
+        "amount": assignment.amount,
+        "share": round(100 * assignment.share, 2) if assignment.share else None,
+        "overlap": assignment.overlap,
+        "due_on": assignment.due_on,
     }
     form = AmountForm(request.POST if request.method == "POST" else None, initial=now)
     if form.is_valid():
         told = dict(form.cleaned_data)
         if "share" not in form.changed_data:  # which is shown rounded
-            told["share"] = one.share
+            told["share"] = assignment.share
         with as_form_error(form):
-            change_duty(duty=one, actor=person(request), **told)
+            change_duty(duty=assignment, actor=person(request), **told)
             messages.success(request, _("Saved."))
             return redirect("own:duties", code)
-    values = {"task": task, "form": form, "duty": one}
-    return render(request, "own/setup/duty.html", values, status=422 if form.errors else 200)
+    values = {"task": task, "form": form, "duty": assignment}
+    return render(request, "own/setup/duty.html", values, status=form_status(form))
 
 
 @require_POST
@@ -169,7 +181,7 @@ def duty_end(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """End an assignment. What was done stays."""
     task = owned_task(request, code, can_edit)
     with as_message(request):
-        one = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)
-        end_duty(duty=one, actor=person(request))
+        assignment = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)
+        end_duty(duty=assignment, actor=person(request))
         messages.success(request, _("The assignment is ended."))
     return redirect("own:duties", code)

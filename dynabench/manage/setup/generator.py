@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from core.accounts.people import person
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error
 from dynabench.manage.access import owned_task
 from dynabench.manage.setup.targets import SecretForm
@@ -26,18 +27,17 @@ def generator(request: HttpRequest, code: str) -> HttpResponse:
     """Give the task a generator, change the one it has, or take it away."""
     task = owned_task(request, code, can_edit)
     who = person(request)
-    found = Generator.objects.filter(task=task).first()
+    existing = Generator.objects.filter(task=task).first()
     if "remove" in request.POST:
         remove_generator(task=task, actor=who)
         messages.success(request, _("Removed."))
         return redirect("own:targets", code)
-    form = GeneratorSettings(who, request.POST or None, instance=found or Generator(task=task))
+    form = GeneratorSettings(who, request.POST or None, instance=existing or Generator(task=task))
     if form.is_valid():
         with as_form_error(form):
-            stored = set_generator(task=task, actor=who, fields=form.told(form.fields))
+            stored = set_generator(task=task, actor=who, fields=form.settings_in(form.fields))
             messages.success(request, _("Saved."))
             show_contact(request, stored)
             return redirect("own:targets", code)
-    values = {"task": task, "generator": found, "form": form}
-    status = 422 if form.errors else 200
-    return render(request, "own/setup/generator.html", values, status=status)
+    values = {"task": task, "generator": existing, "form": form}
+    return render(request, "own/setup/generator.html", values, status=form_status(form))

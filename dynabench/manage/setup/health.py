@@ -35,7 +35,8 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
     htmx sends each text by a request of its own, so that every answer is shown once it is there.
     """
-    task = owned_task(request, code, can_edit if request.method == "POST" else can_manage)
+    may = can_edit if request.method == "POST" else can_manage
+    task = owned_task(request, code, may)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     values: dict[str, Any] = {"task": task, "target": target}
     if request.method == "POST" and "text" in request.GET:
@@ -54,8 +55,14 @@ def _rounds(target: TargetModel) -> tuple[list[Round], Round | None]:
     """Return the rounds that use the target, and a planned one that could. One query."""
     entries = RoundTarget.objects.filter(round=OuterRef("pk"), target=target)
     rounds = target.task.rounds.annotate(uses=Exists(entries)).order_by("number")
-    others = [one for one in rounds if not one.uses and one.state in PLANNED]
-    return [one for one in rounds if one.uses], next(iter(others), None)
+    using: list[Round] = []
+    planned: list[Round] = []
+    for round in rounds:
+        if round.uses:
+            using.append(round)
+        elif round.state in PLANNED:
+            planned.append(round)
+    return using, next(iter(planned), None)
 
 
 def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
@@ -64,7 +71,7 @@ def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
         messages.error(request, _(TOO_MANY))
         return {}
     try:
-        answered = [_row(target.task.config, *one) for one in ask_three(target)]
+        answered = [_row(target.task.config, *answer) for answer in ask_three(target)]
     except NoAnswer as error:
         return {"failure": str(error), "detail": error.more}
     return {"is_tested": True, "answered": answered}
@@ -72,7 +79,8 @@ def _answered_all(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
 
 def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
     """Send one text and return the row of its answer, and which text is next. Raises Http404."""
-    number = int(text) if (text := request.GET["text"]) in map(str, range(TEXTS)) else TEXTS
+    known_numbers = {str(number): number for number in range(TEXTS)}
+    number = known_numbers.get(request.GET["text"], TEXTS)  # TEXTS: behind the last one
     following = _following(target, number)
     if following is None:
         raise Http404
@@ -88,9 +96,11 @@ def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
 
 def _following(target: TargetModel, number: int) -> dict[str, Any] | None:
     """Return the text of this number that tests send, or None where there are no more."""
-    texts = samples(target.task)[number : number + 1]
-    shown = [{"number": number, "inputs": one, **_texts(target.task.config, one)} for one in texts]
-    return next(iter(shown), None)
+    texts = samples(target.task)
+    if number >= len(texts):
+        return None
+    inputs = texts[number]
+    return {"number": number, "inputs": inputs, **_texts(target.task.config, inputs)}
 
 
 def _texts(config: TaskConfig, inputs: Any) -> dict[str, Any]:
@@ -102,20 +112,25 @@ def _row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:
     texts = _texts(config, inputs)
     if isinstance(answer, NoAnswer):
         return {**texts, "failure": str(answer), "detail": answer.more}
-    said = [config.display(name, value) for name, value in answer.output.items()]
-    return {**texts, "said": said, "seconds": answer.seconds}
+    answers = [config.display(name, value) for name, value in answer.output.items()]
+    return {**texts, "said": answers, "seconds": answer.seconds}
 
 
 def _health(target: TargetModel) -> dict[str, Any]:
     rows = TargetOutput.objects.filter(target=target).order_by("-pk")
     latest = list(rows.select_related("example", "version")[:LATEST])
-    seconds = [one.seconds for one in latest]
+    seconds = [output.seconds for output in latest]
+    median_seconds = p95_seconds = None
+    if seconds:
+        median_seconds = median(seconds)
+    if len(seconds) > 1:  # quantiles needs two
+        p95_seconds = quantiles(seconds, n=20)[-1]
     calls = target.uses.values("day").annotate(requests=Sum("requests")).order_by("-day")
     return {
         "latest": latest[:SHOWN],
         "counted": len(latest),
-        "median": median(seconds) if seconds else None,
-        "p95": quantiles(seconds, n=20)[-1] if len(seconds) > 1 else None,
+        "median": median_seconds,
+        "p95": p95_seconds,
         "failed": TargetFailure.objects.filter(target=target).first(),
         "calls": calls[:DAYS],
         "versions": target.versions.annotate(answers=Count("targetoutput")).order_by("-pk"),

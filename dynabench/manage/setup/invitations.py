@@ -17,6 +17,7 @@ from core.accounts.people import person
 from core.env import sends_mail
 from core.errors import Refused
 from core.mail.addresses import is_address
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.manage.access import owned_task
@@ -48,15 +49,15 @@ class MailForm(InvitationForm):
 
     def clean_addresses(self) -> list[str]:
         """Return the addresses. The error names those that are not valid."""
-        found: list[str] = self.cleaned_data["addresses"].replace(",", " ").split()
-        if len(found) > MOST_ADDRESSES:
-            said = _("Invite at most %(most)d people at a time.")
-            raise ValidationError(said % {"most": MOST_ADDRESSES})
-        wrong = [one for one in found if not is_address(one)]
+        addresses: list[str] = self.cleaned_data["addresses"].replace(",", " ").split()
+        if len(addresses) > MOST_ADDRESSES:
+            message = _("Invite at most %(most)d people at a time.")
+            raise ValidationError(message % {"most": MOST_ADDRESSES})
+        wrong = [address for address in addresses if not is_address(address)]
         if wrong:
-            said = _("These are no e-mail addresses: %(wrong)s")
-            raise ValidationError(said % {"wrong": ", ".join(wrong)})
-        return found
+            message = _("These are no e-mail addresses: %(wrong)s")
+            raise ValidationError(message % {"wrong": ", ".join(wrong)})
+        return addresses
 
 
 class LinkForm(InvitationForm):
@@ -64,7 +65,8 @@ class LinkForm(InvitationForm):
 
     role = forms.ChoiceField(
         label=gettext_lazy("Role"),
-        choices=[one for one in ROLES if one[0] not in OWNERS],
+        # A link can be passed on, so it makes nobody an owner.
+        choices=[(role, words) for role, words in ROLES if role not in OWNERS],
     )
     most = forms.IntegerField(
         label=gettext_lazy("Most people"), min_value=1, max_value=MOST_USES, initial=20
@@ -93,36 +95,37 @@ class LinkForm(InvitationForm):
 def invitations(request: HttpRequest, code: str) -> HttpResponse:
     """Show all invitations with who accepted them, and forms for more. A link is shown once."""
     task = owned_task(request, code, can_own)
-    sent = {kind: request.POST if kind in request.POST else None for kind in ("mail", "link")}
+    mail_data = request.POST if "mail" in request.POST else None
+    link_data = request.POST if "link" in request.POST else None
     start = {"role": TaskMember.Role.ANNOTATOR}
-    mail = MailForm(sent["mail"], initial=start, auto_id="mail-%s")
-    link = LinkForm(sent["link"], initial=start, auto_id="link-%s", left=places_left(task))
+    mail = MailForm(mail_data, initial=start, auto_id="mail-%s")
+    link = LinkForm(link_data, initial=start, auto_id="link-%s", left=places_left(task))
     url = ""
-    if mail.is_valid() and _are_mailed(request, task, mail):
+    if mail.is_valid() and _send_mails(request, task, mail):
         return redirect("own:invitations", code)
     if link.is_valid():
         with as_form_error(link):
-            _made, url = make_link(task=task, actor=person(request), **link.cleaned_data)
+            _invitation, url = make_link(task=task, actor=person(request), **link.cleaned_data)
     rows = task.invitations.prefetch_related("members__user")
-    forms_ = {"mail": mail, "link": link}
-    status = 422 if mail.errors or link.errors else 200
-    values: dict[str, Any] = {"task": task, "rows": rows, "url": url, **forms_}
+    values: dict[str, Any] = {"task": task, "rows": rows, "url": url, "mail": mail, "link": link}
     values["sends_mail"] = sends_mail(settings.EMAIL_BACKEND)
+    status = form_status(mail, link)
     return render(request, "own/setup/invitations.html", values, status=status)
 
 
-def _are_mailed(request: HttpRequest, task: Task, form: MailForm) -> bool:
+def _send_mails(request: HttpRequest, task: Task, form: MailForm) -> bool:
     """Send the invitations and return whether that was possible.
 
-    So many an hour, because anybody could be mailed.
+    A person may name only some addresses an hour, because anybody could be mailed.
     """
     with as_form_error(form):
-        user, told = person(request), form.cleaned_data
-        if any(is_used_up("members", user.pk) for _one in told["addresses"]):
-            raise Refused(_("You have named many people. Go on in an hour."), code="rate")
-        made = len(invite(task=task, actor=user, **told))
-        words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", made)
-        messages.success(request, words % {"n": made})
+        user, values = person(request), form.cleaned_data
+        for _address in values["addresses"]:
+            if is_used_up("members", user.pk):  # counts one
+                raise Refused(_("You have named many people. Go on in an hour."), code="rate")
+        count = len(invite(task=task, actor=user, **values))
+        words = ngettext("%(n)d person is invited.", "%(n)d people are invited.", count)
+        messages.success(request, words % {"n": count})
     return not form.errors
 
 

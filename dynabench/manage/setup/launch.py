@@ -46,21 +46,23 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
     Empty once a round was opened, for an arena, and for people who may not edit the task.
     """
     is_arena = task.config.kind == "arena"
-    if is_arena or any(r.state not in PLANNED for r in rounds) or not can_edit(request.user, task):
+    was_opened = any(round.state not in PLANNED for round in rounds)
+    if is_arena or was_opened or not can_edit(request.user, task):
         return {}
     round = min(rounds, key=lambda one: one.number, default=None)
     if round is None:
         return {}
     prepared = _prepared(task, round)
-    lines = [
-        Line(_words(gap.name, task, prepared), _url(gap.name, round), gap.is_needed)
-        for gap in gaps(task.config, prepared)
-    ]
-    return {"launch": lines, "first": round, "may_open": not any(x.is_needed for x in lines)}
+    lines, may_open = [], True
+    for gap in gaps(task.config, prepared):
+        lines.append(Line(_words(gap.name, task, prepared), _url(gap.name, round), gap.is_needed))
+        if gap.is_needed:
+            may_open = False
+    return {"launch": lines, "first": round, "may_open": may_open}
 
 
 def _prepared(task: Task, round: Round) -> Prepared:
-    judges = None
+    judges = None  # not known: everybody may judge in a task that everybody sees
     if not task.is_visible:
         members = task.members.colleagues().standing()
         judges = members.filter(Q(role__in=JUDGES) | Q(role__in=OWNERS, is_blind=True)).count()
@@ -72,7 +74,10 @@ def _words(gap: str, task: Task, prepared: Prepared) -> str:
     if gap != "judges":
         return _(WORDS[gap])
     numbers = {"needed": task.config.validation.votes.needed, "judges": prepared.judges}
-    return _(WORDS["row_judges" if task.config.judges_rows else "judges"]) % numbers
+    if task.config.judges_rows:  # nobody wrote the rows, so there is no author to leave out
+        gap = "row_judges"
+    return _(WORDS[gap]) % numbers
+    return _(WORDS[gap]) % numbers
 
 
 def _url(gap: str, round: Round) -> str:
@@ -81,6 +86,7 @@ def _url(gap: str, round: Round) -> str:
         return reverse("own:config", args=[code])
     if gap == "judges":
         return reverse("own:access", args=[code], fragment="members")
+    # A target is registered before a round can choose it.
     if gap not in ("rows", "contexts") and not round.task.targets.exists():
         return reverse("own:targets", args=[code])
     page = {"rows": "own:rows", "contexts": "own:contexts"}.get(gap, "own:round-edit")

@@ -81,8 +81,11 @@ def _seen_form(task: Task, data: Any = None) -> SeenForm:
 @require_http_methods(["GET", "POST"])
 def access(request: HttpRequest, code: str) -> HttpResponse:
     """Show who sees the task and its members. A POST changes who sees it."""
-    task = owned_task(request, code, can_manage if request.method == "GET" else can_own)
-    form = _seen_form(task, request.POST if request.method == "POST" else None)
+    may = can_manage if request.method == "GET" else can_own
+    task = owned_task(request, code, may)
+    # Two unticked boxes are sent as nothing, so an empty POST is a form that was sent.
+    data = request.POST if request.method == "POST" else None
+    form = _seen_form(task, data)
     if form.is_valid():
         with as_form_error(form):
             change_task(task=task, actor=person(request), fields=form.cleaned_data)
@@ -113,8 +116,8 @@ def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
     form = approval_form(request, request.POST)
     if form.is_valid():
         with as_form_error(form):
-            wanted = {"community": None, **form.cleaned_data}
-            ask_for_task(task=task, actor=person(request), **wanted)
+            values = {"community": None, **form.cleaned_data}
+            ask_for_task(task=task, actor=person(request), **values)
             messages.success(request, _("Approval requested. We email you the decision."))
             return redirect("own:access", code)
     return _page(request, task, _seen_form(task), MemberForm(), asking=form, status=422)
@@ -134,8 +137,10 @@ def member_change(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             member.role = form.cleaned_data["role"]
             change_members(task=task, actor=person(request), changed=[member])
             messages.success(request, _("Saved."))
-    task.roles.clear()  # it may have been their own
-    return redirect("own:access", code) if can_manage(request.user, task) else redirect("home")
+    task.roles.clear()  # it may have been their own role that changed
+    if can_manage(request.user, task):
+        return redirect("own:access", code)
+    return redirect("home")
 
 
 @require_POST

@@ -29,12 +29,17 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
         return _changed(request, owned_round(request, code, number, can_edit))
     round = owned_round(request, code, number, can_oversee)
     rows = round.contexts.order_by("-pk")
-    if _is_id(wanted := request.GET.get("context", "")):
-        rows = rows.filter(pk=wanted)
+    searched = request.GET.get("context", "")
+    if _is_id(searched):
+        rows = rows.filter(pk=searched)
     page = Paginator(rows, A_PAGE).get_page(request.GET.get("page"))
-    page.object_list = _counted(page.object_list)  # type: ignore[arg-type]
-    values: dict[str, Any] = {"task": round.task, "round": round, "page": page, "wanted": wanted}
-    values["rows"] = [(one, " | ".join(map(in_words, one.fields.values()))) for one in page]
+    # Counted for the shown page only: a round may have 100,000 contexts.
+    page.object_list = _count_uses(page.object_list)  # type: ignore[arg-type]
+    values: dict[str, Any] = {"task": round.task, "round": round, "page": page, "wanted": searched}
+    values["rows"] = []
+    for context in page:
+        text = " | ".join(in_words(value) for value in context.fields.values())
+        values["rows"].append((context, text))
     values["can_edit"] = can_edit(request.user, round.task)
     return render(request, "own/setup/contexts_all.html", values)
 
@@ -44,14 +49,15 @@ def _is_id(text: str) -> bool:
     return text.isdecimal() and len(text) < 19
 
 
-def _counted(rows: QuerySet[Context]) -> QuerySet[Context]:
+def _count_uses(rows: QuerySet[Context]) -> QuerySet[Context]:
     """Annotate each context with how often it was given to people, and with its examples."""
 
+    # A subquery for each: two joins would multiply the rows of one by those of the other.
     def number(relation: str) -> Subquery:
         same = Context.objects.filter(pk=OuterRef("pk")).order_by()
         return Subquery(same.annotate(n=Count(relation)).values("n"))
 
-    return rows.annotate(given=number("assignments"), written=number("examples"))
+    return rows.annotate(times_given=number("assignments"), written=number("examples"))
 
 
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
@@ -62,11 +68,11 @@ def _changed(request: HttpRequest, round: Round) -> HttpResponse:
         messages.error(request, _("Tick a context first."))
     elif "retire" in request.POST:
         n = set_retired(contexts=chosen, is_retired=True, actor=person(request))
-        said = ngettext("%(n)d context is retired.", "%(n)d contexts are retired.", n)
-        messages.success(request, said % {"n": n})
+        message = ngettext("%(n)d context is retired.", "%(n)d contexts are retired.", n)
+        messages.success(request, message % {"n": n})
     else:
         n = set_retired(contexts=chosen, is_retired=False, actor=person(request))
-        said = ngettext("%(n)d context is in use.", "%(n)d contexts are in use.", n)
-        messages.success(request, said % {"n": n})
+        message = ngettext("%(n)d context is in use.", "%(n)d contexts are in use.", n)
+        messages.success(request, message % {"n": n})
     page = reverse("own:contexts-all", args=[round.task.code, round.number])
     return redirect(f"{page}?{request.GET.urlencode()}")

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from core.accounts.models import User
 from core.accounts.people import person
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.manage.access import owned_task, waiting
@@ -74,20 +75,25 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
             del self.fields["forget_secret"]
 
     def clean(self) -> dict[str, Any]:
-        told = super().clean() or self.cleaned_data
-        if told.get("secret") and (told.get("secret_env") or not told.get("url")):
+        values = super().clean() or self.cleaned_data
+        if values.get("secret") and (values.get("secret_env") or not values.get("url")):
             self.add_error("secret", _("A secret goes with an address, and without a variable."))
-        if told.get("secret") or told.get("forget_secret"):
+        if values.get("secret") or values.get("forget_secret"):
             self.instance.sealed_secret = ""  # it is not read again, should it be unreadable
-        return told
+        return values
 
-    def told(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return these settings, and the secret where it is given or deleted."""
-        said = self.cleaned_data
-        told = {name: said[name] for name in names if name not in ("secret", "forget_secret")}
-        if said.get("secret") or said.get("forget_secret"):
-            told["secret"] = "" if said.get("forget_secret") else said["secret"]
-        return told
+    def settings_in(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return the settings of these names, and the secret where it is given or deleted."""
+        values = self.cleaned_data
+        chosen = {}
+        for name in names:
+            if name not in ("secret", "forget_secret"):
+                chosen[name] = values[name]
+        if values.get("forget_secret"):
+            chosen["secret"] = ""
+        elif values.get("secret"):
+            chosen["secret"] = values["secret"]
+        return chosen
 
 
 class TargetSettings(SecretForm, SettingsForm):
@@ -101,8 +107,8 @@ class TargetSettings(SecretForm, SettingsForm):
 
 def limit_settings(form: SecretForm, user: User) -> None:
     """Leave out what the person may not set, and name the rest."""
-    there = form.instance if form.instance.pk else None
-    for name in fixed_settings(user, there):
+    existing = form.instance if form.instance.pk else None
+    for name in fixed_settings(user, existing):
         form.fields.pop(name, None)
     for name, field in form.fields.items():
         if name in WORDS:
@@ -115,8 +121,8 @@ def limit_settings(form: SecretForm, user: User) -> None:
 def targets(request: HttpRequest, code: str) -> HttpResponse:
     """Show all targets of the task."""
     task = owned_task(request, code, can_manage)
-    found = task.targets.annotate(rounds_in_all=Count("rounds"))
-    values = {"task": task, "targets": found, "can_edit": can_edit(request.user, task)}
+    rows = task.targets.annotate(rounds_in_all=Count("rounds"))
+    values = {"task": task, "targets": rows, "can_edit": can_edit(request.user, task)}
     values |= waiting(request, task)
     return render(request, "own/setup/targets.html", values)
 
@@ -129,20 +135,23 @@ def target_add(request: HttpRequest, code: str) -> HttpResponse:
     form = TargetSettings(who, request.POST or None, instance=TargetModel(task=task))
     if form.is_valid():
         with as_form_error(form):
-            made = add_target(task=task, actor=who, fields=form.told(form.fields))
-            show_registered(request, made)
-            return redirect("own:target-test", code, made.pk)
+            target = add_target(task=task, actor=who, fields=form.settings_in(form.fields))
+            show_registered(request, target)
+            return redirect("own:target-test", code, target.pk)
     return _form_page(request, task, form)
 
 
 def show_registered(request: HttpRequest, target: TargetModel) -> None:
     """Use a new target in a planned round that has none, and show where and what it answered."""
     round = use_where_missing(target=target, actor=person(request))
-    about = {"name": target.name, "number": round.number if round else 0}
-    said = _("The target %(name)s is registered. Send it a test, then choose it for a round.")
     if round:
-        said = _("The target %(name)s is registered. Round %(number)d uses it.")
-    messages.success(request, said % about)
+        message = _("The target %(name)s is registered. Round %(number)d uses it.")
+        messages.success(request, message % {"name": target.name, "number": round.number})
+    else:
+        message = _(
+            "The target %(name)s is registered. Send it a test, then choose it for a round."
+        )
+        messages.success(request, message % {"name": target.name})
     show_contact(request, target)
 
 
@@ -155,7 +164,9 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     form = TargetSettings(who, request.POST or None, instance=target)
     if form.is_valid():
         with as_form_error(form):
-            changed = change_target(target=target, actor=who, fields=form.told(form.changed_data))
+            changed = change_target(
+                target=target, actor=who, fields=form.settings_in(form.changed_data)
+            )
             messages.success(request, _("Saved."))
             show_contact(request, changed)
             return redirect("own:targets", code)
@@ -189,11 +200,9 @@ def target_test(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             values |= in_words(send_test(target, form.cleaned_data))
         except NoAnswer as error:
             values |= {"failure": str(error), "detail": error.more}
-    status = 422 if form.errors else 200
-    return render(request, "own/setup/target_test.html", values, status=status)
+    return render(request, "own/setup/target_test.html", values, status=form_status(form))
 
 
 def _form_page(request: HttpRequest, task: Task, form: TargetSettings) -> HttpResponse:
     values = {"task": task, "target": form.instance, "form": form}
-    status = 422 if form.errors else 200
-    return render(request, "own/setup/target_form.html", values, status=status)
+    return render(request, "own/setup/target_form.html", values, status=form_status(form))

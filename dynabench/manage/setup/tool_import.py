@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.people import person
 from core.web.bodies import FORM_BYTES, takes
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_round
 from tasks.contexts.uploads import MAX_BYTES, UploadGone, keep_upload, kept_upload
@@ -28,7 +29,7 @@ TITLES = {
     "potato": "Potato",
     HISTORY: gettext_lazy("JSON lines with one example and its votes each"),
 }
-TOOLS_FIRST = [*TITLES, *sorted(LAYOUTS - TITLES.keys())]
+TOOLS_FIRST = list(TITLES) + sorted(LAYOUTS - TITLES.keys())
 
 
 class ToolForm(forms.Form):
@@ -61,10 +62,10 @@ class ToolForm(forms.Form):
         return file
 
     @property
-    def wanted(self) -> Wanted:
+    def reading(self) -> Wanted:
         """Return what is read of the file."""
-        said = self.cleaned_data
-        return Wanted(said["layout"], said["question"], said["judge"])
+        values = self.cleaned_data
+        return Wanted(values["layout"], values["question"], values["judge"])
 
 
 class StoreForm(ToolForm):
@@ -79,20 +80,21 @@ class StoreForm(ToolForm):
 def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Choose a file, then see what it brings; nothing is stored."""
     round = owned_round(request, code, number, can_edit)
-    sent = (request.POST, request.FILES) if request.method == "POST" else ()
-    form = ToolForm(*sent)
-    shown: dict[str, Any] = {}
+    form = ToolForm()
+    if request.method == "POST":
+        form = ToolForm(request.POST, request.FILES)
+    preview: dict[str, Any] = {}
     if form.is_valid():
         file = form.cleaned_data["file"]
         with as_form_error(form, FileError, field="file"):
             ticket = keep_upload(
                 chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
             )
-            brought = _import(request, round, ticket, form.wanted, dry_run=True)
-            shown = {"brought": brought, "ticket": ticket, "file_name": file.name}
-    values = {"task": round.task, "round": round, "form": form, **shown}
+            brought = _import(request, round, ticket, form.reading, dry_run=True)
+            preview = {"brought": brought, "ticket": ticket, "file_name": file.name}
+    values = {"task": round.task, "round": round, "form": form, **preview}
     values["is_over"] = round.state == Round.State.RELEASED
-    return render(request, "own/setup/tool_import.html", values, status=422 if form.errors else 200)
+    return render(request, "own/setup/tool_import.html", values, status=form_status(form))
 
 
 @require_POST
@@ -104,16 +106,16 @@ def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpRespo
         if not form.is_valid():
             raise UploadGone(_("This preview is too old. Choose the file again."))
         ticket = form.cleaned_data["ticket"]
-        done = _import(request, round, ticket, form.wanted, dry_run=False)
+        done = _import(request, round, ticket, form.reading, dry_run=False)
         kept_upload(ticket=ticket, round=round, user=person(request)).forget()
-        said = _("Examples imported: %(number)d.")
-        messages.success(request, said % {"number": done.summary.new})
+        message = _("Examples imported: %(number)d.")
+        messages.success(request, message % {"number": done.summary.new})
         return redirect("own:dashboard", code)
     return redirect("own:tool-import", code, number)
 
 
 def _import(
-    request: HttpRequest, round: Round, ticket: str, wanted: Wanted, *, dry_run: bool
+    request: HttpRequest, round: Round, ticket: str, reading: Wanted, *, dry_run: bool
 ) -> Brought:
     """Read the uploaded file and store its examples, unless `dry_run`.
 
@@ -124,4 +126,4 @@ def _import(
     if not upload.path.exists():
         raise UploadGone(_("The upload is not kept any more. Choose the file again."))
     about = {"path": upload.path, "file_name": upload.file_name, "actor": who}
-    return import_answers(round=round, wanted=wanted, dry_run=dry_run, **about)  # type: ignore[arg-type]
+    return import_answers(round=round, wanted=reading, dry_run=dry_run, **about)  # type: ignore[arg-type]

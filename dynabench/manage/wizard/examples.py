@@ -16,8 +16,9 @@ from django.views.decorators.http import require_http_methods
 from annotation.writing.forms import form_field
 from core.errors import Refused
 from core.text.words import composed_value
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error
-from dynabench.manage.wizard.shared import is_preview, look, mends_of, own_draft, show
+from dynabench.manage.wizard.shared import is_preview, mends_of, own_draft, show, show_preview
 from dynabench.manage.wizard.step_form import text_area
 from tasks.config.components import Component
 from tasks.config.loading import load_config
@@ -38,9 +39,10 @@ class ExampleForm(forms.Form):
     def __init__(self, config: TaskConfig, example: Data, sent: Any = None) -> None:
         super().__init__(sent)
         self.config = config
-        for part in PARTS:
-            for component in getattr(config, part):
-                self._add(part, component, (example.get(part) or {}).get(component.name))
+        for section in PARTS:
+            values = example.get(section) or {}
+            for component in getattr(config, section):
+                self._add(section, component, values.get(component.name))
         self.fields["reason"] = forms.CharField(
             label=_("Why it is good or bad"),
             max_length=1000,
@@ -48,44 +50,48 @@ class ExampleForm(forms.Form):
             widget=text_area(2),
         )
 
-    def _add(self, part: str, component: Component, value: Any) -> None:
-        name = f"{part}-{component.name}"
-        if component.type == "candidates" and part == "context":
+    def _add(self, section: str, component: Component, value: Any) -> None:
+        name = f"{section}-{component.name}"
+        if component.type == "candidates" and section == "context":
             value = "\n".join(value or ())
             words = _("One text a line.")
-            made: forms.Field = forms.CharField(widget=text_area(3), help_text=words)
-            made.label, made.required = component.title, False
+            field: forms.Field = forms.CharField(widget=text_area(3), help_text=words)
+            field.label, field.required = component.title, False
         else:
-            made = form_field(component, {})
-        if part == "context" and component.kind.is_text:
-            made.widget = text_area(4)
-        made.initial = component.kind.typed(value)
-        self.fields[name] = made
+            field = form_field(component, {})
+        if section == "context" and component.kind.is_text:
+            field.widget = text_area(4)
+        field.initial = component.kind.typed(value)
+        self.fields[name] = field
 
     def write(self, data: Data, kind: str, key: str) -> None:
         """Store the example in the place of that one, or as the last. Raises Refused."""
-        made: Data = {"context": {}, "input": {}, "reason": self.cleaned_data["reason"]}
-        for part in PARTS:
-            for component in getattr(self.config, part):
-                value = self._value(component, self.cleaned_data[f"{part}-{component.name}"], made)
+        example: Data = {"context": {}, "input": {}, "reason": self.cleaned_data["reason"]}
+        for section in PARTS:
+            for component in getattr(self.config, section):
+                typed = self.cleaned_data[f"{section}-{component.name}"]
+                value = self._value(component, typed, example)
                 if value not in (None, "", [], {}):
-                    made[part][component.name] = value
-        if not made["context"]:
-            del made["context"]
-        shown = list(get(data, ("examples", kind), ()))
-        index = len(shown) if key == NEW else _place(shown, key)
+                    example[section][component.name] = value
+        if not example["context"]:
+            del example["context"]
+        examples = list(get(data, ("examples", kind), ()))
+        index: int | None = len(examples)
+        if key != NEW:
+            index = _place(examples, key)
         if index is None:
             raise Refused(_("The example was changed meanwhile. Save again to add this one too."))
-        shown[index : index + 1] = [made]
-        put(data, ("examples", kind), shown)
+        examples[index : index + 1] = [example]
+        put(data, ("examples", kind), examples)
 
-    def _value(self, component: Component, typed: Any, made: Data) -> Any:
+    def _value(self, component: Component, typed: Any, example: Data) -> Any:
         typed = composed_value(typed)
         if component.type == "candidates" and component.reference is None:
-            return list(filter(None, map(str.strip, typed.split("\n"))))
+            lines = [line.strip() for line in typed.split("\n")]
+            return [line for line in lines if line]
         if typed in (None, "", []):
             return None
-        return component.kind.stored(component, typed, made["context"])
+        return component.kind.stored(component, typed, example["context"])
 
 
 def _config_of(data: Data) -> TaskConfig:
@@ -98,8 +104,11 @@ def _config_of(data: Data) -> TaskConfig:
 
 def can_be_typed(config: TaskConfig) -> bool:
     """Return whether examples can be written here: no field is a file or a conversation."""
-    fields = (*config.context, *config.input)
-    return not any(one.is_media or one.type == "chat" for one in fields)
+    for section in PARTS:
+        for component in getattr(config, section):
+            if component.is_media or component.type == "chat":
+                return False
+    return True
 
 
 def listed(data: Data) -> dict[str, Any]:
@@ -108,10 +117,10 @@ def listed(data: Data) -> dict[str, Any]:
         is_typed = can_be_typed(_config_of(data))
     except Http404:
         is_typed = False
-    rows = [
-        (kind, words, [(_key(one), _words(one)) for one in get(data, ("examples", kind), ())])
-        for kind, words in KINDS.items()
-    ]
+    rows = []
+    for kind, words in KINDS.items():
+        examples = get(data, ("examples", kind), ())
+        rows.append((kind, words, [(_key(example), _words(example)) for example in examples]))
     return {"is_typed": is_typed, "rows": rows}
 
 
@@ -120,15 +129,21 @@ def _key(example: Data) -> str:
     return sha256(json.dumps(example, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _place(shown: Sequence[Data], key: str) -> int | None:
-    return next((index for index, one in enumerate(shown) if _key(one) == key), None)
+def _place(examples: Sequence[Data], key: str) -> int | None:
+    """Return the place of the example that a key names, or None."""
+    for index, example in enumerate(examples):
+        if _key(example) == key:
+            return index
+    return None
 
 
 def _words(example: Data) -> str:
     """Return the beginning of an example's texts."""
-    held = [*(example.get("input") or {}).values(), *(example.get("context") or {}).values()]
-    texts = [one for one in held if isinstance(one, str)]
-    return (texts or [str(example.get("reason", ""))])[0][:80]
+    for section in ("input", "context"):
+        for value in (example.get(section) or {}).values():
+            if isinstance(value, str):
+                return value[:80]
+    return str(example.get("reason", ""))[:80]
 
 
 @require_http_methods(["GET", "POST"])
@@ -136,17 +151,23 @@ def example(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
     """Write an example, or change it, or take it away."""
     draft = own_draft(request, pk)
     data = data_of(draft.text)
-    config, there = _config_of(data), get(data, ("examples", kind), ())
+    config, examples = _config_of(data), get(data, ("examples", kind), ())
     if kind not in KINDS or not can_be_typed(config):
         raise Http404
-    index = len(there) if key == NEW else _place(there, key)
+    index: int | None = len(examples)
+    if key != NEW:
+        index = _place(examples, key)
     if index is None and request.method == "GET":
         raise Http404
-    is_there = index is not None and index < len(there)
-    form = ExampleForm(config, there[index] if is_there else {}, request.POST or None)
+    # A POST whose example was changed in another window may still add it as a new one.
+    current: Data = {}
+    is_there = index is not None and index < len(examples)
+    if is_there:
+        current = examples[index]
+    form = ExampleForm(config, current, request.POST or None)
     write = partial(form.write, kind=kind, key=key)
     if is_preview(request):
-        return look(request, draft, write if form.is_valid() else None)
+        return show_preview(request, draft, form, write)
     if "remove" in request.POST:
         change_draft(draft=draft, change=lambda data: _remove(data, kind, key))
         return redirect("draft-step", pk, "words")
@@ -157,11 +178,19 @@ def example(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
     values: dict[str, Any] = {"form": form, "kind": kind, "words": KINDS[kind]}
     values["mends"] = mends_of(draft, "words", f"examples.{kind}[{index}]")
     values |= {"is_there": is_there, "key": key if is_there else NEW}
-    page, status = "own/wizard/example.html", 422 if form.errors else 200
-    return show(request, draft, "words", values, template=page, status=status)
+    return show(
+        request,
+        draft,
+        "words",
+        values,
+        template="own/wizard/example.html",
+        status=form_status(form),
+    )
 
 
 def _remove(data: Data, kind: str, key: str) -> None:
-    there = get(data, ("examples", kind), ())
-    index = _place(there, key)
-    put(data, ("examples", kind), [one for at, one in enumerate(there) if at != index])
+    examples = list(get(data, ("examples", kind), ()))
+    index = _place(examples, key)
+    if index is not None:
+        del examples[index]
+    put(data, ("examples", kind), examples)

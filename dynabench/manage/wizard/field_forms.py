@@ -1,7 +1,7 @@
 """The forms of one field: what every field has, what its type adds by the registry, its labels."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from django import forms
@@ -98,19 +98,26 @@ LAST = ("required", "is_answer", "when", "judges_see", "judges_label", "place", 
 
 def places_of(kind: str) -> list[str]:
     """Return the places where fields of a type may be; one without a type only repeats an input."""
-    places = FIELD_TYPES[kind].places if kind else ()
-    return [p for p in PLACE_WORDS if ("metadata" if p in ("create", "validate") else p) in places]
+    if not kind:
+        return []
+    return [place for place in PLACE_WORDS if _section(place) in FIELD_TYPES[kind].places]
+
+
+def _section(place: str) -> str:
+    """Return what a type of field calls a place: both kinds of questions are metadata."""
+    if place in ("create", "validate"):
+        return "metadata"
+    return place
 
 
 def type_choices(place: str = "") -> list[tuple[str, Any]]:
     """Return the types that work in a place, or all, in words."""
-    known = (
-        types_of("metadata" if place in ("create", "validate") else place)
-        if place
-        else list(FIELD_TYPES)
-    )
-    order = [*TYPES, *(name for name in FIELD_TYPES if name not in TYPES)]
-    return [(name, TYPES.get(name, name)) for name in order if name in known]
+    fitting = list(FIELD_TYPES)
+    if place:
+        fitting = types_of(_section(place))
+    # Types of other packages have no words here, and come last.
+    order = list(TYPES) + [name for name in FIELD_TYPES if name not in TYPES]
+    return [(name, TYPES.get(name, name)) for name in order if name in fitting]
 
 
 class AddForm(forms.Form):
@@ -126,50 +133,71 @@ class AddForm(forms.Form):
         kinds.choices = type_choices()
 
     def clean(self) -> dict[str, Any]:
-        said = self.cleaned_data
-        kind, place = said.get("type", ""), said.get("place", "")
+        values = self.cleaned_data
+        kind, place = values.get("type", ""), values.get("place", "")
         if kind and place and place not in places_of(kind):
-            places = ", ".join(str(PLACE_WORDS[one]) for one in places_of(kind))
+            places = ", ".join(str(PLACE_WORDS[fitting]) for fitting in places_of(kind))
             words = _("This kind of field cannot stand there. It can in: %(places)s")
             self.add_error("place", words % {"places": places})
-        return said
+        return values
 
     def write(self, data: Data) -> None:
         """Add the field, as the last one of its place."""
-        said = self.cleaned_data
-        kind, place = FIELD_TYPES[said["type"]], said["place"]
-        made = {"name": free_name(data, said["label"]), "type": kind.name, "label": said["label"]}
+        values = self.cleaned_data
+        kind, place = FIELD_TYPES[values["type"]], values["place"]
+        new_field = {
+            "name": free_name(data, values["label"]),
+            "type": kind.name,
+            "label": values["label"],
+        }
         if place == "input" and kind.is_text:
-            made |= {"max_length": 300}
-        fields_in(data, place).append(made)
+            new_field |= {"max_length": 300}
+        fields_in(data, place).append(new_field)
         tidy(data)
 
 
 def conditions(data: Data, place: str, index: int) -> list[tuple[str, Any]]:
     """Return the conditions under which a field of this place may be asked, as JSON, with words."""
-    found: list[tuple[dict[str, str], Any]] = []
+    choices: list[tuple[dict[str, str], Any]] = []
     if place == "validate":
-        said = {"correct": _("judged correct"), "incorrect": _("judged incorrect")}
-        said |= {"flagged": _("flagged")}
-        found += [({"verdict": key}, words) for key, words in said.items()]
+        verdicts = {"correct": _("judged correct"), "incorrect": _("judged incorrect")}
+        verdicts |= {"flagged": _("flagged")}
+        for key, words in verdicts.items():
+            choices.append(({"verdict": key}, words))
     if place in ("create", "validate"):
         fooled = {"fooled": _("the model is fooled"), "not_fooled": _("the model is right")}
         fooled |= {"undecided": _("nothing is decided"), "no_model": _("no model answered")}
-        found += [({"outcome": key}, fooled[key]) for key in OUTCOMES]
-    if place in ("input", "create", "validate"):
-        above = {"input": ["input"], "create": ["input", "create"]}.get(place)
-        for other in above or ["input", "create", "validate"]:
-            fields = fields_in(data, other)
-            for field in fields[:index] if other == place else fields:
-                if field.get("type") == "multiclass" and field.get("name"):
-                    for value in map(_value, field.get("labels") or ()):
-                        key = {"field": field["name"], "equals": value}
-                        found.append((key, f"{field.get('label') or field['name']}: {value}"))
-    return [("", _("Always")), *((json.dumps(key), words) for key, words in found)]
+        for key in OUTCOMES:
+            choices.append(({"outcome": key}, fooled[key]))
+    for field in _fields_before(data, place, index):
+        for label in field.get("labels") or ():
+            value = _value(label)
+            words = f"{field.get('label') or field['name']}: {value}"
+            choices.append(({"field": field["name"], "equals": value}, words))
+    return [("", _("Always"))] + [(json.dumps(condition), words) for condition, words in choices]
+
+
+def _fields_before(data: Data, place: str, index: int) -> Iterator[Data]:
+    """Yield the fields with one label that people have filled in before this field is asked."""
+    earlier = {
+        "input": ("input",),
+        "create": ("input", "create"),
+        "validate": ("input", "create", "validate"),
+    }
+    for other in earlier.get(place, ()):
+        fields = fields_in(data, other)
+        if other == place:
+            fields = fields[:index]
+        for field in fields:
+            if field.get("type") == "multiclass" and field.get("name"):
+                yield field
 
 
 def _value(label: Any) -> str:
-    return str(label["value"] if isinstance(label, dict) else label)
+    """Return the value of a label, which is written alone or with more about it."""
+    if isinstance(label, dict):
+        return str(label["value"])
+    return str(label)
 
 
 class FieldForm(forms.Form):
@@ -216,8 +244,10 @@ class FieldForm(forms.Form):
         self.at, self.index = place, index
         self.field = fields_in(draft, place)[index]
         self.kind = FIELD_TYPES[self.field["type"]]
-        outputs = [one.get("name") for one in fields_in(draft, "output")]
-        when = json.dumps(self.field["when"]) if self.field.get("when") else ""
+        outputs = [output.get("name") for output in fields_in(draft, "output")]
+        when = ""
+        if self.field.get("when"):
+            when = json.dumps(self.field["when"])
         about: dict[str, Any] = {**self.field, "when": when, "was": self.field.get("name", "")}
         about |= {"required": self.field.get("required", True)}
         about |= {"judges_see": SEEN.get(self.field.get("judges_see"), "")}
@@ -235,12 +265,13 @@ class FieldForm(forms.Form):
                 help_text=_("One per line, such as a list from another program."),
             )
         self._arrange(draft, when)
-        self.order_fields([*_first(self.fields), *LAST])
+        self.order_fields(_first(self.fields) + list(LAST))
 
     def _arrange(self, draft: Data, when: str) -> None:
         fields: dict[str, Any] = self.fields
         fields["type"].choices = type_choices(self.at)
-        fields["place"].choices = [(one, PLACE_WORDS[one]) for one in places_of(self.kind.name)]
+        places = places_of(self.kind.name)
+        fields["place"].choices = [(place, PLACE_WORDS[place]) for place in places]
         if self.at != "input" or "output" not in self.kind.places:
             del fields["is_answer"]
         if self.at != "input":
@@ -250,54 +281,79 @@ class FieldForm(forms.Form):
             del fields["when"]
         else:
             offered = conditions(draft, self.at, self.index)
-            kept = [(when, when)] if when and when not in dict(offered) else []
-            fields["when"].choices = [*offered, *kept]
+            if when and when not in dict(offered):  # written by hand, or of a field that is gone
+                offered.append((when, when))
+            fields["when"].choices = offered
         if "reference" in fields:
+            # A probability is about an answer beside it, all else about a given text.
             place = self.at if self.kind.name == "prob" else "context"
-            known = names(draft, place, *REFERS_TO.get(self.kind.name, ()))
-            held = self.field.get("reference")
-            kept = [held] if held and held not in known else []
-            fields["reference"].choices = [("", _("None")), *((n, n) for n in (*known, *kept))]
+            offered_fields = names(draft, place, *REFERS_TO.get(self.kind.name, ()))
+            chosen = self.field.get("reference")
+            if chosen and chosen not in offered_fields:
+                offered_fields = [*offered_fields, chosen]
+            choices = [("", _("None"))]
+            choices += [(name, name) for name in offered_fields]
+            fields["reference"].choices = choices
 
     @property
     def rows(self) -> str:
         """Return the key that has a row for each of its values: labels, tags or none."""
-        return next((key for key in ("labels", "tags") if key in self.kind.keys), "")
+        for key in ("labels", "tags"):
+            if key in self.kind.keys:
+                return key
+        return ""
 
     def write(self, data: Data) -> None:
         """Write the settings into the field that stands there now. Raises LookupError."""
-        said, field = self.cleaned_data, fields_in(data, self.at)[self.index]
-        if field.get("name", "") != said["was"]:
+        values, field = self.cleaned_data, fields_in(data, self.at)[self.index]
+        if field.get("name", "") != values["was"]:
             raise LookupError
-        if field["name"] != said["name"] and _is_alone(data, field["name"]):
-            rename_field(data, field["name"], said["name"])
+        if field["name"] != values["name"] and _is_alone(data, field["name"]):
+            rename_field(data, field["name"], values["name"])
             field = fields_in(data, self.at)[self.index]
-        field["name"] = said["name"]
-        for key in ("label", "help", *KEY_FIELDS):
-            if key in said:
-                put(field, (key,), None if said[key] is False else said[key])
-        put(field, ("required",), None if said["required"] else False)
-        if "when" in said:
-            put(field, ("when",), json.loads(said["when"]) if said["when"] else None)
-        if "is_answer" in said and _is_alone(data, said["name"]):
-            _answer_too(data, said["name"], said["is_answer"])
-        if said["type"] != field["type"]:
-            kept = {*COMMON_KEYS, *FIELD_TYPES[said["type"]].keys}
-            field["type"] = said["type"]
-            for key in field.keys() - kept:
+        field["name"] = values["name"]
+        self._write_keys(field)
+        if "is_answer" in values and _is_alone(data, values["name"]):
+            _answer_too(data, values["name"], values["is_answer"])
+        if values["type"] != field["type"]:
+            kept_keys = set(COMMON_KEYS) | set(FIELD_TYPES[values["type"]].keys)
+            field["type"] = values["type"]
+            for key in field.keys() - kept_keys:
                 del field[key]
         self._write_for_judges(field)
-        if said["place"] != self.at:
-            at = len(fields_in(data, said["place"]))
-            move_field(data, self.at, self.index, said["place"], at)
+        if values["place"] != self.at:
+            at = len(fields_in(data, values["place"]))
+            move_field(data, self.at, self.index, values["place"], at)
         tidy(data)
+
+    def _write_keys(self, field: Data) -> None:
+        """Write the keys of all types and those of this one; None takes a key away."""
+        values = self.cleaned_data
+        for key in ["label", "help", *KEY_FIELDS]:
+            if key in values:
+                value = values[key]
+                if value is False:  # a tick that is not set is the default
+                    value = None
+                put(field, (key,), value)
+        required = None  # the default
+        if not values["required"]:
+            required = False
+        put(field, ("required",), required)
+        if "when" in values:
+            condition = None
+            if values["when"]:
+                condition = json.loads(values["when"])
+            put(field, ("when",), condition)
 
     def _write_for_judges(self, field: Data) -> None:
         """Write what judges see of the field; in another place that says nothing."""
-        said, is_moved = self.cleaned_data, self.cleaned_data["place"] != self.at
-        seen = "" if is_moved else said.get("judges_see", "")
-        put(field, ("judges_see",), {"yes": True, "no": False}.get(seen))
-        put(field, ("judges_label",), None if is_moved else said.get("judges_label"))
+        values = self.cleaned_data
+        judges_see = judges_label = None
+        if values["place"] == self.at:
+            judges_see = {"yes": True, "no": False}.get(values.get("judges_see", ""))
+            judges_label = values.get("judges_label")
+        put(field, ("judges_see",), judges_see)
+        put(field, ("judges_label",), judges_label)
 
 
 def _is_alone(data: Data, name: str) -> bool:
@@ -305,22 +361,28 @@ def _is_alone(data: Data, name: str) -> bool:
 
     What refers to a name that two fields have by mistake stays with the other when one is renamed.
     """
-    homes = [place for place in PLACES for one in fields_in(data, place) if one.get("name") == name]
+    homes = []
+    for place in PLACES:
+        for field in fields_in(data, place):
+            if field.get("name") == name:
+                homes.append(place)
     return len(homes) == 1 or sorted(homes) == ["input", "output"]
 
 
 def _first(fields: Mapping[str, Any]) -> list[str]:
+    """Return the names of the fields that come before LAST, in their order on the page."""
     begin = ["was", "label", "type", "help"]
-    return [*begin, *(name for name in fields if name not in (*begin, *LAST))]
+    placed = {*begin, *LAST}
+    return begin + [name for name in fields if name not in placed]
 
 
-def _answer_too(data: Data, name: str, wanted: bool) -> None:
+def _answer_too(data: Data, name: str, is_output: bool) -> None:
     """Let an input be an output too, or not."""
     outputs = fields_in(data, "output")
-    there = [one for one in outputs if one.get("name") == name]
-    if wanted and not there:
+    there = [output for output in outputs if output.get("name") == name]
+    if is_output and not there:
         outputs.insert(0, {"name": name})
-    elif not wanted and there:
+    elif not is_output and there:
         outputs.remove(there[0])
 
 
@@ -334,7 +396,7 @@ class LabelForm(forms.Form):
     colour = forms.ChoiceField(
         label=gettext_lazy("Colour"),
         required=False,
-        choices=[("", gettext_lazy("None")), *((one, COLOUR_WORDS[one]) for one in COLOURS)],
+        choices=[("", gettext_lazy("None"))] + [(key, COLOUR_WORDS[key]) for key in COLOURS],
     )
     display = forms.CharField(
         label=gettext_lazy("What people read"), max_length=200, required=False
@@ -351,10 +413,13 @@ def label_rows(field: Data, key: str, sent: Any = None) -> Any:
     if not key:
         return None
     colours = field.get("colours") or {}
-    rows = [
-        {**(one if isinstance(one, dict) else {"value": one}), "colour": colours.get(_value(one))}
-        for one in field.get(key) or ()
-    ]
+    rows = []
+    for label in field.get(key) or ():
+        row = {"value": label}
+        if isinstance(label, dict):
+            row = dict(label)
+        row["colour"] = colours.get(_value(label))
+        rows.append(row)
     rows_of = LABELS(sent, initial=rows, prefix="labels")
     if key == "tags":
         for form in rows_of.forms:
@@ -365,16 +430,23 @@ def label_rows(field: Data, key: str, sent: Any = None) -> Any:
 
 def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
     """Write the rows that have a value, then pasted lines that are new; an emptied one is gone."""
-    kept = [form.cleaned_data for form in rows.forms if form.cleaned_data.get("value")]
-    known = {row["value"] for row in kept}
+    labels_kept = [form.cleaned_data for form in rows.forms if form.cleaned_data.get("value")]
+    values = {row["value"] for row in labels_kept}
     lines = dict.fromkeys(line.strip()[:LONGEST_LABEL] for line in pasted.splitlines())
-    kept += [{"value": line} for line in lines if line and line not in known]
+    labels_kept += [{"value": line} for line in lines if line and line not in values]
     labels: list[Any] = []
-    for row in kept:
+    for row in labels_kept:
         more = {k: row[k] for k in ("display", "goal", "help") if row.get(k)}
-        labels.append({"value": row["value"], **more} if more else row["value"])
+        if more:
+            labels.append({"value": row["value"], **more})
+        else:
+            labels.append(row["value"])  # the short form
     put(field, (key,), labels)
-    put(field, ("colours",), {row["value"]: row["colour"] for row in kept if row.get("colour")})
+    put(
+        field,
+        ("colours",),
+        {row["value"]: row["colour"] for row in labels_kept if row.get("colour")},
+    )
 
 
 def field_title(field: Data) -> str:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.errors import Refused
-from core.web.htmx import render_page
+from core.web.htmx import form_status, render_page
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.wizard.field_forms import (
     PLACE_WORDS,
@@ -24,12 +24,13 @@ from dynabench.manage.wizard.field_forms import (
     write_labels,
 )
 from dynabench.manage.wizard.shared import (
+    field_at,
     is_preview,
-    look,
     mends_of,
     onward,
     own_draft,
     show,
+    show_preview,
 )
 from tasks.config.components import FIELD_TYPES
 from tasks.config.parsing import ConfigError
@@ -55,21 +56,24 @@ def _listed(data: Data, focus: str) -> list[dict[str, Any]]:
 
     focus: the button that takes the focus, such as `input-1-up`.
     """
-    return [
-        {"place": place, "words": words, "rows": _rows(data, place, focus)}
-        for place, words in PLACE_WORDS.items()
-    ]
+    listed = []
+    for place, words in PLACE_WORDS.items():
+        listed.append({"place": place, "words": words, "rows": _rows(data, place, focus)})
+    return listed
 
 
 def _rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
+    """Return the fields of a place with the buttons that move them."""
     fields = fields_in(data, place)
-    rows, (wanted, _dash, button) = [], focus.rpartition("-")
+    rows = []
+    focused, _dash, button = focus.rpartition("-")
     for index, field in enumerate(fields):
         ends = {"up": index == 0, "down": index == len(fields) - 1}
         row = {"title": field_title(field), "kind": type_words(field), "index": index, "ends": ends}
         if is_mirror(data, place, field):
             row |= {"is_mirror": True, "title": _input_title(data, field)}
-        if wanted == f"{place}-{index}":
+        if focused == f"{place}-{index}":
+            # A button that can move the field no further is disabled and takes no focus.
             row["focus"] = "edit" if ends.get(button) else button
         rows.append(row)
     return rows
@@ -77,7 +81,7 @@ def _rows(data: Data, place: str, focus: str) -> list[dict[str, Any]]:
 
 def _input_title(data: Data, output: Data) -> str:
     """Return what people read above the input of an output's name."""
-    inputs = {one.get("name"): field_title(one) for one in fields_in(data, "input")}
+    inputs = {field.get("name"): field_title(field) for field in fields_in(data, "input")}
     return inputs.get(output.get("name"), "") or field_title(output)
 
 
@@ -90,10 +94,12 @@ def fields(request: HttpRequest, pk: int) -> HttpResponse:
     draft = own_draft(request, pk)
     if "fields" not in steps_of(data_of(draft.text)):
         raise Http404
+    # The way to another step sends the form too; left empty it adds nothing.
     is_sent = request.method == "POST" and (request.POST.get("label") or "go" not in request.POST)
-    form = AddForm(request.POST if is_sent else None)
+    data = request.POST if is_sent else None
+    form = AddForm(data)
     if is_preview(request):
-        return look(request, draft, form.write if form.is_valid() else None)
+        return show_preview(request, draft, form, form.write)
     if request.method == "POST" and not is_sent:
         return onward(request, draft, "fields")
     if form.is_valid():
@@ -109,7 +115,7 @@ def fields(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "GET" and request.htmx:  # type: ignore[attr-defined]
         page = "own/wizard/fields.html"
         return render_page(request, page, {**values, "draft": draft}, part="fields")
-    return show(request, draft, "fields", values, status=422 if form.errors else 200)
+    return show(request, draft, "fields", values, status=form_status(form))
 
 
 @require_POST
@@ -118,16 +124,22 @@ def fields_change(request: HttpRequest, pk: int) -> HttpResponse:
     draft = own_draft(request, pk)
     focus = ""
     with as_message(request, ConfigError):
-        focus = _moved(draft, *request.POST.get("do", "").split(":"))
+        focus = _move(draft, request.POST.get("do", "").split(":"))
     return redirect(f"{reverse('draft-step', args=[pk, 'fields'])}?at={focus}")
 
 
-def _moved(draft: TaskDraft, do: str, *told: str) -> str:
-    """Change the draft; the button that then takes the focus. Raises Refused, ConfigError."""
+def _move(draft: TaskDraft, words: list[str]) -> str:
+    """Change the draft and return the button that then takes the focus.
+
+    words: up, down, remove or move; place and index of the field; for move the new place and index.
+    Raises Refused, ConfigError.
+    """
+    do = words[0]
     try:
-        place, number, *to = told
-        index = int(number)
-        there, at = (to[0], int(to[1])) if to else (place, index + MOVES.get(do, 0))
+        place, index = words[1], int(words[2])
+        there, at = place, index + MOVES.get(do, 0)
+        if len(words) > 3:
+            there, at = words[3], int(words[4])
         if place not in PLACES or there not in PLACES or min(index, at) < 0:
             raise ValueError
 
@@ -151,30 +163,33 @@ def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse
     """Show a field's settings, with its labels and their colours. A POST stores them."""
     draft = own_draft(request, pk)
     data = data_of(draft.text)
-    held = dict(enumerate(fields_in(data, place))).get(index) if place in PLACES else None
-    if held is None or is_mirror(data, place, held) or held.get("type") not in FIELD_TYPES:
+    current = field_at(data, place, index)
+    if current is None or is_mirror(data, place, current) or current.get("type") not in FIELD_TYPES:
         raise Http404
     form = FieldForm(data, place, index, request.POST or None)
-    rows = label_rows(held, form.rows, request.POST or None)
+    rows = label_rows(current, form.rows, request.POST or None)
     is_good = form.is_valid() and (rows is None or rows.is_valid())
     if is_preview(request):
-        write = partial(_write, form=form, rows=rows) if is_good else None
-        return look(request, draft, write)
+        if not is_good:
+            return show_preview(request, draft)
+        return show_preview(request, draft, form, partial(_write, form=form, rows=rows))
     if is_good:
         with as_form_error(form, ConfigError):
-            return _stored(request, draft, form, rows)
+            return _store_field(request, draft, form, rows)
     path = f"{'.'.join(PLACES[place])}[{index}]"
     values: dict[str, Any] = {"form": form, "rows": rows, "place": place, "index": index}
     values |= {"mends": mends_of(draft, "fields", path)}
-    values |= {"name": field_title(held), "key": form.rows}
-    wrong = form.errors or (rows is not None and rows.is_bound and not rows.is_valid())
+    values |= {"name": field_title(current), "key": form.rows}
+    status = form_status(form)
+    if rows is not None and rows.is_bound and not rows.is_valid():
+        status = 422
     return show(
         request,
         draft,
         "fields",
         values,
         template="own/wizard/field.html",
-        status=422 if wrong else 200,
+        status=status,
     )
 
 
@@ -186,7 +201,9 @@ def _write(data: Data, *, form: FieldForm, rows: Any) -> None:
     form.write(data)
 
 
-def _stored(request: HttpRequest, draft: TaskDraft, form: FieldForm, rows: Any) -> HttpResponse:
+def _store_field(
+    request: HttpRequest, draft: TaskDraft, form: FieldForm, rows: Any
+) -> HttpResponse:
     """Store a field and return the redirect that follows: to its own page where its kind is new.
 
     Raises Refused.
@@ -195,9 +212,9 @@ def _stored(request: HttpRequest, draft: TaskDraft, form: FieldForm, rows: Any) 
         draft = change_draft(draft=draft, change=partial(_write, form=form, rows=rows))
     except LookupError:
         raise Refused(_(STALE), code="stale") from None
-    said = form.cleaned_data
-    is_new = said["type"] != form.kind.name or "more" in request.POST
-    if is_new and said["place"] == form.at:
+    values = form.cleaned_data
+    is_new = values["type"] != form.kind.name or "more" in request.POST
+    if is_new and values["place"] == form.at:
         return redirect("draft-field", draft.pk, form.at, form.index)
     if request.POST.get("go"):
         return onward(request, draft, "fields")

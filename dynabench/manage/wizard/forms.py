@@ -46,7 +46,9 @@ BRACED = re.compile(r"\{(\w+)\}")
 
 def title_of(metric: str) -> str:
     """Return what pages call a metric. A custom metric goes by its name."""
-    return SCORED[metric].title if metric in SCORED else metric
+    if metric in SCORED:
+        return SCORED[metric].title
+    return metric
 
 
 class GoalForm(StepForm):
@@ -103,12 +105,12 @@ class GoalForm(StepForm):
 
     def clean(self) -> dict[str, Any]:
         """Refuse braces that stand for no field, as no preview could fill them."""
-        said: dict[str, Any] = super().clean() or {}
-        for name in BRACED.findall(said.get("goal_text") or ""):
-            if name != said.get("goal_field"):
+        values: dict[str, Any] = super().clean() or {}
+        for name in BRACED.findall(values.get("goal_text") or ""):
+            if name != values.get("goal_field"):
                 words = _("Choose the label that {%(name)s} stands for below, or remove the braces")
                 self.add_error("goal_text", words % {"name": name})
-        return said
+        return values
 
 
 class AnswerForm(StepForm):
@@ -171,8 +173,10 @@ class AnswerForm(StepForm):
     )
 
     def arrange(self, data: Data) -> None:
-        held = str(self.initial.get("rule") or "")
-        offered = list(dict.fromkeys([*rules_for(data), *filter(None, [held])]))
+        current = str(self.initial.get("rule") or "")
+        offered = list(rules_for(data))
+        if current and current not in offered:
+            offered.append(current)
         chosen: Any = self.fields["rule"]
         chosen.choices = [(name, RULES[name]) for name in offered]
         if offered == ["ask_user"]:
@@ -183,10 +187,18 @@ class AnswerForm(StepForm):
         fitting = metrics_for(data)
         self.choose("main", fitting, none=("", _("Choose one")))
         also: Any = self.fields["also"]
-        kept = [one for one in self.initial.get("also") or () if one not in fitting]
-        also.choices = [(name, title_of(name)) for name in (*fitting, *kept)]
+        listed = list(fitting)
+        for name in self.initial.get("also") or ():
+            if name not in listed:  # chosen before the fields changed
+                listed.append(name)
+        also.choices = [(name, title_of(name)) for name in listed]
         main: Any = self.fields["main"]
-        main.choices = [(name, title_of(name) if name else words) for name, words in main.choices]
+        titled = []
+        for name, words in main.choices:
+            if name:  # the first one says to choose
+                words = title_of(name)
+            titled.append((name, words))
+        main.choices = titled
         if "pattern" not in offered:
             del self.fields["pattern"], self.fields["forbidden"]
         if not {"string_f1", "rank", "spans_f1"} & set(offered):
@@ -199,33 +211,42 @@ class AnswerForm(StepForm):
         return self.cleaned_data
 
     def write(self, data: Data) -> None:
-        said = self.cleaned_data
-        before, kind, rule = get(data, ("verdict",), {}), said["rule"], {"type": said["rule"]}
+        values = self.cleaned_data
+        before, kind = get(data, ("verdict",), {}), values["rule"]
+        rule: Data = {"type": kind}
         if kind == "exact_match":
             rule["fields"] = get(before, ("fields",)) or answer_of(data)
         elif kind != "ask_user":
             rule["field"] = get(before, ("field",)) or next(iter(answer_of(data)), "")
-        if kind in ("string_f1", "rank", "spans_f1") and said.get("threshold"):
-            rule["threshold"] = said["threshold"]
+        if kind in ("string_f1", "rank", "spans_f1") and values.get("threshold"):
+            rule["threshold"] = values["threshold"]
         if kind == "pattern":
-            rule |= {"pattern": said["pattern"]}
-            rule |= {"forbidden": True} if said["forbidden"] else {}
+            rule["pattern"] = values["pattern"]
+            if values["forbidden"]:
+                rule["forbidden"] = True
         if kind in ASKING:
             self._put_question(rule, kind)
         if before.get("type") == kind:
-            rule |= {key: one for key, one in before.items() if key not in SHOWN["verdict"]}
+            # The same rule keeps what this form does not show.
+            for key, value in before.items():
+                if key not in SHOWN["verdict"]:
+                    rule[key] = value
         put(data, ("verdict",), rule)
-        put(data, ("metrics", "main"), said["main"])
-        put(data, ("metrics", "also"), [one for one in said["also"] if one != said["main"]])
+        put(data, ("metrics", "main"), values["main"])
+        put(
+            data,
+            ("metrics", "also"),
+            [metric for metric in values["also"] if metric != values["main"]],
+        )
 
     def _put_question(self, rule: Data, kind: str) -> None:
         """Write what the author is asked, which asks only where nothing is marked."""
-        said = self.cleaned_data
-        if kind == "ask_user" and said.get("marked_is_wrong"):
+        values = self.cleaned_data
+        if kind == "ask_user" and values.get("marked_is_wrong"):
             rule["marked_is_wrong"] = True
-        put(rule, ("question",), composed(said["asked"]))
+        put(rule, ("question",), composed(values["asked"]))
         for key in ("correct", "incorrect"):
-            put(rule, ("answers", key), composed(said[f"asked_{key}"]))
+            put(rule, ("answers", key), composed(values[f"asked_{key}"]))
 
 
 class WordsForm(StepForm):
@@ -255,28 +276,34 @@ class WordsForm(StepForm):
     )
 
     def arrange(self, data: Data) -> None:
-        held = get(data, SUPPORT, ())
-        lines = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
-        found = (f"{one.get('region', '')}: {one.get('text', '')}" for one in lines)
-        self.initial["help_lines"] = "\n".join(found)
+        entries = get(data, SUPPORT, ())
+        if not isinstance(entries, list):  # a text of YAML that has errors may be anything
+            entries = []
+        lines = []
+        for entry in entries:
+            if isinstance(entry, dict):
+                lines.append(f"{entry.get('region', '')}: {entry.get('text', '')}")
+        self.initial["help_lines"] = "\n".join(lines)
 
     def clean_help_lines(self) -> list[dict[str, str]]:
         """Return region and text of each line."""
-        found = []
+        places = []
         for number, line in enumerate(self.cleaned_data["help_lines"].splitlines(), 1):
-            region, _colon, text = (part.strip() for part in line.partition(":"))
+            before, _colon, after = line.partition(":")
+            region, text = before.strip(), after.strip()
             if line.strip() and not (region and text):
-                said = _("Line %(number)d: write a country, a colon, and where help is.")
-                raise forms.ValidationError(said % {"number": number})
-            found += [{"region": region, "text": text}] if region else []
-        return found
+                message = _("Line %(number)d: write a country, a colon, and where help is.")
+                raise forms.ValidationError(message % {"number": number})
+            if region:
+                places.append({"region": region, "text": text})
+        return places
 
     def clean(self) -> dict[str, Any]:
         """Refuse places of help without a warning, of which they are a part."""
-        said: dict[str, Any] = super().clean() or {}
-        if said.get("help_lines") and not said.get("warning"):
+        values: dict[str, Any] = super().clean() or {}
+        if values.get("help_lines") and not values.get("warning"):
             self.add_error("warning", _("Say here of what people are warned who may need help."))
-        return said
+        return values
 
     def write(self, data: Data) -> None:
         super().write(data)

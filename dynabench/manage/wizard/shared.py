@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from django.contrib import messages
+from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -22,6 +23,7 @@ from tasks.config.parsing import Problem
 from tasks.config_changes import check_change
 from tasks.making.draft_services import draft_text
 from tasks.making.outline import (
+    PLACES,
     Data,
     data_of,
     field_of,
@@ -71,8 +73,24 @@ def own_draft(request: HttpRequest, pk: int) -> TaskDraft:
 def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
     """Return what to fix or consider in the configuration that a draft comes to."""
     text = text or draft_text(draft)
-    found = check_change(draft.task, text)[1] if draft.task else check_config(text)[1]
-    return [Mend(_in_words(one), step_of(one.path), _page(draft, one.path)) for one in found]
+    if draft.task:  # some parts may not change any more
+        _config, problems = check_change(draft.task, text)
+    else:
+        _config, problems = check_config(text)
+    return [
+        Mend(_in_words(problem), step_of(problem.path), _page(draft, problem.path))
+        for problem in problems
+    ]
+
+
+def field_at(data: Data, place: str, index: int) -> Data | None:
+    """Return the field at an index of a place, or None where there is none."""
+    if place not in PLACES:
+        return None
+    fields = fields_in(data, place)
+    if not 0 <= index < len(fields):
+        return None
+    return fields[index]
 
 
 NO_OUTPUT = gettext_noop("the model answers nothing yet")
@@ -90,28 +108,38 @@ def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
     """Return the problems of a step, once its data has begun, or those of one path in it."""
     if not is_begun(data_of(draft.text), step):
         return []
-    found = [one for one in problems_of(draft) if one.step == step]
-    return [one for one in found if one.problem.path.startswith(path)]
+    mends = [mend for mend in problems_of(draft) if mend.step == step]
+    return [mend for mend in mends if mend.problem.path.startswith(path)]
 
 
 def _page(draft: TaskDraft, path: str) -> str:
+    """Return the address of the page on which a problem at this path is fixed."""
     found, data = field_of(path), data_of(draft.text)
-    field = found and dict(enumerate(fields_in(data, found[0]))).get(found[1])
-    if found and field and not is_mirror(data, found[0], field):
-        return reverse("draft-field", args=[draft.pk, *found])
+    if found:
+        place, index = found
+        field = field_at(data, place, index)
+        if field and not is_mirror(data, place, field):
+            return reverse("draft-field", args=[draft.pk, place, index])
     return reverse("draft-step", args=[draft.pk, step_of(path)])
 
 
 def onward(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
     """Redirect to the step that the person goes to once this one is stored."""
     steps = steps_of(data_of(draft.text))
-    wanted = request.POST.get("go", "")
-    if wanted == "later":
+    next_step = request.POST.get("go", "")
+    if next_step == "later":
         messages.success(request, _("The draft is kept. Go on with it whenever you like."))
-        return redirect("own:config", draft.task.code) if draft.task else redirect("new")
-    if wanted not in steps:
-        wanted = steps[min(steps.index(step) + 1, len(steps) - 1)]
-    return redirect("draft-step", draft.pk, wanted)
+        return leave_draft(draft.task)
+    if next_step not in steps:
+        next_step = steps[min(steps.index(step) + 1, len(steps) - 1)]
+    return redirect("draft-step", draft.pk, next_step)
+
+
+def leave_draft(task: Task | None) -> HttpResponse:
+    """Redirect to the page on which the person began the draft."""
+    if task:
+        return redirect("own:config", task.code)
+    return redirect("new")
 
 
 def show(
@@ -161,15 +189,18 @@ def is_preview(request: HttpRequest) -> bool:
 
 
 @xframe_options_sameorigin
-def look(
-    request: HttpRequest, draft: TaskDraft, write: Callable[[Data], object] | None = None
+def show_preview(
+    request: HttpRequest,
+    draft: TaskDraft,
+    form: BaseForm | None = None,
+    write: Callable[[Data], object] | None = None,
 ) -> HttpResponse:
-    """Show the preview with what was typed, as far as it can be read.
+    """Show the preview with what was typed, as far as it can be read. Nothing is stored.
 
-    write: puts it into the draft's data; None where it has errors, or no place in the preview.
+    form, write: the form and what puts it into the draft's data. A form with errors is left out.
     """
     data = data_of(draft.text)
-    if write:
+    if form is not None and write is not None and form.is_valid():
         with suppress(LookupError, Refused):  # the draft was changed in another window
             write(data)
     return preview(request, draft, data, request.POST["page"])

@@ -26,8 +26,10 @@ NONE = ("", gettext_lazy("None"))
 
 def default_of(path: Path) -> Any:
     """Return the value that counts where a configuration has none."""
-    part = PARTS.get(path[:-1])
-    return part.model_fields[path[-1]].default if part else None
+    section = PARTS.get(path[:-1])
+    if section is None:
+        return None
+    return section.model_fields[path[-1]].default
 
 
 def text_area(rows: int) -> forms.Textarea:
@@ -37,9 +39,9 @@ def text_area(rows: int) -> forms.Textarea:
 
 def require_both(form: forms.Form, *pair: str) -> None:
     """Refuse one of two answers without the other."""
-    said = form.cleaned_data
+    values = form.cleaned_data
     for name, other in (pair, pair[::-1]):
-        if said.get(other) and not said.get(name):
+        if values.get(other) and not values.get(name):
             form.add_error(name, _("Fill in both answers, or neither"))
 
 
@@ -50,8 +52,10 @@ class StepForm(forms.Form):
 
     def __init__(self, draft: Data, sent: Any = None) -> None:
         full = completed(draft)
-        found = {name: get(full, at, default_of(at)) for name, at in self.PATHS.items()}
-        super().__init__(sent, initial=found)
+        values = {}
+        for name, path in self.PATHS.items():
+            values[name] = get(full, path, default_of(path))
+        super().__init__(sent, initial=values)
         self.arrange(full)
 
     def arrange(self, data: Data) -> None:
@@ -59,15 +63,21 @@ class StepForm(forms.Form):
 
     def choose(self, name: str, options: Sequence[str], none: Any = NONE) -> None:
         """Let a field offer these, and what it holds."""
-        held = self.initial.get(name)
-        more = [held] if held and held not in options else []
+        current = self.initial.get(name)
+        choices = [none]
+        choices += [(option, option) for option in options]
+        if current and current not in options:
+            choices.append((current, current))
         field: Any = self.fields[name]
-        field.choices = [none, *((one, one) for one in (*options, *more))]
+        field.choices = choices
 
     def write(self, data: Data) -> None:
         """Write what was filled in, without what holds anyway."""
         for name, path in self.PATHS.items():
             if name in self.fields:
                 value = self.cleaned_data[name]
-                value = composed(value) if isinstance(value, str) else value
-                put(data, path, None if value == default_of(path) else value)
+                if isinstance(value, str):
+                    value = composed(value)
+                if value == default_of(path):
+                    value = None  # leaves it out: what is not set follows a later default
+                put(data, path, value)

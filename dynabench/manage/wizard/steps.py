@@ -11,20 +11,22 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from core.accounts.people import person
 from core.accounts.places import keep_place
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_task
-from dynabench.manage.config import ConfigForm, shown
+from dynabench.manage.config import ConfigForm, lines_of
 from dynabench.manage.wizard import examples
 from dynabench.manage.wizard.forms import FORMS
 from dynabench.manage.wizard.shared import (
     is_preview,
-    look,
+    leave_draft,
     mends_of,
     onward,
     own_draft,
     preview,
     problems_of,
     show,
+    show_preview,
 )
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
@@ -71,17 +73,17 @@ def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
         raise Http404
     form = FORMS[step](data, request.POST or None)
     if is_preview(request):
-        return look(request, draft, form.write if form.is_valid() else None)
+        return show_preview(request, draft, form, form.write)
     if form.is_valid():
         with as_form_error(form, ConfigError):
             return onward(request, change_draft(draft=draft, change=form.write), step)
     values: dict[str, Any] = {"form": form}
     if step == "words":
         values["examples"] = examples.listed(data)
-    mends = mends_of(draft, step)
+    values["mends"] = mends_of(draft, step)
+    # The step of the words has a page of its own, with the examples.
     page = "" if step == "words" else "own/wizard/form.html"
-    status = 422 if form.errors else 200
-    return show(request, draft, step, values | {"mends": mends}, template=page, status=status)
+    return show(request, draft, step, values, template=page, status=form_status(form))
 
 
 @xframe_options_sameorigin
@@ -97,39 +99,40 @@ def finish(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what is missing, the text, and the form that makes the draft a task."""
     draft = own_draft(request, pk)
     if is_preview(request):
-        return look(request, draft)
+        return show_preview(request, draft)
     text = draft_text(draft)
     mends = problems_of(draft, text)
     data = data_of(draft.text)
     initial = {"name": data.get("name", ""), "code": draft.code}
     form = NewTaskForm(request.POST or None, initial=initial)
     if "go" in request.POST:
-        return onward(request, _named(draft, form), "finish")
+        return onward(request, _name_as_typed(draft, form), "finish")
     if not draft.task and form.is_valid():
         with as_form_error(form, ConfigError):
-            return _made(request, draft, form)
+            return _finish_draft(request, draft, form)
     values: dict[str, Any] = {"form": form, "mends": mends, "text": text}
-    values["is_stopped"] = any(one.problem.severity == "error" for one in mends)
-    if not (may := can_make_tasks(request.user)):
+    values["is_stopped"] = any(mend.problem.severity == "error" for mend in mends)
+    values["may"] = can_make_tasks(request.user)
+    if not values["may"]:
         keep_place(request)
-    values["may"] = may
-    return show(request, draft, "finish", values, status=422 if form.errors else 200)
+    return show(request, draft, "finish", values, status=form_status(form))
 
 
-def _named(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
+def _name_as_typed(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
     """Return the draft with the name and code that were typed, if they could be the task's."""
-    form.is_valid()
-    name, code = (form.cleaned_data.get(key) for key in ("name", "code"))
-    return name_draft(draft=draft, name=name or draft.name, code=code or draft.code)
+    form.is_valid()  # leaves out of `cleaned_data` what could not be the task's
+    name = form.cleaned_data.get("name") or draft.name
+    code = form.cleaned_data.get("code") or draft.code
+    return name_draft(draft=draft, name=name, code=code)
 
 
-def _made(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> HttpResponse:
+def _finish_draft(request: HttpRequest, draft: TaskDraft, form: NewTaskForm) -> HttpResponse:
     """Make the task and return the redirect to its dashboard. Raises ConfigError, Refused."""
-    said = form.cleaned_data
-    draft = _named(draft, form)
-    made = finish_draft(draft=draft, code=said["code"])
+    values = form.cleaned_data
+    draft = _name_as_typed(draft, form)
+    task = finish_draft(draft=draft, code=values["code"])
     messages.success(request, _("The task is made. You own it, and nobody else sees it yet."))
-    return redirect("own:dashboard", made.code)
+    return redirect("own:dashboard", task.code)
 
 
 @require_http_methods(["GET", "POST"])
@@ -147,12 +150,12 @@ def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
             with as_form_error(form, ConfigError, field="text"):
                 replace_draft(draft=draft, text=text, base=form.cleaned_data["base"])
                 return redirect("draft-step", draft.pk, "finish")
-            # A person who has read that the draft changed meanwhile may save over it.
+            # A person who has read that the draft was changed elsewhere may save over it.
             form = form.over(now)
         else:
             form.add_error("text", _("The text has errors, which are listed below."))
-    values = {"draft": draft, "form": form, "problems": shown(problems, text)}
-    return render(request, "own/wizard/yaml.html", values, status=422 if form.errors else 200)
+    values = {"draft": draft, "form": form, "problems": lines_of(problems, text)}
+    return render(request, "own/wizard/yaml.html", values, status=form_status(form))
 
 
 @require_POST
@@ -162,4 +165,4 @@ def draft_delete(request: HttpRequest, pk: int) -> HttpResponse:
     task = draft.task
     forget_draft(draft)
     messages.success(request, _("The draft is deleted."))
-    return redirect("own:config", task.code) if task else redirect("new")
+    return leave_draft(task)

@@ -48,6 +48,6 @@ class Command(BaseCommand):
             self.stdout.write(f"Removed: {', '.join(older)}")
         if manifest.missing:
             raise CommandError(
-                f"The backup is whole, but {len(manifest.missing)} files that rows name are missing: "
-                f"{', '.join(manifest.missing[:10])}. See manage.py doctor --media."
+                f"The backup is whole, but {len(manifest.missing)} files that rows name are missing"
+                f": {', '.join(manifest.missing[:10])}. See manage.py doctor --media."
             )

@@ -28,6 +28,5 @@ class Command(BaseCommand):
         if damages:
             raise CommandError(f"{len(damages)} of {len(backup.manifest.files)} files are damaged.")
         manifest = backup.manifest
-        self.stdout.write(
-            f"Whole: {manifest.site}, {manifest.made_at}, {len(manifest.files)} files, {manifest.size} bytes."
-        )
+        files = f"{len(manifest.files)} files, {manifest.size} bytes"
+        self.stdout.write(f"Whole: {manifest.site}, {manifest.made_at}, {files}.")

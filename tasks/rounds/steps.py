@@ -1,0 +1,76 @@
+"""The changes of a round's state in words, for the owners' pages and the admin."""
+
+from typing import NamedTuple
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from tasks.models import Round
+from tasks.rounds.states import NEXT_STATES
+
+State = Round.State
+
+
+class Step(NamedTuple):
+    """A change of a round's state: its word in addresses, its button, and what it does.
+
+    `%(number)d` in a button stands for the round's number.
+    """
+
+    action: str
+    button: str
+    effect: str
+
+
+# A round is released with its dataset, on another page.
+STEPS = {
+    State.DRAFT: Step(
+        "draft",
+        gettext_noop("Take round %(number)d back to draft"),
+        gettext_noop("It is no longer announced as ready."),
+    ),
+    State.READY: Step(
+        "ready",
+        gettext_noop("Mark round %(number)d as ready"),
+        gettext_noop("Everything is prepared; nobody can write yet."),
+    ),
+    State.OPEN: Step(
+        "open",
+        gettext_noop("Open round %(number)d"),
+        gettext_noop("People can write. The rule, the targets and the fields are fixed then."),
+    ),
+    State.PAUSED: Step(
+        "pause",
+        gettext_noop("Pause round %(number)d"),
+        gettext_noop("Nobody can write until you open it again. Drafts are kept."),
+    ),
+    # The owners' page says the same with numbers (`dynabench.manage.round_cards.closing`).
+    State.CLOSED: Step(
+        "close",
+        gettext_noop("Close round %(number)d"),
+        gettext_noop("People who are writing may finish for up to 15 minutes. Judging goes on."),
+    ),
+}
+
+
+def state_of(action: str) -> Round.State | None:
+    """Return the state that an address names by its action, or None."""
+    for state, step in STEPS.items():
+        if step.action == action:
+            return state
+    return None
+
+
+def step_to(state: Round.State, round: Round) -> Step:
+    """Return the step to a state in words, with the round's number in the button."""
+    step = STEPS[state]
+    return Step(step.action, _(step.button) % {"number": round.number}, _(step.effect))
+
+
+def next_steps(round: Round) -> dict[Round.State, Step]:
+    """Return what can be done with the round, by the state to which it leads."""
+    return {
+        State(state): step_to(State(state), round)
+        for state in NEXT_STATES[round.state]
+        if state in STEPS
+    }
