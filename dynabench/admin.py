@@ -48,10 +48,9 @@ class LogAdmin(OfManyTasks):
         rows = admin.ModelAdmin.get_queryset(self, request).select_related("actor__annotator")
         if request.user.is_superuser:
             return rows.annotate(is_reviewed=Value(True), is_owned=Value(True))
-        reads, reviews, owns = (
-            list(tasks_with(request, roles).values_list("code", flat=True))
-            for roles in (READERS, REVIEWERS, OWNERS)
-        )
+        reads = _codes_with(request, READERS)
+        reviews = _codes_with(request, REVIEWERS)
+        owns = _codes_with(request, OWNERS)
         seen = rows.filter(pk__in=readable_entries(reads, reviews).values("pk"))
         return seen.annotate(
             is_reviewed=whether(of_tasks(reviews)), is_owned=whether(of_tasks(owns))
@@ -65,15 +64,24 @@ class LogAdmin(OfManyTasks):
 
     @admin.display
     def what(self, entry: Any) -> str:
-        hidden = () if entry.is_owned else PRIVATE
-        noted = ((name, value) for name, value in entry.data.items() if name not in hidden)
+        hidden: tuple[str, ...] = PRIVATE
+        if entry.is_owned:
+            hidden = ()
+        noted = [(name, value) for name, value in entry.data.items() if name not in hidden]
         return format_html_join("\n", "{}: {}", noted)
 
     def view_on_site(self, row: LogEntry) -> str | None:
-        return reverse("own:log", args=[row.task]) if row.task else None
+        if not row.task:
+            return None
+        return reverse("own:log", args=[row.task])
 
     def logged(self, row: LogEntry) -> dict[str, str]:
         return {"target": row.target}
+
+
+def _codes_with(request: HttpRequest, roles: Any) -> list[str]:
+    """Return the codes of the tasks in which the person has one of the roles."""
+    return list(tasks_with(request, roles).values_list("code", flat=True))
 
 
 @admin.register(Annotator)

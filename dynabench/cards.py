@@ -65,45 +65,58 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
     rounds = list(latest.values())
     counted = headline_numbers(rounds)
     judged = [round.pk for round in rounds if round.state in JUDGED_STATES]
+    # Kept for a while under these rounds: the list is asked for more often than people vote.
     waiting = kept(f"queued:{'-'.join(map(str, judged))}", lambda: queued_examples(judged))
     teasers = _teasers([task for task in tasks if not task.is_sensitive])
     sizes = sizes_of(tasks)
     cards = []
     for task in tasks:
+        card = Card(task, teaser=teasers.get(task.pk), size=sizes.get(task.pk))
         round = latest.get(task.pk)
-        counts = counted.get(round.pk) if round else None
-        cards.append(
-            Card(
-                task,
-                round,
-                counts.numbers if counts else None,
-                _wanted(round, counts) if round and counts else [],
-                teasers.get(task.pk),
-                waiting[round.pk] if round else 0,
-                size=sizes.get(task.pk),
-            )
-        )
+        if round:
+            card = replace(card, round=round, waiting=waiting[round.pk])
+            counts = counted.get(round.pk)
+            if counts:  # a large round is counted for the first time by a worker
+                card = replace(card, numbers=counts.numbers, wanted=_progress(round, counts))
+        cards.append(card)
     return sorted(cards, key=lambda card: (not card.is_open, card.task.is_sensitive))
 
 
 def cards_for(user: User, cards: Sequence[Card]) -> list[Card]:
     """Return the cards, without numbers of examples that this person may not judge. One query."""
     waiting = [card.task.pk for card in cards if card.waiting]
-    with_places = tasks_with_places(annotator_of(user), waiting) if waiting else set()
-    return [card if card.task.pk in with_places else replace(card, waiting=0) for card in cards]
+    if not waiting:
+        return list(cards)
+    with_places = tasks_with_places(annotator_of(user), waiting)
+    shown = []
+    for card in cards:
+        if card.task.pk not in with_places:
+            card = replace(card, waiting=0)
+        shown.append(card)
+    return shown
 
 
-def _wanted(round: Round, counted: Kept) -> list[Line]:
+def _progress(round: Round, counted: Kept) -> list[Line]:
     """Return the round's progress towards its budget, without money, which only owners see."""
-    counts = [counted.numbers[name] for name in ("collected", "verified_fooled")]
-    used = Used(*(count if isinstance(count, int) else 0 for count in counts))
+    counts = []
+    for name in ("collected", "verified_fooled"):
+        count = counted.numbers[name]
+        if not isinstance(count, int):  # a round without models has no fooling ones
+            count = 0
+        counts.append(count)
+    tries, fooling = counts
+    used = Used(tries, fooling)
     return [line for line in lines(round.budget, used) if line.name != "money"]
 
 
 def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
     """Return a teaser by task: a released failure, else the configuration's first good example."""
     config_of = {task.pk: task.config for task in tasks}
-    teasers = {pk: shipped for pk, config in config_of.items() if (shipped := _shipped(config))}
+    teasers = {}
+    for pk, config in config_of.items():
+        shipped = _shipped(config)
+        if shipped:
+            teasers[pk] = shipped
     for example in released_failures([task for task in tasks if task.is_visible]):
         task = example.round.task_id
         teasers[task] = _failure(config_of[task], example)
@@ -111,14 +124,19 @@ def _teasers(tasks: Sequence[Task]) -> dict[int, Teaser]:
 
 
 def _shipped(config: TaskConfig) -> Teaser | None:
-    case = next(iter(config.examples.good), None)
-    return _teaser(config, case.input) if case else None
+    """Return the teaser of the configuration's first good example, or None."""
+    if not config.examples.good:
+        return None
+    return _teaser(config, config.examples.good[0].input)
 
 
 def _failure(config: TaskConfig, example: Example) -> Teaser:
-    fooled = next((output for output in example.target_outputs.all() if output.fooled), None)
+    """Return the teaser of an example, with the answer of the first model that it fooled."""
     name = config.answer_field
-    model_answer = config.display(name, fooled.output.get(name)) if fooled else ""
+    model_answer = ""
+    fooled = [output for output in example.target_outputs.all() if output.fooled]
+    if fooled:
+        model_answer = config.display(name, fooled[0].output.get(name))
     return _teaser(config, example.inputs, model_answer)
 
 

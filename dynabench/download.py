@@ -27,10 +27,13 @@ def archive() -> bytes:
     base = Path(settings.BASE_DIR)
     project = tomllib.loads((base / CLIENT / "pyproject.toml").read_text())
     server = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]
-    sources = [base / name for name in (CLIENT, *server)]
-    files = {
-        file for source in sources for file in (source.rglob("*") if source.is_dir() else [source])
-    }
+    files = set()
+    for name in [CLIENT, *server]:
+        source = base / name
+        if source.is_dir():
+            files |= set(source.rglob("*"))
+        else:
+            files.add(source)
     out = BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
         for file in sorted(files):

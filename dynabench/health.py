@@ -45,16 +45,19 @@ def once_ready(make: Callable[[], Application]) -> Application:
 
     def served(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         nonlocal application, is_open, was_closed
-        reason = "" if is_open else _what_lacks()
-        if reason == "" and not is_open:
-            with opening:
+        if is_open:  # nearly always
+            return application(environ, start_response)
+        reason = _what_lacks()
+        if reason == "":
+            with opening:  # of several threads that find it ready, one opens it
                 if was_closed and not is_open:
                     _read_static_names()
                     application = make()
                 is_open = True
-        if not reason:
+        if not reason:  # ready, or without a database, of which the application itself tells
             return application(environ, start_response)
         was_closed = True
+        # Pages of the former version, which serves beside this one, name static files here too.
         if environ["PATH_INFO"].startswith(settings.STATIC_URL):
             return application(environ, start_response)
         response = _closed(WSGIRequest(environ), reason)

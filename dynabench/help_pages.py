@@ -23,10 +23,10 @@ GROUPS = (
 def docs_list(request: HttpRequest) -> HttpResponse:
     """Show the list of pages, by their readers."""
     there = {name: docs_page(name) for name in docs_names()}
-    groups = [
-        (words, [(name, there[name]) for name in names if there.get(name)])
-        for words, names in GROUPS
-    ]
+    groups = []
+    for words, names in GROUPS:
+        # An installation may lack some of them.
+        groups.append((words, [(name, there[name]) for name in names if there.get(name)]))
     return render(request, "docs/list.html", {"groups": groups})
 
 

@@ -48,7 +48,10 @@ def trace(get_response: Handler) -> Handler:
         with span(request.method or "", request_id=request.id) as current_span:  # type: ignore[attr-defined]
             response = get_response(request)
             if current_span:
-                route = request.resolver_match.route if request.resolver_match else ""
+                # The route and not the path, so that spans of one page have one name.
+                route = ""
+                if request.resolver_match:
+                    route = request.resolver_match.route
                 current_span.update_name(f"{request.method} /{route}")
                 current_span.set_attribute("http.response.status_code", response.status_code)
             return response

@@ -13,6 +13,7 @@ from django.views.decorators.csrf import requires_csrf_token
 
 from annotation.models import Example
 from annotation.writing.practice import started
+from core.accounts.models import User
 from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.text.markdown import render_markdown
@@ -22,6 +23,7 @@ from dynabench.cards import Card, cards_for, cards_of
 from dynabench.communities.permissions import listed_communities
 from dynabench.operations.demo.services import can_offer
 from leaderboard.people.next_steps import next_steps
+from tasks.models import Task
 from tasks.permissions import (
     can_judge,
     can_oversee,
@@ -43,21 +45,26 @@ def home(request: HttpRequest) -> HttpResponse:
         cards = cards_for(person(request), cards)
     search = request.GET.get("q", "").strip().lower()
     only_open, no_sensitive = request.GET.get("open"), request.GET.get("mild")
+    matching = []
+    for card in cards:
+        text = f"{card.task.name} {card.task.summary} {card.task.code}".lower()
+        if search not in text:
+            continue
+        if only_open and not card.is_open:
+            continue
+        if no_sensitive and card.task.is_sensitive:
+            continue
+        matching.append(card)
     values = {
-        "cards": [
-            card
-            for card in cards
-            if search in f"{card.task.name} {card.task.summary} {card.task.code}".lower()
-            and not (only_open and not card.is_open)
-            and not (no_sensitive and card.task.is_sensitive)
-        ],
+        "cards": matching,
         "communities": listed_communities(request.user),
         "offers_new": is_offered_new_tasks(request.user),
         "search": search,
         "open": only_open,
         "mild": no_sensitive,
-        **({} if htmx_partial(request) else _beginning(request, cards)),
     }
+    if not htmx_partial(request):  # the list, which htmx asks for, shows none of it
+        values |= _beginning(request, cards)
     return render_page(request, "tasks/home.html", values, part="tasks")
 
 
@@ -65,16 +72,18 @@ def home(request: HttpRequest) -> HttpResponse:
 @login_not_required
 def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Show why a page does not open, and the page on which its reader can change that, if any."""
-    cure = exception if isinstance(exception, Curable) else None
-    values = {"exception": str(exception), "cure": cure}
+    values: dict[str, Any] = {"exception": str(exception), "cure": None}
+    if isinstance(exception, Curable):
+        values["cure"] = exception
     return render(request, "403.html", values, status=403)
 
 
 @login_not_required
 def privacy(request: HttpRequest) -> HttpResponse:
     """Show the operator's data protection text, and where people read and delete their data."""
-    file = settings.PRIVACY_TEXT
-    text = render_markdown(Path(file).read_text(encoding="utf-8")) if file else ""
+    text = ""
+    if settings.PRIVACY_TEXT:
+        text = render_markdown(Path(settings.PRIVACY_TEXT).read_text(encoding="utf-8"))
     return render(request, "privacy.html", {"text": text})
 
 
@@ -90,25 +99,38 @@ def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
     Tasks that have the person as a member come first.
     """
     if not request.user.is_authenticated:
-        mild = [card for card in cards if _is_short(card)]
-        short = min(mild, key=lambda card: card.task.config.gives == "passage", default=None)
-        return {"taste": started(short.round, "home").values()} if short and short.round else {}
+        short_ones = [card for card in cards if _is_short(card)]
+        # Tasks without a passage to read come first.
+        short_ones.sort(key=lambda card: card.task.config.gives == "passage")
+        if not (short_ones and short_ones[0].round):
+            return {}
+        return {"taste": started(short_ones[0].round, "home").values()}
     tasks = [card.task.pk for card in cards if not card.task.is_sensitive]
     user = person(request)
     own = {card.task.pk for card in cards if card.task.roles.get(user.pk)}
-    judged = [card for card in cards if can_judge(user, card.task)]
+    # Own tasks first, and simulated ones, which go away with the demo, last.
     lasting = sorted(cards, key=lambda card: (card.task.pk not in own, card.task.is_simulated))
+    judged = [card for card in cards if can_judge(user, card.task)]
+    overseen = [card.task for card in cards if card.task.pk in own]
     return {
         "can_offer_demo": user.is_superuser and not Example.objects.exists() and can_offer(user),
         "steps": next_steps(annotator_of(user), tasks),
-        "to_write": next((c.task for c in lasting if c.is_open and can_write(user, c.task)), None),
+        "to_write": _first_to_write(user, lasting),
         "to_judge": max(
             judged,
             key=lambda card: (card.waiting > 0 and card.task.pk in own, card.waiting),
             default=None,
         ),
-        "own_tasks": [c.task for c in cards if c.task.pk in own and can_oversee(user, c.task)],
+        "own_tasks": [task for task in overseen if can_oversee(user, task)],
     }
+
+
+def _first_to_write(user: User, cards: Sequence[Card]) -> Task | None:
+    """Return the task of the first card in which the person may write now, or None."""
+    for card in cards:
+        if card.is_open and can_write(user, card.task):
+            return card.task
+    return None
 
 
 def _is_short(card: Card) -> bool:

@@ -1,8 +1,12 @@
-"""What a site does each minute and each day: `qcluster` by itself, `manage.py minutely` by hand."""
+"""The periodic work of a site: SCHEDULE lists all of it.
+
+`manage.py qcluster` does it by itself, `manage.py minutely` by hand or by cron.
+"""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from django.db import Error
 
@@ -27,17 +31,16 @@ from validation.decisions.second_opinion import is_stale
 from validation.decisions.services import derive_round
 from validation.models import RoundPolicy
 
-MINUTE = timedelta(seconds=50)  # who calls each minute may be early
-QUARTER = timedelta(minutes=15)
-DAY = timedelta(days=1)
-
 logger = logging.getLogger(__name__)
 
 
 def close_due_rounds() -> int:
-    """Close open rounds whose end has come or whose budget is reached; returns how many."""
-    opened = Round.objects.filter(state=Round.State.OPEN).select_related("task")
-    return sum(close_if_due(round=round).state == Round.State.CLOSED for round in opened)
+    """Close open rounds whose end has come or whose budget is reached; return how many."""
+    closed = 0
+    for round in Round.objects.filter(state=Round.State.OPEN).select_related("task"):
+        if close_if_due(round=round).state == Round.State.CLOSED:
+            closed += 1
+    return closed
 
 
 def refit_second_opinions() -> int:
@@ -50,7 +53,7 @@ def refit_second_opinions() -> int:
     ).select_related("round__task")
     changed = 0
     for stored in filter(is_stale, judged):
-        is_at_work()
+        is_at_work()  # a fit to many votes takes minutes
         changed += derive_round(round=Round.objects.get(pk=stored.round_id))
     return changed
 
@@ -68,59 +71,85 @@ def ask_parts() -> int:
             logger.warning("%s: %s", finding.what, finding.message)
             silent += 1
         else:
-            with noted(finding.what):
+            with noted(finding.what):  # only notes the time
                 pass
     return silent
 
 
-MINUTELY: Mapping[str, Callable[[], int]] = {
-    "rounds closed": close_due_rounds,
-    "rounds opened": open_waiting_rounds,
-    "runs resampled": renew_boards,
-    "ledger rows added": renew_campaigns,
-    "tasks whose texts are compared": ask_for_vectors,
-    "deliveries tried": deliver_due,
-    "targets that answer again": probe_paused_targets,
-}
-QUARTERLY: Mapping[str, Callable[[], int]] = {"parts that do not answer": ask_parts}
-DAILY: Mapping[str, Callable[[], int]] = {
-    "people reminded of tokens": remind_of_tokens,
-    "votes taken back": take_back_stray_votes,
-    "examples of people who left emptied": purge_deleted,
-    "examples decided otherwise": refit_second_opinions,
-    "rows emptied by their age": apply_retention,
-    "ledger rows added late": settle_all,
-}
+class Pace(NamedTuple):
+    """How often work is done. `action` names in the log when that was begun last."""
+
+    action: str
+    each: timedelta
+
+
+MINUTELY = Pace("site.minutely", timedelta(seconds=50))  # who calls each minute may be early
+QUARTERLY = Pace("site.quarterly", timedelta(minutes=15))
+DAILY = Pace("site.daily", timedelta(days=1))
+PACES = (MINUTELY, QUARTERLY, DAILY)
+
+
+class Work(NamedTuple):
+    """Periodic work: the job, how often it is done, what it counts, and why it is done.
+
+    do: takes nothing and returns a number, which the log tells with the words of `counts`.
+    """
+
+    do: Callable[[], int]
+    pace: Pace
+    counts: str
+    why: str
+
+
+SCHEDULE: Sequence[Work] = (
+    Work(close_due_rounds, MINUTELY, "rounds closed", "Their end has come or budget is reached."),
+    Work(open_waiting_rounds, MINUTELY, "rounds opened", "Their targets have been loaded."),
+    Work(renew_boards, MINUTELY, "runs resampled", "Boards show runs that have ended."),
+    Work(renew_campaigns, MINUTELY, "ledger rows added", "Places run out, and pay becomes due."),
+    Work(ask_for_vectors, MINUTELY, "tasks whose texts are compared", "Studies have new texts."),
+    Work(deliver_due, MINUTELY, "deliveries tried", "Webhooks and notices tell what happened."),
+    Work(probe_paused_targets, MINUTELY, "targets that answer again", "Their pause is over."),
+    Work(ask_parts, QUARTERLY, "parts that do not answer", "Nobody else would notice in time."),
+    Work(remind_of_tokens, DAILY, "people reminded of tokens", "Their tokens end in two weeks."),
+    Work(take_back_stray_votes, DAILY, "votes taken back", "Panels vote only in their studies."),
+    Work(purge_deleted, DAILY, "examples of people who left emptied", "Deletions were cut short."),
+    Work(refit_second_opinions, DAILY, "examples decided otherwise", "New votes change the model."),
+    Work(apply_retention, DAILY, "rows emptied by their age", "Data is kept for a limited time."),
+    Work(settle_all, DAILY, "ledger rows added late", "The site was away when they were due."),
+)
+"""All periodic work, in the order in which the work of one pace is done."""
 
 
 def do_what_is_due() -> list[str]:
-    """Do the minute's work, the quarter's and the day's; returns what failed, as the log tells.
+    """Do the work of each pace whose time has come; return what failed, as the log tells.
 
-    What some process of the site began within the minute, or the day, is not done again. A
+    Work of a pace that some process of the site has begun within that time is not done again. A
     database that is away raises Error.
     """
     failed = []
-    for action, each, works in (
-        ("site.minutely", MINUTE, MINUTELY),
-        ("site.quarterly", QUARTER, QUARTERLY),
-        ("site.daily", DAY, DAILY),
-    ):
-        if claim(action, each):
-            failed += [name for name, work in works.items() if not _is_done(name, work)]
+    for pace in PACES:
+        if not claim(pace.action, pace.each):  # another process does it, or did it lately
+            continue
+        for work in SCHEDULE:
+            if work.pace == pace and not _is_done(work):
+                failed.append(work.counts)
     return failed
 
 
-def _is_done(name: str, work: Callable[[], int]) -> bool:
-    """Whether it could be done; what comes after it need not wait for somebody to mend it."""
-    is_at_work()
+def _is_done(work: Work) -> bool:
+    """Do some work and return whether that was possible.
+
+    A failure is logged, and does not stop the work that comes after it.
+    """
+    is_at_work()  # each job has the keeper's full patience
     try:
-        with noted(work.__name__):
-            number = work()
+        with noted(work.do.__name__):  # monitors know it by its function's name
+            number = work.do()
         if number:
-            logger.info("%d %s", number, name)
-    except Error:
+            logger.info("%d %s", number, work.counts)
+    except Error:  # the database is away: the caller waits for it
         raise
     except Exception:
-        logger.exception("Failed: %s", name)
+        logger.exception("Failed: %s", work.counts)
         return False
     return True

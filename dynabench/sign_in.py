@@ -119,11 +119,14 @@ def follow_groups(*, user: User, claims: Mapping[str, Any]) -> None:
     if not settings.OIDC_ROLES:
         return
     if claims.get("groups") is None:
-        where = "points elsewhere for" if claims.get("groups_are_elsewhere") else "did not tell"
-        claim = settings.OIDC_GROUPS_CLAIM
+        where = "did not tell"
+        if claims.get("groups_are_elsewhere"):
+            where = "points elsewhere for"
         logger.warning(
             "The provider %s the groups (claim %r) of account %d, whose roles stay as they are.",
-            *(where, claim, user.pk),
+            where,
+            settings.OIDC_GROUPS_CLAIM,
+            user.pk,
         )
         return
     give_roles(user=user, groups=claims["groups"])
@@ -136,11 +139,17 @@ def give_roles(*, user: User, groups: Collection[str]) -> None:
     Of several roles in a task it has the strongest. Locks each task in which a role changes, then
     the administrators.
     """
-    named = {pair for pairs in settings.OIDC_ROLES.values() for pair in pairs}
-    granted = {pair for group in groups for pair in settings.OIDC_ROLES.get(group, ())}
-    for task in Task.objects.filter(code__in={pair[0] for pair in named}).order_by("pk"):
-        roles = (role for role in ROLES if (task.code, role) in granted)
-        set_role(task=task, user=user, role=next(roles, None))
+    named: set[Any] = set()
+    granted: set[Any] = set()
+    for group, pairs in settings.OIDC_ROLES.items():
+        named |= set(pairs)
+        if group in groups:
+            granted |= set(pairs)
+    codes = {pair[0] for pair in named}
+    # In the order of their ids, as everybody who locks several tasks does.
+    for task in Task.objects.filter(code__in=codes).order_by("pk"):
+        roles = [role for role in ROLES if (task.code, role) in granted]  # the strongest first
+        set_role(task=task, user=user, role=next(iter(roles), None))
     if ADMINISTRATOR in named and user.is_superuser != (ADMINISTRATOR in granted):
         try:
             set_administrator(user=user, administers=not user.is_superuser, actor=None)

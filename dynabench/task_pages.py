@@ -39,7 +39,10 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
     """Show what is asked, how people and models do, and the first models."""
     task = find_task(request, code, kinds=ANY)
     rounds = seen_rounds([task])
-    live = next((r for r in rounds if r.state in ("open", "paused")), None)
+    live = next((round for round in rounds if round.state in ("open", "paused")), None)
+    description = ""
+    if live:
+        description = render_markdown(live.description)
     config, numbered = task.config, _numbered(rounds)
     values: dict[str, Any] = {
         **_frame(request, task, "overview"),
@@ -48,10 +51,10 @@ def overview(request: HttpRequest, code: str) -> HttpResponse:
         "is_judged": any(round.state in JUDGED_STATES for round in rounds),
         "can_edit": can_edit(request.user, task),
         "instructions": render_markdown(config.instructions),
-        "description": render_markdown(live.description) if live else "",
+        "description": description,
         "good": [_shown(config, case) for case in config.examples.good],
         "bad": [_shown(config, case) for case in config.examples.bad],
-        "newest": numbered[-1] if numbered else None,
+        "newest": next(reversed(numbered), None),
         "is_counting": len(numbered) < len(rounds),
         "share_scale": (0.0, 1.0),
         "gap": _gap(numbered),
@@ -79,7 +82,7 @@ def _first_models(task: Task) -> dict[str, Any]:
 
     board = top(task)
     first = board["top"][:FIRST]
-    cells = (row.dynascore for row, _score, _interval in first)
+    cells = [row.dynascore for row, _score, _interval in first]
     return {**board, "top": first, "scale": reach(chain.from_iterable(cells))}
 
 
@@ -89,7 +92,9 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     task = find_task(request, code)
     seen = seen_rounds([task])
     numbered = _numbered(seen)
-    datasets = latest_datasets(seen) if can_take(request.user, task) else {}
+    datasets = {}
+    if can_take(request.user, task):
+        datasets = latest_datasets(seen)
     counted = {round.pk: counts for round, counts in numbered}
     values = {
         **_frame(request, task, "rounds"),
@@ -110,9 +115,12 @@ def data(request: HttpRequest, code: str) -> HttpResponse:
     """Show what can be downloaded, who made it, and on what terms."""
     task = find_task(request, code, kinds=ANY)
     about, takes = task.config.about, can_take(request.user, task)
+    datasets = []
+    if takes:
+        datasets = public_datasets(seen_rounds([task]))
     values = {
         **_frame(request, task, "data"),
-        "datasets": public_datasets(seen_rounds([task])) if takes else [],
+        "datasets": datasets,
         "takes": takes,
         "people": render_markdown(about.people),
         "ethics": render_markdown(about.ethics),
@@ -135,9 +143,12 @@ def numbers_file(request: HttpRequest, code: str, kind: str) -> HttpResponse:
         return response
     if kind == "json":
         return JsonResponse({"task": task.code, "rounds": rows})
+    lines: list[Any] = [["round"]]
     table = [flat(row) for row in rows]
-    columns = table[0] if table else ["round"]
-    return csv_file([columns, *(row.values() for row in table)], f"{task.code}-numbers.csv")
+    if table:
+        lines = [table[0].keys()]
+        lines += [row.values() for row in table]
+    return csv_file(lines, f"{task.code}-numbers.csv")
 
 
 def _rows(task: Task) -> list[dict[str, Any]] | None:
@@ -146,10 +157,12 @@ def _rows(task: Task) -> list[dict[str, Any]] | None:
     counts = all_numbers(rounds)
     if len(counts) < len(rounds):
         return None
-    return [
-        {"round": r.number, "counted_at": counts[r.pk].counted_at, **as_json(counts[r.pk].numbers)}
-        for r in rounds
-    ]
+    rows = []
+    for round in rounds:
+        counted = counts[round.pk]
+        about = {"round": round.number, "counted_at": counted.counted_at}
+        rows.append({**about, **as_json(counted.numbers)})
+    return rows
 
 
 def _numbered(rounds: Sequence[Round]) -> list[Numbered]:
@@ -168,23 +181,21 @@ def _chart(numbered: Sequence[Numbered], lines: Mapping[str, str], title: str) -
 
     None where a table says it better: fewer than two rounds have a rate.
     """
-    rates = {
-        name: [(round.number, counts.numbers[key]) for round, counts in numbered]
-        for name, key in lines.items()
-    }
-    if any(sum(isinstance(rate, Rate) for _, rate in line) < 2 for line in rates.values()):
-        return None
     round_name = _("Round %(number)d")
-    points = {
-        name: [
-            Point(round_name % {"number": n}, rate.value, rate.low, rate.high)
-            if isinstance(rate, Rate)
-            else Point(round_name % {"number": n}, None)
-            for n, rate in line
-        ]
-        for name, line in rates.items()
-    }
-    return line_chart(points, title=title)
+    drawn = {}
+    for name, key in lines.items():
+        points, rates = [], 0
+        for round, counts in numbered:
+            words, rate = round_name % {"number": round.number}, counts.numbers[key]
+            if isinstance(rate, Rate):
+                points.append(Point(words, rate.value, rate.low, rate.high))
+                rates += 1
+            else:
+                points.append(Point(words, None))  # a gap in the line
+        if rates < 2:
+            return None
+        drawn[name] = points
+    return line_chart(drawn, title=title)
 
 
 def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
@@ -192,14 +203,15 @@ def _shown(config: TaskConfig, case: ShownExample) -> dict[str, Any]:
 
     fields: (title, pieces) of context and input; a piece is (words, whether they are new).
     """
-    start = config.support.prompt_field if config.support else None
-    prompt = str(case.context.get(start, "")) if start else ""
+    prompt = ""
+    if config.support and config.support.prompt_field:
+        prompt = str(case.context.get(config.support.prompt_field, ""))
     fields = []
     for name, value in {**case.context, **case.input}.items():
         words = shown_value(config, name, value)
-        pieces = (
-            _changed(prompt, words) if prompt and name == config.text_field else [(words, False)]
-        )
+        pieces = [(words, False)]
+        if prompt and name == config.text_field:
+            pieces = _changed(prompt, words)
         fields.append((config.component(name).title, pieces))
     return {"reason": case.reason, "fields": fields}
 

@@ -9,8 +9,8 @@ def waiting_decisions() -> int:
     """Return how much waits for a decision. One query."""
     tasks = TaskProposal.objects.filter(state=TaskProposal.State.WAITING)
     communities = CommunityProposal.objects.filter(state=CommunityProposal.State.WAITING)
-    first, *others = (
-        rows.select_related(None).order_by().values("pk")
-        for rows in (tasks, communities, waiting_metrics())
-    )
-    return first.union(*others, all=True).count()
+    metrics = waiting_metrics()
+    # A union has columns of one shape; `all`, as ids of different tables may be equal.
+    ids = [rows.select_related(None).order_by().values("pk") for rows in (communities, metrics)]
+    first = tasks.select_related(None).order_by().values("pk")
+    return first.union(*ids, all=True).count()

@@ -1,4 +1,13 @@
-"""The web process: `gunicorn dynabench.wsgi`."""
+"""The web process: `gunicorn dynabench.wsgi`.
+
+It is prepared in this order, in which each step changes what the next one imports:
+
+1. Environment variables, which libraries read once, when they are loaded.
+2. The settings. A wrong one ends the start with one line.
+3. Figures and traces, which hook into libraries before these are loaded.
+4. The apps, and only then what reads models.
+5. The application, and the garbage collector as a serving process needs it.
+"""
 
 import gc
 import os
@@ -13,24 +22,65 @@ from core.telemetry.measures import count_together
 from core.telemetry.tracing import start_tracing
 from core.web.frames import with_room
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
-# Leaderboards multiply matrices: each request by itself, the other cores are for other requests.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("PREPARE_STATEMENTS", "1")
-try:
-    has_metrics = bool(settings.METRICS_TOKEN or settings.METRICS_NETWORKS)
-except EnvError as error:  # gunicorn prints the line, without a traceback, and stops
-    raise AppImportError(str(error)) from None
-if has_metrics:
-    count_together(settings.HOME / "metrics")
-if settings.HAS_TRACES:
-    start_tracing()
-gc.disable()  # until the apps are ready
-django.setup(set_prefix=False)  # the apps first: what follows reads models
-from dynabench.health import once_ready  # noqa: E402
+OBJECTS_BEFORE_COLLECTION = 50_000
+"""New objects after which the garbage collector looks at them; Python's default is 700."""
+
+
+def set_environment() -> None:
+    """Set the variables that web processes need, unless the operator did."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dynabench.settings")
+    # Leaderboards multiply matrices. A request uses one core, the others serve other requests.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # PostgreSQL keeps the plans of what pages ask. Commands, such as imports, would go on by a plan
+    # made for an empty table.
+    os.environ.setdefault("PREPARE_STATEMENTS", "1")
+
+
+def has_metrics() -> bool:
+    """Return whether the operator asked for figures. Reads the settings.
+
+    Raises AppImportError for a wrong setting: gunicorn prints its line, without a traceback, and
+    stops.
+    """
+    try:
+        return bool(settings.METRICS_TOKEN or settings.METRICS_NETWORKS)
+    except EnvError as error:
+        raise AppImportError(str(error)) from None
+
+
+def start_measuring() -> None:
+    """Count requests and send traces, where the operator asked for them."""
+    if has_metrics():
+        # Names the folder of the counts before the apps load prometheus_client.
+        count_together(settings.HOME / "metrics")
+    if settings.HAS_TRACES:
+        # This process is forked already; the thread that sends spans would not survive a fork.
+        start_tracing()
+
+
+def load_apps() -> None:
+    """Load the apps without collecting garbage, of which loading makes next to none.
+
+    `dynabench.apps` enables the collector again once all apps are ready.
+    """
+    gc.disable()
+    django.setup(set_prefix=False)  # as Django's get_wsgi_application: requests set the prefix
+
+
+def rest_collector() -> None:
+    """Let the garbage collector look rarely, and not among what is loaded.
+
+    What is loaded stays. A request makes some ten thousand objects that go with its end, without
+    being collected.
+    """
+    gc.freeze()
+    gc.set_threshold(OBJECTS_BEFORE_COLLECTION, 20, 20)
+
+
+set_environment()
+start_measuring()
+load_apps()
+from dynabench.health import once_ready  # noqa: E402 - it reads models
 
 application = with_room(once_ready(WSGIHandler))
-# What is loaded stays, and a request makes some ten thousand objects that go with it: look for
-# cycles rarely, and not among what stays.
-gc.freeze()
-gc.set_threshold(50_000, 20, 20)
+rest_collector()

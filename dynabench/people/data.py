@@ -50,14 +50,16 @@ def delete(request: HttpRequest) -> HttpResponse:
     user = person(request)
     if request.method == "GET":
         owned = TaskMember.objects.standing().filter(user=user, role=TaskMember.Role.OWNER)
-        tasks = [member.task for member in owned.select_related("task")]
-        places = [(reverse("task", args=[task.code]), task.name) for task in tasks]
+        # Their tasks lose this owner, so the page names them first.
+        places = []
+        for member in owned.select_related("task"):
+            places.append((reverse("task", args=[member.task.code]), member.task.name))
         links = format_html_join(", ", '<a href="{}">{}</a>', places)
         return render(request, "me/delete.html", {"owned": links})
     if request.POST.get("sure") != "yes":
         return redirect("me:delete")
     with as_message(request):
-        delete_person(user=user)
+        delete_person(user=user)  # raises for the last administrator, who then stays signed in
         logout(request)
         messages.success(request, _("Your account is deleted."))
     return redirect("home")

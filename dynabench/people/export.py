@@ -54,10 +54,10 @@ from validation.rewards.scores import points_of
 
 CHUNK = 200
 MODEL = (
-    *("id", "name", "kind", "source", "revision", "state", "outcome", "queued_at", "withdrawn_at"),
-    *("description", "languages", "trained_until", "license", "paper_url", "parameters"),
-    *("is_published", "publish_on", "anonymous_until", "chat", "base", "gpus"),
-)
+    "id", "name", "kind", "source", "revision", "state", "outcome", "queued_at", "withdrawn_at",
+    "description", "languages", "trained_until", "license", "paper_url", "parameters",
+    "is_published", "publish_on", "anonymous_until", "chat", "base", "gpus",
+)  # fmt: skip
 Section = Mapping[str, Any] | Iterable[Mapping[str, Any]]
 
 
@@ -69,7 +69,10 @@ def export(user: User, me: Annotator) -> Iterator[str]:
     start = "{"
     for name, section in {**_about(user), **_done(me)}.items():
         yield f"{start}\n{json.dumps(name)}: "
-        yield from [_json(section)] if isinstance(section, Mapping) else _list(section)
+        if isinstance(section, Mapping):
+            yield _json(section)
+        else:
+            yield from _list(section)
         start = ","
     yield "\n}\n"
 
@@ -83,7 +86,10 @@ def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         yield start + _json(row)
         start = ",\n"
-    yield "[]" if start == "[\n" else "\n]"
+    if start == "[\n":  # no row came
+        yield "[]"
+    else:
+        yield "\n]"
 
 
 def _sign_in(user: User) -> dict[str, Section]:
@@ -297,43 +303,57 @@ def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
 
 def _examples(me: Annotator) -> Iterator[dict[str, Any]]:
     """Yield the person's examples, oldest first, read some hundred at a time."""
-    examples = Example.objects.filter(annotator=me).order_by("pk")
-    examples = examples.select_related("round__task", "context", "consensus", "parent")
+    own = Example.objects.filter(annotator=me).order_by("pk")
+    own = own.select_related("round__task", "context", "consensus", "parent")
+    own = own.prefetch_related("target_outputs__target")
     last = 0
-    while chunk := list(
-        examples.filter(pk__gt=last).prefetch_related("target_outputs__target")[:CHUNK]
-    ):
+    while True:
+        # By the last id and not by `iterator`: points are counted for some at a time.
+        chunk = list(own.filter(pk__gt=last)[:CHUNK])
+        if not chunk:
+            return
         points = points_of(me, chunk)
-        yield from (_example(example, points.get(example.pk)) for example in chunk)
+        for example in chunk:
+            yield _example(example, points.get(example.pk))
         last = chunk[-1].pk
 
 
 def _example(example: Example, points: float | None) -> dict[str, Any]:
     parent, consensus = example.parent, getattr(example, "consensus", None)
     names = (
-        *("uuid", "goal", "inputs", "challenge", "support", "metadata", "typing", "by_program"),
-        *("outcome", "decided_by", "shown_at"),
-    )
-    judged = ("state", "votes", "label", "verdict", "is_verified", "is_validated_error")
+        "uuid", "goal", "inputs", "challenge", "support", "metadata", "typing", "by_program",
+        "outcome", "decided_by", "shown_at", "created_at", "retracted_at",
+    )  # fmt: skip
+    own_values = {name: getattr(example, name) for name in names}
+    # Whose example it was edited from is other people's business.
+    edited_from = None
+    if parent and parent.annotator_id == example.annotator_id:
+        edited_from = parent.uuid
+    judged = None
+    if consensus:
+        columns = ("state", "votes", "label", "verdict", "is_verified", "is_validated_error")
+        judged = {name: getattr(consensus, name) for name in columns}
     return {
-        **{name: getattr(example, name) for name in (*names, "created_at", "retracted_at")},
+        **own_values,
         "task_code": example.round.task.code,
         "round": example.round.number,
         "context": example.context.fields,
-        "edits": parent.uuid if parent and parent.annotator_id == example.annotator_id else None,
+        "edits": edited_from,
         "answers": [_answer(example, output) for output in example.target_outputs.all()],
-        "judged": {name: getattr(consensus, name) for name in judged} if consensus else None,
+        "judged": judged,
         "points": points,
     }
 
 
 def _answer(example: Example, output: TargetOutput) -> dict[str, Any]:
     """Return what a target answered, as far as the task shows it to its authors."""
-    limits = example.round.task.config.limits
+    prob = None
+    if example.round.task.config.limits.show_confidence == "full":
+        prob = output.prob
     return {
         "model": example.round.shown_name(output.target, output.position),
         "output": output.output,
-        "prob": output.prob if limits.show_confidence == "full" else None,
+        "prob": prob,
         "fooled": output.fooled,
         "score": output.score,
     }

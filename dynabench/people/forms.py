@@ -20,7 +20,9 @@ class FilterForm(forms.Form):
 
     def __init__(self, data: Mapping[str, Any], tasks: Iterable[Task]) -> None:
         super().__init__(data, auto_id="filter-%s")
-        self.fields["task"].choices = [("", gettext("All")), *((t.code, t.name) for t in tasks)]  # type: ignore[attr-defined]
+        choices = [("", gettext("All"))]
+        choices += [(task.code, task.name) for task in tasks]
+        self.fields["task"].choices = choices  # type: ignore[attr-defined]
 
 
 class GoalForm(forms.Form):

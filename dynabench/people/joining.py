@@ -27,7 +27,10 @@ def join(request: HttpRequest, key: str) -> HttpResponse:
     People who are not signed in sign up or in first, and come back, by a cookie if need be.
     """
     user = request.user
-    who = user.pk if user.is_authenticated else get_adapter().get_client_ip(request)
+    # Counted, so that nobody finds an invitation by trying keys.
+    who = get_adapter().get_client_ip(request)
+    if user.is_authenticated:
+        who = user.pk
     if is_used_up("joining", who):
         return render(request, "me/join.html", {"is_busy": True}, status=429)
     if request.method == "POST" and user.is_authenticated:
@@ -45,6 +48,7 @@ def join(request: HttpRequest, key: str) -> HttpResponse:
     role = TaskMember.Role(invitation.role)
     response = render(request, "me/join.html", {"invitation": invitation, "role": role.label})
     if not user.is_authenticated:
+        # Signing up may take place in another tab, or end in a mail: the cookie leads back here.
         is_secure = settings.SESSION_COOKIE_SECURE
         response.set_signed_cookie(
             INVITATION, key, max_age=24 * 3600, secure=is_secure, httponly=True, samesite="Lax"

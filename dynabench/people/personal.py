@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from annotation.models import Example
 from core.accounts.models import Annotator, User
 from core.accounts.tokens import digest_of
+from core.web.htmx import form_status
 from dynabench.campaigns.models import GOING, LedgerRow, Place
 from dynabench.people.data import exported
 from dynabench.people.forms import LeaveForm
@@ -44,34 +45,41 @@ def personal(request: HttpRequest, key: str) -> HttpResponse:
 def delete(request: HttpRequest, key: str) -> HttpResponse:
     """Say what is deleted, then delete it as for accounts, once the person has ticked the box."""
     _found, annotator, user = _place(key)
-    form = LeaveForm(request.POST if request.method == "POST" else None)
+    # An unticked box is sent as nothing, so an empty POST is a form that was sent.
+    data = request.POST if request.method == "POST" else None
+    form = LeaveForm(data)
     if form.is_valid():
         logout(request)
         delete_person(user=user)
         return render(request, "me/personal.html", {"is_gone": True})
     values = {"form": form, "key": key, **_what_goes(annotator)}
-    status = 422 if form.errors else 200
-    return render(request, "me/personal_delete.html", values, status=status)
+    return render(request, "me/personal_delete.html", values, status=form_status(form))
 
 
 def _what_goes(annotator: Annotator) -> dict[str, Any]:
     """Return how much a person has made, and the effect on their part and pay in each study."""
     examples = Example.objects.filter(annotator=annotator, retracted_at=None)
-    places = annotator.places.select_related("campaign").prefetch_related("ledger")
+    studies = []
+    for place in annotator.places.select_related("campaign").prefetch_related("ledger"):
+        studies.append((place, place.state in GOING, _owed(place)))
     return {
         "written": examples.count(),
         "released": examples.filter(dataset_items__isnull=False).distinct().count(),
         "judged": Validation.objects.filter(validator=annotator).count(),
         "compared": Battle.objects.filter(voter=annotator).count(),
-        "studies": [(place, place.state in GOING, _owed(place)) for place in places],
+        "studies": studies,
     }
 
 
 def _owed(place: Place) -> int:
     """Return what a person has earned and not yet received."""
-    rows = place.ledger.all()
-    paid = sum(row.amount for row in rows if row.kind == LedgerRow.Kind.PAID)
-    return sum(row.amount for row in rows if row.kind != LedgerRow.Kind.PAID) - paid
+    owed = 0
+    for row in place.ledger.all():  # prefetched
+        if row.kind == LedgerRow.Kind.PAID:
+            owed -= row.amount
+        else:
+            owed += row.amount
+    return owed
 
 
 @never_cache

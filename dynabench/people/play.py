@@ -28,13 +28,15 @@ class Game:
     @property
     def share(self) -> int:
         """Return how much of the goal is done, in percent."""
-        return min(100, 100 * self.done // self.goal) if self.goal else 0
+        if not self.goal:
+            return 0
+        return min(100, 100 * self.done // self.goal)
 
     @property
     def next_badge(self) -> Badge | None:
         """Return the badge that is nearest, or None where all are earned."""
-        left = [badge for badge in self.badges if not badge.is_earned]
-        return max(left, key=lambda badge: badge.reached / badge.needed, default=None)
+        missing = [badge for badge in self.badges if not badge.is_earned]
+        return max(missing, key=lambda badge: badge.reached / badge.needed, default=None)
 
 
 def game_of(
@@ -47,9 +49,10 @@ def game_of(
     mild = {task.pk: task for task in tasks if not task.is_sensitive}
     this_week, goals = monday(datetime.now(UTC).date()), goals_of(me)
     done = done_by_week(weeks, mild)
-    careful = any(
-        is_careful(task_agreement) for task, task_agreement in agreement.items() if task in mild
-    )
+    careful = False  # in one of them
+    for task_pk, reliability in agreement.items():
+        if task_pk in mild and is_careful(reliability):
+            careful = True
     return Game(
         goal=goal_in(goals, this_week),
         done=done.get(this_week, 0),
@@ -60,7 +63,9 @@ def game_of(
 
 def kappa_of(agreement: Reliability) -> float | None:
     """Return agreement beyond chance; None where chance explains everything."""
-    return None if isinstance(agreement.kappa, Undefined) else agreement.kappa
+    if isinstance(agreement.kappa, Undefined):
+        return None
+    return agreement.kappa
 
 
 def is_careful(agreement: Reliability) -> bool:
@@ -83,10 +88,10 @@ class Judged:
 
 def judged_of(tasks: Sequence[Task], agreement: Mapping[int, Reliability]) -> list[Judged]:
     """Return a line for each task in which enough was judged."""
-    return [
-        Judged(
-            task, task_agreement, kappa_of(task_agreement), vote_points(kappa_of(task_agreement))
-        )
-        for task in tasks
-        if (task_agreement := agreement.get(task.pk))
-    ]
+    lines = []
+    for task in tasks:
+        reliability = agreement.get(task.pk)
+        if reliability:
+            kappa = kappa_of(reliability)
+            lines.append(Judged(task, reliability, kappa, vote_points(kappa)))
+    return lines

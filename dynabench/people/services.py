@@ -31,6 +31,7 @@ def delete_person(*, user: User, is_repeated: bool = False) -> None:
     """
     if not is_repeated and are_all([user.pk]):
         raise LastAdministrator
+    # Whose a model was must be noted while the account can still be found.
     note_submitter(user)
     pass_on(owner=user)
     withdraw_all(owner=user)
@@ -47,8 +48,10 @@ def _used_today(user: User) -> dict[str, int]:
     annotator = Annotator.objects.filter(user=user).first()
     if annotator is None:
         return {}
-    used_by = (tries_today, suggestions_today, passes_today, battles_today)
-    return {quota: number for used in used_by for quota, number in used(annotator).items()}
+    used: dict[str, int] = {}
+    for count_today in (tries_today, suggestions_today, passes_today, battles_today):
+        used |= count_today(annotator)
+    return used
 
 
 def erase_work(annotator: Annotator) -> int:

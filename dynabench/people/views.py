@@ -18,7 +18,7 @@ from annotation.models import Example
 from core.accounts.models import Annotator
 from core.accounts.people import person
 from core.accounts.services import annotator_of
-from core.web.htmx import htmx_partial, render_page
+from core.web.htmx import form_status, htmx_partial, render_page
 from core.web.refusals import as_message
 from dynabench.people.forms import FilterForm, GoalForm
 from dynabench.people.play import game_of, judged_of
@@ -57,7 +57,10 @@ def work(request: HttpRequest) -> HttpResponse:
 def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
     tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), weeks_of(me)
     judged = judged_of(tasks, agreement)
-    game = game_of(me, tasks, weeks, agreement) if may_play(me) else None
+    game, goal_now = None, None
+    if may_play(me):
+        game = game_of(me, tasks, weeks, agreement)
+        goal_now = {"amount": game.goal}
     # Work in sensitive tasks counts for no week and no badge; who does no other has none next.
     is_sensitive_only = bool(tasks) and all(task.is_sensitive for task in tasks)
     values = {
@@ -71,28 +74,34 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
         "game": game,
         "has_week": game and (game.goal is not None or not is_sensitive_only),
         "ranked_tasks": [task for task in tasks if game and not task.is_sensitive],
-        "goal_form": form or GoalForm(initial={"amount": game.goal} if game else None),
+        "goal_form": form or GoalForm(initial=goal_now),
     }
-    return render(request, TEMPLATE, values, status=422 if form else 200)
+    return render(request, TEMPLATE, values, status=form_status(form))
 
 
 def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[str, Any]:
     """Return the person's examples that the address asks for, ignoring filters without meaning."""
     form = FilterForm(request.GET, tasks)
-    form.is_valid()
+    form.is_valid()  # leaves out of `cleaned_data` what is not valid
     filters = {name: form.cleaned_data.get(name, "") for name in ("task", "status")}
     before, statuses = form.cleaned_data.get("before"), statuses_of(me)
     totals = status_counts(me, statuses)
     chips = chips_of(totals, **filters)
     examples = own_examples(me, statuses, **filters)
-    rows = rows_of(me, (examples.filter(pk__lt=before) if before else examples)[: PAGE + 1])
+    if before:
+        examples = examples.filter(pk__lt=before)
+    # One more than a page shows tells whether there are older ones.
+    rows = rows_of(me, examples[: PAGE + 1])
+    older = None
+    if len(rows) > PAGE:
+        older = rows[PAGE - 1].example.pk
     return {
         "filters": form,
         "status": filters["status"],
         "chips": chips,
         "counts": tiles_of(totals),
         "rows": rows[:PAGE],
-        "older": rows[PAGE - 1].example.pk if len(rows) > PAGE else None,
+        "older": older,
         "count": next(chip.count for chip in chips if chip.is_shown),
         "is_filtered": any(filters.values()) or before,
     }

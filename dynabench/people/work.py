@@ -103,23 +103,32 @@ def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapp
     """
     counts = {name: Count("pk", filter=condition) for name, condition in statuses.items()}
     counts |= counts_of("confirmed")
-    rows = Example.objects.filter(annotator=me).order_by().values_list("round__task__code")
-    return {
-        code: dict(zip(counts, numbers, strict=True)) for code, *numbers in rows.annotate(**counts)
-    }
+    rows = Example.objects.filter(annotator=me).order_by().values("round__task__code")
+    by_task = {}
+    for row in rows.annotate(**counts):
+        code = row.pop("round__task__code")
+        by_task[code] = row
+    return by_task
 
 
 def summed(counts: Mapping[str, Mapping[str, int]], task: str = "") -> dict[str, int]:
     """Return the person's examples by status, in all tasks or in one, and `all` of them."""
-    of_tasks = [numbers for code, numbers in counts.items() if task in ("", code)]
-    by_status = {name: sum(numbers[name] for numbers in of_tasks) for name in STATUS_WORDS}
-    return {"all": sum(by_status.values()), **by_status}
+    totals = dict.fromkeys(["all", *STATUS_WORDS], 0)
+    for code, numbers in counts.items():
+        if task in ("", code):
+            for status in STATUS_WORDS:
+                totals[status] += numbers[status]
+                totals["all"] += numbers[status]
+    return totals
 
 
 def tiles_of(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """Return the person's tries, and those confirmed and waiting, in all tasks."""
-    names = ("tries", "confirmed", "waiting")
-    return {name: sum(numbers[name] for numbers in counts.values()) for name in names}
+    totals = {"tries": 0, "confirmed": 0, "waiting": 0}
+    for numbers in counts.values():
+        for name in totals:
+            totals[name] += numbers[name]
+    return totals
 
 
 @dataclass(frozen=True)
@@ -137,11 +146,14 @@ def chips_of(counts: Mapping[str, Mapping[str, int]], task: str, status: str) ->
     words = {"all": _("All"), **STATUS_WORDS}
     numbers = summed(counts, task)
     chosen = status or "all"
-    return [
-        Chip("" if name == "all" else name, str(words[name]), number, name == chosen)
-        for name, number in numbers.items()
-        if number or name in ("all", chosen)
-    ]
+    chips = []
+    for name, number in numbers.items():
+        if number or name in ("all", chosen):
+            in_address = name
+            if name == "all":
+                in_address = ""  # no filter
+            chips.append(Chip(in_address, str(words[name]), number, name == chosen))
+    return chips
 
 
 def own_examples(
@@ -153,8 +165,11 @@ def own_examples(
     """
     waits = ExpressionWrapper(statuses["waiting"], BooleanField())
     examples = Example.objects.filter(annotator=me).annotate(waits=waits).order_by("-pk")
-    filtered = examples.filter(statuses[status]) if status else examples
-    return filtered.filter(round__task__code=task) if task else filtered
+    if status:
+        examples = examples.filter(statuses[status])
+    if task:
+        examples = examples.filter(round__task__code=task)
+    return examples
 
 
 def rows_of(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
@@ -184,6 +199,10 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
     config = example.round.task.config
     decision = next(iter(example.owner_decisions.all()), None)
     answers = result_panel.answers(example, config, list(example.target_outputs.all()))
+    owner_said = owner_reason = ""
+    if decision:
+        owner_said = choice_words(config, decision, example)
+        owner_reason = decision.reason
     return Row(
         example=example,
         text=written(config, example.inputs),
@@ -196,8 +215,8 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
         judges_said=judges_said(config, votes, example),
         corrections=corrections(votes),
         comments=comments(config, votes),
-        owner_said=choice_words(config, decision, example) if decision else "",
-        owner_reason=decision.reason if decision else "",
+        owner_said=owner_said,
+        owner_reason=owner_reason,
     )
 
 
@@ -252,28 +271,31 @@ def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Exampl
         "%(number)d of %(total)d people chose %(words)s",
         len(votes),
     )
-    return [
-        sentence % {"number": number, "total": len(votes), "words": words}
-        for words, number in counts.most_common()
-    ]
+    lines = []
+    for words, number in counts.most_common():
+        lines.append(sentence % {"number": number, "total": len(votes), "words": words})
+    return lines
 
 
 def corrections(votes: Sequence[Validation]) -> list[str]:
     """Return what judges typed as the right answer, the most frequent first."""
-    typed = (vote.metadata.get(CORRECTION) for vote in votes)
-    return right_answers({"answer": text} for text in typed if text)[:COMMENTS]
+    answers = []
+    for vote in votes:
+        text = vote.metadata.get(CORRECTION)
+        if text:
+            answers.append({"answer": text})
+    return right_answers(answers)[:COMMENTS]
 
 
 def comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
     """Return what judges wrote, in alphabetical order, which does not tell who wrote it."""
-    free = [c.name for c in config.metadata.validate if c.kind.is_text]
-    texts = {
-        str(text).strip()
-        for vote in votes
-        for text in (vote.comment, vote.reveal_comment, *(vote.metadata.get(n) for n in free))
-        if text
-    }
-    return sorted(texts)[:COMMENTS]
+    questions = [question.name for question in config.metadata.validate if question.kind.is_text]
+    texts: list[Any] = []
+    for vote in votes:
+        texts += [vote.comment, vote.reveal_comment]
+        texts += [vote.metadata.get(name) for name in questions]
+    typed = {str(text).strip() for text in texts if text}
+    return sorted(typed)[:COMMENTS]
 
 
 @dataclass(frozen=True)
@@ -296,16 +318,18 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
     examples = list(own.select_related("round__task", "consensus"))
     judged = {"validator": me, "by_program": False, "created_at__gte": began}
     names = ("created_at", "seconds")
-    votes = [
-        *Validation.objects.filter(**judged).values_list(*names, "example__round__task"),
-        *GoldAnswer.objects.filter(**judged).values_list(*names, "gold__example__round__task"),
-    ]
+    votes = list(Validation.objects.filter(**judged).values_list(*names, "example__round__task"))
+    # Answers to gold items count like votes, or people would know which items are gold.
+    answers = GoldAnswer.objects.filter(**judged)
+    votes += answers.values_list(*names, "gold__example__round__task")
     moments: list[datetime] = []
     for example in examples:
         moments += [example.created_at, example.shown_at or example.created_at]
     for created_at, seconds, _task in votes:
         moments += [created_at, created_at - timedelta(seconds=seconds or 0)]
-    points = [*points_of(me, examples).values(), *(points_a_vote.get(v[2], 1) for v in votes)]
+    points = list(points_of(me, examples).values())
+    for _created_at, _seconds, task in votes:
+        points.append(points_a_vote.get(task, 1))
     minutes = round(active_seconds(moments) / 60)
     tries = sum(example.retracted_at is None for example in examples)
     return Today(tries, len(votes), minutes, day_total(points))
@@ -314,13 +338,14 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
 def trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
     """Draw twelve weeks of tries and of the confirmed ones among them; empty without a try."""
     this_week = monday(datetime.now(UTC).date())
-    mondays = [this_week - n * WEEK for n in range(TREND_WEEKS)][::-1]
-    by_week = {begins: [w for (day, _), w in weeks.items() if day == begins] for begins in mondays}
-    if not any(week.tried for of_week in by_week.values() for week in of_week):
+    tried, confirmed = [], []
+    for weeks_ago in reversed(range(TREND_WEEKS)):
+        begins = this_week - weeks_ago * WEEK
+        of_week = [week for (day, _task), week in weeks.items() if day == begins]
+        label = date_words(begins, "j M")
+        tried.append(Point(label, sum(week.tried for week in of_week)))
+        confirmed.append(Point(label, sum(week.valid for week in of_week)))
+    if not any(point.value for point in tried):
         return SafeString()
-    labels = {begins: date_words(begins, "j M") for begins in mondays}
-    parts = {
-        _("Tries"): [Point(labels[day], sum(w.tried for w in by_week[day])) for day in mondays],
-        _("Confirmed"): [Point(labels[day], sum(w.valid for w in by_week[day])) for day in mondays],
-    }
+    parts = {_("Tries"): tried, _("Confirmed"): confirmed}
     return column_chart(parts, title=_("Your tries by week, and those that people confirmed"))

@@ -36,7 +36,9 @@ DOORS = {"write": can_write, "judge": can_enter_judging, "submit": can_submit}
 @register.simple_tag
 def sign_in() -> dict[str, str]:
     """Return the name of the organisation's provider, if there is one, and who has passwords."""
-    provider = settings.OIDC_NAME if settings.OIDC_ISSUER else ""
+    provider = ""
+    if settings.OIDC_ISSUER:
+        provider = settings.OIDC_NAME
     return {"provider": provider, "by_password": settings.PASSWORD_SIGN_IN}
 
 
@@ -74,7 +76,9 @@ def announce(context: Context, content: str) -> str:
 @register.filter
 def stop(text: str) -> str:
     """Return the full stop of a sentence that this text ends; empty where it ends one itself."""
-    return "" if text.endswith((".", "!", "?", "…")) else "."
+    if text.endswith((".", "!", "?", "…")):
+        return ""
+    return "."
 
 
 @register.simple_block_tag
@@ -94,8 +98,13 @@ def error_summary(form: BaseForm | None, labels: bool = True) -> str:
 @register.simple_tag
 def error_word(*sources: Any) -> str:
     """Return what a title begins with if one of the forms or messages is about an error."""
-    is_wrong = any(source.errors if isinstance(source, BaseForm) else source for source in sources)
-    return gettext("Error:") + " " if is_wrong else ""
+    for source in sources:
+        errors = source
+        if isinstance(source, BaseForm):
+            errors = source.errors
+        if errors:
+            return gettext("Error:") + " "
+    return ""
 
 
 @register.simple_tag(takes_context=True)
@@ -154,8 +163,9 @@ def code_marked(text: str) -> SafeString:
 @register.filter
 def submit_words(task: Task) -> str:
     """Return the text of the button that leads to submitting."""
-    is_of_rows = task.config.training_rows
-    return gettext("Submit training data") if is_of_rows else gettext("Submit a model")
+    if task.config.training_rows:
+        return gettext("Submit training data")
+    return gettext("Submit a model")
 
 
 @register.filter
@@ -172,7 +182,9 @@ def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "")
     """
     sent = format_html('method="post" action="{0}" hx-post="{0}" hx-sync="this:drop"', url)
     swapped = format_html('hx-target="{}" hx-swap="{}"', target, swap)
-    replaced = format_html('hx-replace-url="{}"', replace_url) if replace_url else ""
+    replaced = ""
+    if replace_url:
+        replaced = format_html('hx-replace-url="{}"', replace_url)
     return format_html("{} {} {}", sent, swapped, replaced)
 
 
@@ -191,7 +203,9 @@ def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
     """
     if "H" not in style:
         return format_html('<time datetime="{}">{}</time>', date(when, "c"), date(when, style))
-    kind = "time" if style.startswith("H") else "both"
+    kind = "both"  # what site.js writes: date and time, or only the time
+    if style.startswith("H"):
+        kind = "time"
     values = date(when, "c"), kind, date(when, style)
     return format_html('<time datetime="{}" data-local="{}">{} UTC</time>', *values)
 
@@ -200,7 +214,9 @@ def moment(when: datetime, style: str = "j M Y, H:i") -> SafeString:
 def tab(view: str, label: str, here: str, *args: Any) -> SafeString:
     """Draw a tab; `here` is the last part of the name of the page's own view."""
     is_here = view.rpartition(":")[2] == here
-    current = SafeString(' aria-current="page"') if is_here else ""
+    current = ""
+    if is_here:
+        current = SafeString(' aria-current="page"')
     return format_html('<li><a href="{}"{}>{}</a></li>', reverse(view, args=args), current, label)
 
 

@@ -25,8 +25,8 @@ from core.accounts.models import Annotator, User
 from core.accounts.services import annotator_of
 from core.accounts.tokens import create_token
 from core.errors import Refused
-from dynabench import schedule
 from dynabench.campaigns.doors import OF_A_TASK
+from dynabench.campaigns.stray_vote_services import take_back_stray_votes
 from dynabench.urls import urlpatterns
 from leaderboard.arena.battles.turn_services import begin_turn
 from leaderboard.models import Battle
@@ -272,12 +272,12 @@ def test_votes_from_before_decide_no_more(world, me):
     Validation.objects.create(example=asked, validator=voter, verdict="correct", seconds=1)
     derive_all([example])
     assert Consensus.objects.get(pk=example.pk).state == "decided"
-    assert schedule.DAILY["votes taken back"]() == 2
+    assert take_back_stray_votes() == 2
     found = Consensus.objects.get(pk=example.pk)
     assert (found.votes, found.state) == (1, "undecided")
     left = Validation.objects.order_by("pk").values_list("validator", flat=True)
     assert [*left] == [honest.pk, me.pk, voter.pk]
-    assert schedule.DAILY["votes taken back"]() == 0
+    assert take_back_stray_votes() == 0
 
 
 def test_comparisons_from_before_count_no_more(world, me):
@@ -288,5 +288,5 @@ def test_comparisons_from_before_count_no_more(world, me):
     honest = annotator_of(UserFactory())
     for one in (me, honest):
         arena.comparisons.create(uid=one.pk, voter=one, left=left, right=right, winner="left")
-    assert schedule.DAILY["votes taken back"]() == 1
+    assert take_back_stray_votes() == 1
     assert [one.voter for one in arena.comparisons.all()] == [honest]
