@@ -16,6 +16,7 @@ from core.data.adaptive_cache import Kept
 from core.text.markdown import render_markdown
 from core.web.downloads import csv_file
 from dynabench.communities.selectors import communities_of
+from evaluation.models import Dataset
 from evaluation.releases.reading import latest_datasets, public_datasets
 from tasks.access import ANY, find_task
 from tasks.config.schema import ShownExample, TaskConfig
@@ -92,7 +93,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     task = find_task(request, code)
     seen = seen_rounds([task])
     numbered = _numbered(seen)
-    datasets = {}
+    datasets: Mapping[int, Dataset] = {}
     if can_take(request.user, task):
         datasets = latest_datasets(seen)
     counted = {round.pk: counts for round, counts in numbered}

@@ -103,11 +103,10 @@ def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapp
     """
     counts = {name: Count("pk", filter=condition) for name, condition in statuses.items()}
     counts |= counts_of("confirmed")
-    rows = Example.objects.filter(annotator=me).order_by().values("round__task__code")
+    rows = Example.objects.filter(annotator=me).order_by().values_list("round__task__code")
     by_task = {}
-    for row in rows.annotate(**counts):
-        code = row.pop("round__task__code")
-        by_task[code] = row
+    for code, *numbers in rows.annotate(**counts):
+        by_task[code] = dict(zip(counts, numbers, strict=True))
     return by_task
 
 
