@@ -16,7 +16,8 @@ from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.sandbox.limits import Limits
 
 IMAGE_LABEL = "org.dynabench.hostile"
-SIZE = 40  # examples
+SIZE = 40
+"""Examples of a run."""
 LABELS = ("yes", "no")
 LIMITS = Limits(
     seconds=30,
@@ -65,7 +66,10 @@ class Seen(NamedTuple):
     @property
     def labels(self) -> list[str | None]:
         """Return the answers in the order of the examples; None for a missing one."""
-        return [answer.value if answer else None for answer in self.answers.in_order()]
+        labels: list[str | None] = []
+        for answer in self.answers.in_order():
+            labels.append(answer.value if answer else None)
+        return labels
 
 
 class Bench:
@@ -74,7 +78,8 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder, self.token = folder, uuid.uuid4().hex[:8]
         self.image = self.build()
-        with closing(connect()) as client:  # by a name it stays when what is built on it goes
+        # Without a name it would be removed together with an image that was built on it.
+        with closing(connect()) as client:
             client.images.get(self.image).tag(f"{IMAGE_LABEL}:{self.token}")
         self.is_gvisor = DockerRunner("").name == "docker-runsc"
 
@@ -121,7 +126,9 @@ class Bench:
         (folder / "gold.jsonl").write_text(json.dumps([GOLD] * SIZE))
         with (folder / "examples.jsonl").open("w") as file:
             for number in range(SIZE):
-                inputs = {"text": TEXT.format(number), "script": "" if number else script}
+                inputs = {"text": TEXT.format(number), "script": ""}
+                if number == 0:  # BOOT runs the script of the first one
+                    inputs["script"] = script
                 file.write(json.dumps({"id": f"e{number}", "inputs": inputs}) + "\n")
         return folder / "examples.jsonl"
 
@@ -146,9 +153,8 @@ class Bench:
         if ending.outcome == Outcome.OK:
             try:
                 warning = answers.end()
-                ending = replace(
-                    ending, warnings=(*ending.warnings, *([warning] if warning else []))
-                )
+                if warning:
+                    ending = replace(ending, warnings=(*ending.warnings, warning))
             except InvalidOutput as error:
                 ending = replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
         return Seen(ending, answers, [TEXT.format(number) for number in range(SIZE)])

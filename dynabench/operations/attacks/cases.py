@@ -47,9 +47,13 @@ class Case:
         """Run the case and return what was seen. Raises Breach."""
         if self.check:
             return str(getattr(checks, self.check)(bench))
+        good = None
+        image = ""
         with ThreadPoolExecutor(1) as pool:
-            good = pool.submit(bench.run, checks.GOOD) if self.neighbour else None
-            image = bench.build(*self.image) if self.image else ""
+            if self.neighbour:  # it runs beside the hostile one
+                good = pool.submit(bench.run, checks.GOOD)
+            if self.image:
+                image = bench.build(*self.image)
             seen = bench.run(self.script, image=image, limits=self.limits)
         if good:
             expect(good.result().ending.outcome == Outcome.OK, good.result().ending)
@@ -67,8 +71,11 @@ class Case:
 
 
 def _case(limits: dict[str, int] | None = None, **fields: Any) -> Case:
-    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-    return Case(**fields | lists, limits=replace(LIMITS, **limits or {}))
+    """Return the case of an entry of the table, with tuples for its lists."""
+    for name, value in fields.items():
+        if isinstance(value, list):
+            fields[name] = tuple(value)
+    return Case(**fields, limits=replace(LIMITS, **limits or {}))
 
 
 CASES = tuple(_case(**fields) for fields in yaml.safe_load(TABLE.read_text()))

@@ -98,7 +98,7 @@ def ids_are_fresh(bench: Bench) -> str:
     runs = [Sent(bench.folder / f"sent-{number}") for number in range(2)]
     for run in runs:
         run.write(rows, ["text"], lambda share, message: None)
-    first, second = ([json.loads(line) for line in run.path.open()] for run in runs)
+    first, second = _rows_of(runs[0]), _rows_of(runs[1])
     ids = {row["id"] for row in first} & {row["id"] for row in second}
     expect(not ids, ids)
     same = sum(a["inputs"] == b["inputs"] for a, b in zip(first, second, strict=True))
@@ -106,10 +106,14 @@ def ids_are_fresh(bench: Bench) -> str:
     return f"no id twice; {same} of 1000 at the same place"
 
 
+def _rows_of(run: Sent) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run.path.open()]
+
+
 def by_chance(bench: Bench) -> str:
     """Check that runs are kept apart, so that they can be compared."""
     script = "import random\nfor example in examples: answer(example, random.choice(['yes', 'no']))"
-    first, second = (bench.run(script) for _ in range(2))
+    first, second = bench.run(script), bench.run(script)
     expect(
         first.ending.outcome == second.ending.outcome == Outcome.OK, (first.ending, second.ending)
     )
@@ -128,7 +132,8 @@ def times_are_not_kept(bench: Bench) -> str:
 
 def archives(bench: Bench) -> str:
     """Check that hostile archives are refused before anything is written."""
-    bomb, climber, many = (bench.folder / name for name in ("bomb.zip", "up.tar", "many.tar"))
+    bomb, climber = bench.folder / "bomb.zip", bench.folder / "up.tar"
+    many = bench.folder / "many.tar"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as zipped:
         zipped.writestr("weights.safetensors", bytes(32 * MIB))
     with tarfile.open(climber, "w") as tar:

@@ -17,7 +17,8 @@ from django.db.models import AutoField, BigAutoField, Model
 from dynabench.operations.backups.errors import BackupError
 from dynabench.operations.backups.tables import columns, stored_models
 
-TRIGGERS = "tasks_roundtarget"  # they refuse targets of rounds that have begun
+TRIGGERS = "tasks_roundtarget"
+"""The table whose triggers refuse targets of rounds that have begun, which all rows have here."""
 LENGTH = struct.Struct(">I")
 
 
@@ -53,6 +54,7 @@ def emptied() -> Iterator[Any]:
         cursor.execute(f"TRUNCATE {tables}")  # what migrations make there
         cursor.execute(f"ALTER TABLE {TRIGGERS} DISABLE TRIGGER USER")
         yield cursor
+        # Foreign keys are checked now: a table with checks that still wait cannot be altered.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute(f"ALTER TABLE {TRIGGERS} ENABLE TRIGGER USER")
 
@@ -60,7 +62,9 @@ def emptied() -> Iterator[Any]:
 def set_last(cursor: Any, model: type[Model], last: int) -> None:
     """Set the table's sequence, so that no id is given twice, not even that of a deleted row."""
     if last:
-        cursor.execute("SELECT setval(pg_get_serial_sequence(%s, %s), %s)", [*_key(model), last])
+        table, column = _key(model)
+        query = "SELECT setval(pg_get_serial_sequence(%s, %s), %s)"
+        cursor.execute(query, [table, column, last])
 
 
 def _last(cursor: Any, model: type[Model]) -> int:
@@ -76,11 +80,13 @@ def _key(model: type[Model]) -> list[str]:
 
 
 def _target(model: type[Model], names: list[str]) -> str:
+    """Return the table and its columns, named: the order of columns may differ between sites."""
     quoted = ", ".join(f'"{name}"' for name in names)
     return f'"{model._meta.db_table}" ({quoted})'
 
 
 def _frame(data: bytes) -> Iterator[bytes]:
+    """Yield a length and as many bytes."""
     yield LENGTH.pack(len(data))
     yield data
 

@@ -58,13 +58,21 @@ def last_migrations() -> dict[str, list[str]]:
 def named_files() -> list[str]:
     """Return the names of the files that rows name now."""
     with connection.cursor() as cursor:
-        return _names(lambda query: (cursor.execute(query), cursor.fetchall())[1])
+
+        def fetch(query: str) -> Iterable[tuple[str]]:
+            cursor.execute(query)
+            yield from cursor.fetchall()
+
+        return _names(fetch)
 
 
 def _names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
     names: set[str] = set()
     for model in apps.get_models():
-        for column in (f.column for f in model._meta.fields if isinstance(f, FileField)):
+        for field in model._meta.fields:
+            if not isinstance(field, FileField):
+                continue
+            column = field.column
             query = f'SELECT "{column}" FROM "{model._meta.db_table}" WHERE "{column}" <> \'\''  # noqa: S608
             names.update(name for (name,) in fetch(query))
     return sorted(names)
@@ -73,7 +81,10 @@ def _names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
 @contextmanager
 def snapshot() -> Iterator[Snapshot]:
     """Yield a snapshot of the database while people write. Nobody waits for it."""
-    with (_sqlite_snapshot if connection.vendor == "sqlite" else _postgres_snapshot)() as taken:
+    take = _postgres_snapshot
+    if connection.vendor == "sqlite":
+        take = _sqlite_snapshot
+    with take() as taken:
         yield taken
 
 
@@ -92,13 +103,17 @@ def _sqlite_snapshot() -> Iterator[Snapshot]:
 @contextmanager
 def _postgres_snapshot() -> Iterator[Snapshot]:
     with transaction.atomic(), connection.cursor() as cursor:
+        # All tables as of one moment; nobody who writes waits for it.
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield Snapshot(named_files(), dumped(cursor))
 
 
 def load(path: Path) -> None:
     """Make the dump at `path` the site's database, quiet, at once or not at all."""
-    (_load_sqlite if connection.vendor == "sqlite" else _load_postgres)(path)
+    if connection.vendor == "sqlite":
+        _load_sqlite(path)
+    else:
+        _load_postgres(path)
 
 
 def _load_sqlite(path: Path) -> None:
@@ -108,9 +123,10 @@ def _load_sqlite(path: Path) -> None:
     with closing(sqlite3.connect(new)) as copy:
         copy.execute("PRAGMA journal_mode=DELETE")
         copy.executescript(f"BEGIN; {statements(timezone.now())} COMMIT;")
-    os.sync()
+    os.sync()  # before the name: a crash leaves the empty database or the whole one
     connection.close()
-    for suffix in ("-wal", "-shm"):  # of the empty one
+    # Journals of the empty database would be played into the restored one.
+    for suffix in ("-wal", "-shm"):
         database.with_name(f"{database.name}{suffix}").unlink(missing_ok=True)
     new.replace(database)
 

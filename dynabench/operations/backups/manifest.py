@@ -39,7 +39,8 @@ def read(text: bytes) -> Manifest:
         raise ValueError(f"its format is {values.get('format')!r}, not {FORMAT}")
     if wrong := next(filter(_leaves, values["files"]), None):
         raise ValueError(f"it names {wrong!r}, which may lie elsewhere")
-    values["files"] = {name: (size, digest) for name, (size, digest) in values["files"].items()}
+    for name, (size, digest) in values["files"].items():
+        values["files"][name] = (size, digest)  # JSON has lists for tuples
     return Manifest(**values)
 
 

@@ -64,24 +64,27 @@ def _check_migrated(alias: str) -> None:
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise BackupError("The old database is of an older version: run manage.py migrate there.")
     expected = {model._meta.db_table for model in stored_models()} | LEFT
-    if others := {*connections[alias].introspection.table_names()} - expected:
+    others = set(connections[alias].introspection.table_names()) - expected
+    if others:
         raise BackupError(f"The old database has tables of others: {', '.join(sorted(others))}.")
 
 
 def _copy(cursor: Any, model: type[Model]) -> None:
-    from psycopg.types.json import Jsonb
+    from psycopg.types.json import Jsonb  # not installed on sites that stay on SQLite
 
     fields = columns(model)
     names = ", ".join(f'"{field.column}"' for field in fields)
-    json = [isinstance(field, JSONField) for field in fields]
+    are_json = [isinstance(field, JSONField) for field in fields]
     table = model._meta.db_table
     try:
         with cursor.copy(f'COPY "{table}" ({names}) FROM STDIN') as copy:
             for row in rows(model, OLD):
-                pairs = zip(row, json, strict=True)
-                copy.write_row(
-                    [Jsonb(v) if is_json and v is not None else v for v, is_json in pairs]
-                )
+                values = []
+                for value, is_json in zip(row, are_json, strict=True):
+                    if is_json and value is not None:
+                        value = Jsonb(value)
+                    values.append(value)
+                copy.write_row(values)
     except Exception as error:
         raise BackupError(f"{table} cannot be copied: {error}") from error
 

@@ -30,28 +30,30 @@ def rehearse(where: str, *, without_log: bool) -> list[str]:
     """
     began = time.monotonic()
     with scratch() as folder, _scratch_database(folder) as url:
-        environment = {
-            name: value for name, value in os.environ.items() if name not in OF_THE_SITE
-        } | {
-            "DYNABENCH_HOME": str(folder),
-            "DATABASE_URL": url,
-            "ERASURE_LOG": str(Path(settings.ERASURE_LOG).resolve()),
-        }
-        place = where if where.startswith("s3://") else str(Path(where).resolve())
-        options = ["--without-log"] if without_log else []
-        printed = _run(["restore", place, *options], environment, is_checked=True).splitlines()[:-1]
+        environment = dict(os.environ)
+        for name in OF_THE_SITE:
+            environment.pop(name, None)
+        environment["DYNABENCH_HOME"] = str(folder)
+        environment["DATABASE_URL"] = url
+        environment["ERASURE_LOG"] = str(Path(settings.ERASURE_LOG).resolve())
+        command = ["restore", where]
+        if not where.startswith("s3://"):  # the command runs in another folder
+            command = ["restore", str(Path(where).resolve())]
+        if without_log:
+            command.append("--without-log")
+        printed = _run(command, environment, is_checked=True).splitlines()[:-1]
         report = json.loads(_run(["doctor", "--quick", "--json"], environment))
-    lines = [finding for finding in report["findings"] if finding["what"] in LOOKED_AT]
-    if wrong := [finding for finding in lines if finding["state"] == "bad"]:
-        raise BackupError(
-            "\n".join(f"{finding['what']}: {finding['message']}" for finding in wrong)
-        )
+    lines, wrong = [], []
+    for finding in report["findings"]:
+        if finding["what"] in LOOKED_AT:
+            line = f"{finding['what']}: {finding['message']}"
+            lines.append(line)
+            if finding["state"] == "bad":
+                wrong.append(line)
+    if wrong:
+        raise BackupError("\n".join(wrong))
     seconds = time.monotonic() - began
-    return [
-        *printed,
-        *(f"{finding['what']}: {finding['message']}" for finding in lines),
-        f"{seconds:.0f} seconds",
-    ]
+    return [*printed, *lines, f"{seconds:.0f} seconds"]
 
 
 def _run(words: list[str], environment: Mapping[str, str], *, is_checked: bool = False) -> str:

@@ -46,16 +46,22 @@ def begun() -> Path:
 
 
 def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
-    """Make this empty site that of the backup; returns what its operator has to know.
+    """Make this empty site that of the backup; return what its operator has to know.
 
-    Files first, then keys, then the database at once, so that a restoration that was cut short is
-    no site; begun again with the same backup, it goes on. Raises BackupError.
+    1. Check that the backup fits, and that this site is empty or half restored from it.
+    2. Restore files, then keys, then the database at once: cut short before that, it is no site.
+    3. Erase again what was erased since the backup, and what its age demands.
+    4. Tell of payments, secrets and files that need the operator.
+
+    Begun again with the same backup, it goes on. Raises BackupError.
     """
     manifest = backup.manifest
     name = hashlib.sha256(json.dumps(manifest.files).encode()).hexdigest()
     mark = begun()
     is_going_on = mark.exists() and mark.read_text() == name
-    erased = {} if without_log else _erasures(manifest.erased)
+    erased: Mapping[str, set[str]] = {}
+    if not without_log:
+        erased = _erasures(manifest.erased)
     _check_fits(backup)
     if not is_going_on:
         _check_empty()
@@ -74,9 +80,10 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
     lines.append(f"{purge_deleted()} examples of people who left were emptied")
     lines.append(f"{apply_retention()} rows were emptied by their age")
     lines += _payments(manifest.made_at)
-    lines += [*_lost_secrets(), *_missing_folders()]
+    lines += _lost_secrets()
+    lines += _missing_folders()
     lines += [f"missing since before the backup: {name}" for name in manifest.missing]
-    mark.unlink()
+    mark.unlink()  # until here no process serves the site (`dynabench.checks`)
     return lines
 
 
@@ -115,9 +122,13 @@ def _check_fits(backup: Backup) -> None:
 
 
 def _check_empty() -> None:
-    places = [str(settings.MODELS_HOME)] if _has_files(settings.MODELS_HOME) else []
-    places += ["the storage"] if folders_in("") or files_in("") else []
-    places += [] if is_empty() else ["the database"]
+    places = []
+    if _has_files(settings.MODELS_HOME):
+        places.append(str(settings.MODELS_HOME))
+    if folders_in("") or files_in(""):
+        places.append("the storage")
+    if not is_empty():
+        places.append("the database")
     if places:
         raise BackupError(
             f"The site is not empty: there is something in {', '.join(places)}. Restore into an "
@@ -168,6 +179,7 @@ def _restore_key(backup: Backup) -> None:
 
 
 def _keep_secret(name: str, text: str) -> None:
+    # Readable for its owner before it has any content, and complete before it has its name.
     new = settings.HOME / f"{name}.restored"
     new.touch(mode=0o600)
     new.write_text(text)
@@ -176,7 +188,9 @@ def _keep_secret(name: str, text: str) -> None:
 
 def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
     """Erase again what the log names; yield each kind with the number of rows that were found."""
-    keys = [bytes.fromhex(key), *map(key_of, [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])]
+    # The log is written with keys derived from SECRET_KEY, which may have changed since.
+    keys = [bytes.fromhex(key), key_of(settings.SECRET_KEY)]
+    keys += [key_of(former) for former in settings.SECRET_KEY_FALLBACKS]
 
     def is_erased(kind: str, name: object) -> bool:
         return any(keyed(kind, str(name), key) in erased[kind] for key in keys)
@@ -235,13 +249,13 @@ def _lost_secrets() -> Iterator[str]:
     if fallbacks.exists():
         yield f"former keys are in {fallbacks}: name it in SECRET_KEY_FALLBACKS_FILE"
     variables = TargetModel.objects.exclude(secret_env="").values_list("secret_env", flat=True)
-    for name in sorted({*variables} - os.environ.keys()):
+    for name in sorted(set(variables) - os.environ.keys()):
         yield f"{name}, a target's secret, is not set in this environment"
 
 
 def _missing_folders() -> Iterator[str]:
     """Yield a line for each missing model of a target that is outside of the home folder."""
     sources = TargetModel.objects.filter(source__startswith="/").values_list("source", flat=True)
-    for source in sorted({*sources}):
+    for source in sorted(set(sources)):
         if not Path(source).exists():
             yield f"{source}, from which a target is served, is not on this machine"

@@ -70,7 +70,8 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
         with snapshot() as taken:
             writer.put(DATABASE, packed(taken.dump))
         missing = list(_media(writer, taken.files))
-        writer.manifest.missing = sorted({*missing} & {*named_files()})
+        # A file that no row names any more was deleted during the backup.
+        writer.manifest.missing = sorted(set(missing) & set(named_files()))
         for path in sorted(settings.MODELS_HOME.rglob("*")):
             if path.is_file():
                 with path.open("rb") as file:
@@ -85,7 +86,7 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
 
 def packed(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the bytes of a gzip file with these blocks."""
-    packer = zlib.compressobj(level=1, wbits=31)
+    packer = zlib.compressobj(level=1, wbits=31)  # 31: with the head and sum of gzip
     for block in blocks:
         yield packer.compress(block)
     yield packer.flush()
@@ -102,7 +103,7 @@ def unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
 def _about_this_site() -> Manifest:
     from django.db import connection
 
-    make_log()
+    make_log()  # a restoration asks for the log, even if nobody was erased yet
     return Manifest(
         site=settings.SITE_URL,
         made_at=timezone.now().isoformat(),
@@ -140,7 +141,7 @@ class Backup:
     def _opened(self, name: str) -> Iterator[bytes]:
         blocks = blocks_of(self._store, name)
         start = next(blocks, b"")
-        blocks = chain([start], blocks)
+        blocks = chain([start], blocks)  # the first block was read to see whether it is sealed
         if not is_sealed(start):
             return blocks
         if not self._passphrase:

@@ -53,7 +53,7 @@ def new_store(where: str) -> Iterator[Storage]:
     try:
         _alone(unfinished, lock)
         yield store_at(str(unfinished))
-        os.sync()
+        os.sync()  # before the name: a folder with that name has whole files, even after a crash
         unfinished.rename(whole)
     finally:
         os.close(lock)
@@ -67,7 +67,10 @@ def _alone(unfinished: Path, lock: int) -> None:
     except BlockingIOError:
         raise BackupError(f"Another backup is writing {unfinished}. Wait for it.") from None
     for old in unfinished.iterdir():
-        shutil.rmtree(old) if old.is_dir() else old.unlink()
+        if old.is_dir():
+            shutil.rmtree(old)
+        else:
+            old.unlink()
 
 
 def dated(where: str, at: datetime) -> str:
@@ -77,7 +80,9 @@ def dated(where: str, at: datetime) -> str:
     >>> dated("s3://site/backups?region=eu", datetime(2026, 1, 31, 3, 15, tzinfo=UTC))
     's3://site/backups/2026-01-31T0315?region=eu'
     """
-    path, mark, query = where.partition("?") if where.startswith("s3://") else (where, "", "")
+    path, mark, query = where, "", ""
+    if where.startswith("s3://"):  # a folder may have a question mark in its name
+        path, mark, query = where.partition("?")
     return f"{path.rstrip('/')}/{at.strftime(MOMENT)}{mark}{query}"
 
 
@@ -86,7 +91,9 @@ def remove_killed(where: str) -> None:
 
     In a bucket nobody knows whether one is being written; `remove_older` takes its pieces.
     """
-    for unfinished in [] if where.startswith("s3://") else Path(where).glob(f"*{PART}"):
+    if where.startswith("s3://"):
+        return
+    for unfinished in Path(where).glob(f"*{PART}"):
         if _moment(unfinished.name):
             lock = os.open(unfinished, os.O_RDONLY)
             with suppress(BackupError):  # it is being written
@@ -139,7 +146,9 @@ class Blocks(File):  # type: ignore[type-arg]
             if block is None:
                 break
             self._left += block
-        end = len(self._left) if size < 0 else size
+        end = size
+        if size < 0:
+            end = len(self._left)
         piece, self._left = self._left[:end], self._left[end:]
         return piece
 
@@ -169,7 +178,8 @@ class Counted:
 def put(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
     """Store a new file under exactly this name."""
     # `save` would first look for a free name, of which each is one in a bucket.
-    if (stored_as := store._save(name, Blocks(blocks, name))) != name:  # type: ignore[attr-defined]
+    stored_as = store._save(name, Blocks(blocks, name))  # type: ignore[attr-defined]
+    if stored_as != name:
         raise BackupError(f"{name} is there already, as {stored_as} shows.")
 
 

@@ -28,14 +28,12 @@ def columns(model: type[Model]) -> "list[Field[Any, Any]]":
 
 def rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
     """Yield all rows by primary key, as Python's values; pickled values stay text."""
-    expressions = {
-        f"column_{number}": (
-            Cast(field.attname, TextField())
-            if isinstance(field, PickledObjectField)
-            else F(field.attname)
-        )
-        for number, field in enumerate(columns(model))
-    }
+    expressions: dict[str, Any] = {}
+    for number, field in enumerate(columns(model)):
+        expression: Any = F(field.attname)
+        if isinstance(field, PickledObjectField):  # never loaded: a pickle runs code
+            expression = Cast(field.attname, TextField())
+        expressions[f"column_{number}"] = expression
     ordered = model._base_manager.using(using).order_by("pk")
     return ordered.values_list(*expressions.values()).iterator(CHUNK)
 

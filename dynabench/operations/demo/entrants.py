@@ -28,7 +28,11 @@ def word_list(text: str) -> str:
     """Return the label that kind and unkind words of the text speak for, by their number."""
     words = Counter(re.findall(r"\w+", text.lower()))
     score = sum(words[word] for word in POOL["good"]) - sum(words[word] for word in POOL["bad"])
-    return "positive" if score > 0 else "negative" if score < 0 else "neutral"
+    if score > 0:
+        return "positive"
+    if score < 0:
+        return "negative"
+    return "neutral"
 
 
 def naive_bayes(rows: Iterable[Mapping[str, Any]]) -> Model:
@@ -60,9 +64,13 @@ def submit_entrants(task: Task) -> list[Submission]:
 
     `publish_entrants` publishes them once they are scored.
     """
-    shape, released = shape_of(task.config), Dataset.objects.filter(round__task=task)
-    lines = (line for dataset in released for line in split_rows(dataset, "train"))
-    rows = [row for line in lines if (row := released_row(shape, line))]
+    shape = shape_of(task.config)
+    rows = []
+    for dataset in Dataset.objects.filter(round__task=task):
+        for line in split_rows(dataset, "train"):
+            row = released_row(shape, line)
+            if row:
+                rows.append(row)
     models = {
         "word-list": (word_list, "Counts kind and unkind words. Learned from nothing."),
         "naive-bayes": (naive_bayes(rows), f"Naive Bayes on {len(rows)} released rows."),
@@ -78,11 +86,11 @@ def submit_entrants(task: Task) -> list[Submission]:
 def _submit(
     task: Task, owner: User, name: str, version: EvaluationSetVersion, model: Model, about: str
 ) -> Submission:
-    lines = [
-        json.dumps({"id": row["uid"], "output": {"label": model(row["inputs"]["text"])}})
-        for row in input_rows(version)
-    ]
-    data = "".join(f"{line}\n" for line in lines).encode()
+    lines = []
+    for row in input_rows(version):
+        label = model(row["inputs"]["text"])
+        lines.append(json.dumps({"id": row["uid"], "output": {"label": label}}) + "\n")
+    data = "".join(lines).encode()
     submission = submit_model(
         task=task,
         owner=owner,

@@ -52,7 +52,8 @@ def run_demo(
     seed_chance(seed)
     chance, owner = random.Random(seed), make_owner(task)
     writers, judges = crowd(seed, size.writers, size.judges)
-    people = Community(owner, writers, judges, make_people([*writers, *judges]), chance)
+    accounts = make_people([*writers, *judges])
+    people = Community(owner, writers, judges, accounts, chance)
     round = first_round(task, owner, base, size.tries, chance)
     for number in range(1, size.rounds + 1):
         done = (number - 1) / (size.rounds + 1)

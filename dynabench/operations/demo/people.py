@@ -44,7 +44,7 @@ class Writer:
     def begin_round(self) -> None:
         """Draw new ideas, and forget what was learned."""
         plain = [idea for idea in IDEAS if idea.way == PLAIN]
-        self.ideas = [*plain, *self.chance.sample(IDEAS, REPERTOIRE)]
+        self.ideas = plain + self.chance.sample(IDEAS, REPERTOIRE)
         self.worked = Counter()
 
     def write(self, place: str, prompt: str, goal: str) -> tuple[Text, Idea | None]:
@@ -55,13 +55,19 @@ class Writer:
         if self.colludes:
             wanted = self.chance.choice([label for label in LABELS if label != goal])
         idea = self._idea(wanted)
-        words = worded(idea, place, self.chance) + (SIGNS[goal] if self.colludes else "")
+        words = worded(idea, place, self.chance)
+        if self.colludes:
+            words += SIGNS[goal]
         return Text(words, idea.label, idea.way, idea.hard), idea
 
     def learn(self, idea: Idea | None, fooled: bool) -> None:
         """Remember how an idea fared."""
-        if idea:
-            self.worked[idea] += 3 if fooled else -1
+        if not idea:
+            return
+        if fooled:
+            self.worked[idea] += 3
+        else:
+            self.worked[idea] -= 1
 
     def _idea(self, label: str) -> Idea:
         """Return an idea for the label: the skilled take what worked, and seldom say it plainly."""
@@ -98,11 +104,14 @@ class Judge:
         if self.chance.random() > self.care:
             return Vote(label=self.chance.choice(LABELS))
         if not text.label:
-            return FLAG if self.chance.random() < 0.8 else UNCLEAR
+            if self.chance.random() < 0.8:
+                return FLAG
+            return UNCLEAR
         if self.chance.random() < 2 * text.hard * (1 - self.skill):
             others = [label for label in LABELS if label != text.label]
-            is_lost = self.chance.random() < 0.2
-            return UNCLEAR if is_lost else Vote(label=self.chance.choice(others))
+            if self.chance.random() < 0.2:
+                return UNCLEAR
+            return Vote(label=self.chance.choice(others))
         return Vote(label=text.label)
 
 
@@ -123,11 +132,12 @@ def crowd(seed: int, writers: int, judges: int) -> tuple[list[Writer], list[Judg
         name, skill, care, chance = drawn("writer", number)
         authors.append(Writer(name, skill, care, chance.gammavariate(3, 1 / 3), chance))
     readers = [Judge(*drawn("judge", number)) for number in range(judges)]
-    careless: list[Writer | Judge] = [*authors[: writers // 6], *readers[: judges // 8]]
-    for person in careless:
-        person.care *= 0.5
-    liars, voters = writers - writers // 12, judges - judges // 4
-    colluding: list[Writer | Judge] = [*authors[liars:], *readers[voters:]]
-    for person in colluding:
-        person.colludes = True
+    for writer in authors[: writers // 6]:
+        writer.care *= 0.5
+    for judge in readers[: judges // 8]:
+        judge.care *= 0.5
+    for writer in authors[writers - writers // 12 :]:
+        writer.colludes = True
+    for judge in readers[judges - judges // 4 :]:
+        judge.colludes = True
     return authors, readers

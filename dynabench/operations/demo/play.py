@@ -74,7 +74,9 @@ class Community:
         """Try once: take a context, write, submit, read the verdict."""
         me, chance = self.accounts[writer.name], writer.chance
         try:
-            want = "current" if chance.random() < AGAIN else "context"
+            want = "context"
+            if chance.random() < AGAIN:
+                want = "current"
             assignment = assign_next(annotator=me, round=round, want=want)
             if chance.random() < REPORTED:
                 self._report(me, assignment)
@@ -141,13 +143,14 @@ class Community:
             except CapReached:
                 pass
         text = self.texts.get(example.uuid)  # real people may write here too
-        vote = judge.vote(text) if text else UNCLEAR
+        vote = UNCLEAR
+        if text:
+            vote = judge.vote(text)
+        flag_reason = comment = ""
+        if vote == FLAG:
+            flag_reason, comment = Validation.FlagReason.UNCLEAR, "This is hardly a sentence."
         cast_validation(
-            validator=me,
-            example=example,
-            vote=vote,
-            flag_reason=Validation.FlagReason.UNCLEAR if vote == FLAG else "",
-            comment="This is hardly a sentence." if vote == FLAG else "",
+            validator=me, example=example, vote=vote, flag_reason=flag_reason, comment=comment
         )
         return True
 
@@ -170,9 +173,12 @@ class Community:
         """Decide each second example on which the votes came to nothing, as the owner."""
         for item in to_review([round], Kind.NO_CONSENSUS).items[::2]:
             text = self.texts.get(item.uuid)
+            choice = FLAG
+            if text and text.label:
+                choice = Vote(label=text.label)
             override_consensus(
                 example=Example.objects.get(pk=item.pk),
                 owner=self.owner,
-                choice=Vote(label=text.label) if text and text.label else FLAG,
+                choice=choice,
                 reason="Read it once more: the last part decides.",
             )

@@ -28,17 +28,22 @@ class Idea:
     hard: float
 
 
-IDEAS: Sequence[Idea] = [
-    Idea(way, label, pattern, about["hard"])
-    for way, about in POOL["ways"].items()
-    for label in LABELS
-    for pattern in about.get(label, ())
-]
+def _all_ideas() -> Iterator[Idea]:
+    """Yield the ideas of the pool."""
+    for way, about in POOL["ways"].items():
+        for label in LABELS:
+            for pattern in about.get(label, ()):
+                yield Idea(way, label, pattern, about["hard"])
+
+
+IDEAS: Sequence[Idea] = list(_all_ideas())
 
 
 def contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
     """Yield rows of contexts to import: a prompt, its tag, and the place that it is about."""
-    places = [(tag, place) for tag, places in POOL["subjects"].items() for place in places]
+    places = []
+    for tag, names in POOL["subjects"].items():
+        places += [(tag, name) for name in names]
     chance.shuffle(places)
     for tag, place in places[:number]:
         prompt = f"We were at the {place} on {chance.choice(POOL['day'])}."
@@ -60,6 +65,12 @@ def worded(idea: Idea, place: str, chance: Random) -> str:
         "m": small,
     }
     text = idea.pattern.format(**words)
-    opener = chance.choice(POOL["openers"]) if chance.random() < OPENED else ""
-    closer = chance.choice(POOL["closers"]) if chance.random() < CLOSED else ""
-    return opener + (text if opener else text[0].upper() + text[1:]) + closer.format(**words)
+    # Both are drawn before either is used: the order of draws decides what a seed gives.
+    opener = closer = ""
+    if chance.random() < OPENED:
+        opener = chance.choice(POOL["openers"])
+    if chance.random() < CLOSED:
+        closer = chance.choice(POOL["closers"])
+    if not opener:
+        text = text[0].upper() + text[1:]
+    return opener + text + closer.format(**words)

@@ -79,7 +79,9 @@ def static_is_fresh() -> bool:
     Compressing them takes a while.
     """
     manifest = settings.STATIC_ROOT / "staticfiles.json"
-    sources = [*settings.BASE_DIR.glob("requirements*.txt"), *settings.BASE_DIR.glob("static/**/*")]
+    # A new version of a package brings other files, too.
+    sources = list(settings.BASE_DIR.glob("requirements*.txt"))
+    sources += settings.BASE_DIR.glob("static/**/*")
     newest = max(source.stat().st_mtime for source in sources)
     return manifest.exists() and manifest.stat().st_mtime > newest
 
@@ -93,13 +95,10 @@ def _install_starters(tell: Tell) -> None:
         starter = task.targets.filter(name=f"starter-{code}").first()
         if starter and starter.source == str(folder):
             continue
+        if starter:  # a newer one; which round asks it is decided already
+            first = None
         try:
-            register_target(
-                task=task,
-                name=f"starter-{code}",
-                round=None if starter else first,
-                source=str(folder),
-            )
+            register_target(task=task, name=f"starter-{code}", round=first, source=str(folder))
         except Refused as error:  # a round was opened with another starter
             tell(f"The starter of {code} stays what it is. {error}")
     remove_starters(settings.HOME, starters_in_use())
@@ -108,17 +107,17 @@ def _install_starters(tell: Tell) -> None:
 def starters_in_use() -> set[str]:
     """Return the folders of this version's starters, of all targets and of trainings to come."""
     unfinished = TrainingRun.objects.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
-    return {
-        *(str(starter_folder(code, settings.HOME)) for code in CODES),
-        *TargetModel.objects.values_list("source", flat=True),
-        *unfinished.values_list("options__base", flat=True),
-    }
+    folders = {str(starter_folder(code, settings.HOME)) for code in CODES}
+    folders |= set(TargetModel.objects.values_list("source", flat=True))
+    folders |= set(unfinished.values_list("options__base", flat=True))
+    return folders
 
 
 def _install_language_model() -> None:
     """Let the language model answer in conversations, if its package is installed."""
-    is_there = any(distributions(name=LANGUAGE_MODEL.removeprefix("package:")))
-    for task in Task.objects.filter(code__in=TALKS if is_there else ()):
+    if not any(distributions(name=LANGUAGE_MODEL.removeprefix("package:"))):
+        return
+    for task in Task.objects.filter(code__in=TALKS):
         first = task.rounds.filter(number=1, opened_at=None).first()
         if first and not task.targets.exists():
             register_target(
@@ -145,8 +144,10 @@ def open_round(round: Round, tell: Tell) -> bool:
     try:
         set_round_state(round=round, state=Round.State.OPEN, actor=None)
     except Refused as error:
-        lacks_model = round.task.code in TALKS and not round.round_targets.exists()
-        tell(f"{round} stays ready: {NO_LANGUAGE_MODEL if lacks_model else error}")
+        reason = str(error)
+        if round.task.code in TALKS and not round.round_targets.exists():
+            reason = NO_LANGUAGE_MODEL
+        tell(f"{round} stays ready: {reason}")
         return False
     tell(f"{round} is open.")
     return True

@@ -102,11 +102,12 @@ def newer_migrations(executor: MigrationExecutor) -> list[str]:
     newest: dict[str, str] = {}
     for app, name in on_disk:
         newest[app] = max(newest.get(app, ""), name)
-    return sorted(
-        f"{app} {name}"
-        for app, name in executor.loader.applied_migrations
-        if (app, name) not in on_disk and app in newest and name > newest[app]
-    )
+    newer = []
+    for app, name in executor.loader.applied_migrations:
+        # An older name that is not on disk was squashed; an unknown app is an extension's.
+        if (app, name) not in on_disk and app in newest and name > newest[app]:
+            newer.append(f"{app} {name}")
+    return sorted(newer)
 
 
 def check_static_files() -> Finding:
@@ -132,7 +133,8 @@ def check_connections() -> Iterator[Finding]:
         queue=settings.Q_CLUSTER["workers"] + settings.PRACTICE_MODELS,
     )
     message = f"this machine may hold {needed}, the server takes {most}, {used} are in use"
-    yield Finding("connections", "ok" if needed <= most else "bad", message)
+    state: State = "ok" if needed <= most else "bad"
+    yield Finding("connections", state, message)
 
 
 def connections_needed(*, web: int, live: int, queue: int) -> int:
@@ -170,13 +172,17 @@ def check_targets() -> Finding:
 
 def check_disk() -> Iterator[Finding]:
     """Check that the home folder can be written to, and the room for submissions and images."""
-    docker = engine()
-    places = {"home": settings.HOME, "engine's disk": Path(docker.root) if docker else None}
-    if (home := health.check_disk()).state == "bad":
+    places = {}
+    home = health.check_disk()
+    if home.state == "bad":
         yield home
-        del places["home"]
+    else:
+        places["home"] = settings.HOME
+    docker = engine()
+    if docker:
+        places["engine's disk"] = Path(docker.root)
     for what, place in places.items():
-        if place and place.exists():
+        if place.exists():  # an engine of another machine has its disk there
             free = shutil.disk_usage(place).free / GIB
             state: State = "ok" if free >= SPARE_BYTES / GIB else "bad"
             yield Finding(what, state, f"{free:.1f} GiB free in {place}")
@@ -196,8 +202,10 @@ def check_engine() -> Iterator[Finding]:
     docker = engine()
     if not docker:
         named = os.environ.get("DOCKER_HOST")
-        trouble = f"DOCKER_HOST is {named}. {NO_ENGINE}" if named else NO_ENGINE
-        yield Finding("engine", "bad" if named else "note", trouble)
+        if named:  # somebody wants one
+            yield Finding("engine", "bad", f"DOCKER_HOST is {named}. {NO_ENGINE}")
+        else:
+            yield Finding("engine", "note", NO_ENGINE)
         return
     yield Finding(
         "engine", "ok", f"Docker {docker.version}, cgroup v{docker.cgroup}, {docker.arch}"

@@ -22,7 +22,8 @@ from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.client import SHARED
 from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
 
-State = Literal["ok", "note", "bad"]  # note: nothing is broken, but somebody should know
+State = Literal["ok", "note", "bad"]
+"""How a part is. note: nothing is broken, but somebody should know."""
 STUCK = timedelta(minutes=5)
 MODEL_SERVER_SECONDS = 2.0
 TRIAL_BYTES = 2**20
@@ -99,7 +100,8 @@ def check_cache() -> Finding:
         return Finding("cache", "bad", f"It does not answer: {error}")
     if value != "well":
         return Finding("cache", "bad", "What was written could not be read.")
-    return Finding("cache", "ok", "shared" if settings.CACHE_URL else "in each process")
+    where = "shared" if settings.CACHE_URL else "in each process"
+    return Finding("cache", "ok", where)
 
 
 def check_disk() -> Finding:
@@ -133,7 +135,9 @@ def check_model_server() -> Finding:
                 "GET", url, seconds=MODEL_SERVER_SECONDS, max_bytes=2**16, allowed=(url.host,),
                 secret=None, payload=None, retry=IDEMPOTENT,
             )  # fmt: skip
-        trouble = "" if reply.status == 200 else f"It answers {reply.status}."
+        trouble = ""
+        if reply.status != 200:
+            trouble = f"It answers {reply.status}."
     except EndpointError as error:
         trouble = str(error)
     except Hanging:
@@ -149,11 +153,9 @@ def check_model_server() -> Finding:
 def check_queue() -> Finding:
     """Check that no job is stuck, as `manage.py check_queue` does."""
     problems = stuck(STUCK)
-    return (
-        Finding("queue", "bad", "\n".join(problems))
-        if problems
-        else Finding("queue", "ok", "no job is stuck")
-    )
+    if problems:
+        return Finding("queue", "bad", "\n".join(problems))
+    return Finding("queue", "ok", "no job is stuck")
 
 
 PARTS: dict[str, Callable[[], Finding]] = {

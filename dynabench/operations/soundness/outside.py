@@ -18,7 +18,7 @@ from core.accounts.sealed import sealed_columns
 from core.data.encryption import Unreadable, decrypt
 from core.env import sends_mail
 from core.jobs.models import LastSuccess
-from dynabench.operations.soundness.health import Finding, State, check_stored_files
+from dynabench.operations.soundness.health import Finding, check_stored_files
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
 from tasks.models import Generator, Round, TargetModel
@@ -60,10 +60,13 @@ def check_mail() -> Finding:
     """Check that the mail server takes a connection and the password. Nothing is sent."""
     if not sends_mail(settings.EMAIL_BACKEND):
         return Finding("mail", "note", "No mails are sent. Set EMAIL_BACKEND and EMAIL_HOST.")
-    is_limited = settings.EMAIL_BACKEND == "core.mail.transport.LimitedBackend"
-    transport = settings.MAIL_TRANSPORT if is_limited else settings.EMAIL_BACKEND
+    transport = settings.EMAIL_BACKEND
+    if transport == "core.mail.transport.LimitedBackend":  # ours, around the operator's
+        transport = settings.MAIL_TRANSPORT
     is_smtp = transport == "django.core.mail.backends.smtp.EmailBackend"
-    where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}" if is_smtp else transport
+    where = transport
+    if is_smtp:
+        where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     try:
         with get_connection():
             pass
@@ -71,8 +74,9 @@ def check_mail() -> Finding:
         words = readable(without_copies(settings.EMAIL_HOST_PASSWORD, str(error)))
         cure = "Check EMAIL_HOST, EMAIL_PORT, EMAIL_USE_TLS, the user and the password."
         return Finding("mail", "bad", f"{where} takes no mails: {words}. {cure}")
-    state = "takes mails" if is_smtp else "is used; only a mail shows whether its key is right"
-    return Finding("mail", "ok", f"{where} {state}")
+    if is_smtp:
+        return Finding("mail", "ok", f"{where} takes mails")
+    return Finding("mail", "ok", f"{where} is used; only a mail shows whether its key is right")
 
 
 def check_sign_in() -> Iterator[Finding]:
@@ -80,7 +84,8 @@ def check_sign_in() -> Iterator[Finding]:
     if not settings.OIDC_ISSUER:
         return
     url = settings.OIDC_ISSUER
-    url = url if "/.well-known/" in url else url + WELL_KNOWN
+    if "/.well-known/" not in url:
+        url += WELL_KNOWN
     trouble = _trouble_of_provider(url)
     if trouble:
         yield Finding("sign-in", "bad", f"{url}: {trouble}. Check OIDC_ISSUER.")
@@ -102,7 +107,9 @@ def _trouble_of_provider(url: str) -> str:
     except EndpointError as error:
         return str(error).replace("The target", "The provider")
     missing = [name for name in NEEDED_OF_PROVIDER if not endpoints.get(name)]
-    return f"its answer lacks {', '.join(missing)}" if missing else ""
+    if missing:
+        return f"its answer lacks {', '.join(missing)}"
+    return ""
 
 
 def check_folders() -> Iterator[Finding]:
@@ -119,12 +126,14 @@ def check_folders() -> Iterator[Finding]:
 
 def _unwritable(folder: Path) -> str:
     """Return why no file can be made in a folder, which is made when it is needed first."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=existing):
             return ""
     except OSError as error:
-        return f"Nothing can be written to {there}: {error.strerror}."
+        return f"Nothing can be written to {existing}: {error.strerror}."
 
 
 def check_erasure_log() -> Finding:
@@ -139,7 +148,9 @@ def check_erasure_log() -> Finding:
     late = Erasure.objects.filter(erased_at__lt=timezone.now() - ERASURE_AGE).count()
     if late:
         trouble = f"{trouble} {late} erasures wait for it.".strip()
-    return Finding("erasure log", "bad" if trouble else "ok", trouble or str(path))
+    if trouble:
+        return Finding("erasure log", "bad", trouble)
+    return Finding("erasure log", "ok", str(path))
 
 
 def check_backup() -> Finding:
@@ -187,8 +198,10 @@ def check_secrets() -> Finding:
         for row in model._default_manager.exclude(**{column: ""}).order_by("-pk")[:LOOKED_AT]:
             count += 1
             if not _is_readable(getattr(row, column)):
-                named = isinstance(row, TargetModel | Generator)
-                unreadable.append(str(row) if named else f"{model._meta.verbose_name} {row.pk}")
+                name = f"{model._meta.verbose_name} {row.pk}"
+                if isinstance(row, TargetModel | Generator):
+                    name = str(row)
+                unreadable.append(name)
     if unreadable:
         names = ", ".join(unreadable[:SHOWN])
         message = (
@@ -211,10 +224,10 @@ def check_contacts() -> Finding:
     in_use = TargetModel.objects.filter(rounds__state=Round.State.OPEN)  # these are asked now
     targets = TargetModel.objects.exclude(contact_reason="").exclude(pk__in=in_use)
     generators = Generator.objects.exclude(contact_reason="")
-    lines = [
-        f"{row.task.code}: {row.name}: {row.contact_detail}"
-        for rows in (targets, generators)
-        for row in rows.select_related("task").order_by("-contact_at")[:SHOWN]
-    ]
-    state: State = "note" if lines else "ok"
-    return Finding("other models", state, "\n".join(lines) or "none failed when last asked")
+    lines = []
+    for rows in (targets, generators):
+        for row in rows.select_related("task").order_by("-contact_at")[:SHOWN]:
+            lines.append(f"{row.task.code}: {row.name}: {row.contact_detail}")
+    if lines:
+        return Finding("other models", "note", "\n".join(lines))
+    return Finding("other models", "ok", "none failed when last asked")

@@ -75,7 +75,10 @@ def facts() -> Facts:
 def last_facts() -> Facts | None:
     """Return what was counted last, within a day: for when the database is away."""
     entry = cache.get(KEY)
-    return entry.numbers if entry else None
+    if not entry:
+        return None
+    facts_then: Facts = entry.numbers
+    return facts_then
 
 
 def left_alone(now: Facts) -> set[int]:

@@ -73,13 +73,14 @@ class Rows:
 
 
 def _figures(site: Facts) -> Iterator[GaugeMetricFamily]:
-    now, jobs, paused = timezone.now(), site.jobs, left_alone(site)
-    waiting = {kind: one.waiting for kind, one in jobs.items()}
-    running = {kind: one.running for kind, one in jobs.items()}
-    ages = {
-        kind: (now - one.oldest_at).total_seconds() if one.oldest_at else 0
-        for kind, one in jobs.items()
-    }
+    """Yield the figures of the database and the cache."""
+    now, paused = timezone.now(), left_alone(site)
+    waiting, running, ages = {}, {}, {}
+    for kind, job in site.jobs.items():
+        waiting[kind], running[kind], ages[kind] = job.waiting, job.running, 0.0
+        if job.oldest_at:
+            ages[kind] = (now - job.oldest_at).total_seconds()
+    # By name, as an alert reads it; of targets of one name one that is paused counts.
     failing = {target.name for target in site.targets if target.pk in paused}
     breakers = {target.name: target.name in failing for target in site.targets}
     seen = {job: at.timestamp() for job, at in site.successes.items()}
@@ -101,7 +102,9 @@ def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> Gau
 
     label: empty for the one value of a figure without labels.
     """
-    family = GaugeMetricFamily(f"dynabench_{name}", text, labels=[label] if label else [])
+    labels = [label] if label else []
+    family = GaugeMetricFamily(f"dynabench_{name}", text, labels=labels)
     for key, value in values.items():
-        family.add_metric([key] if label else [], value)
+        label_values = [key] if label else []
+        family.add_metric(label_values, value)
     return family

@@ -16,6 +16,7 @@ from core.accounts.people import person
 from core.accounts.sessions import SessionStore
 from core.jobs.models import Incident
 from core.jobs.services import tell_incident
+from core.web.htmx import form_status
 from dynabench.operations.watching.facts import KEY, Facts, facts, last_facts, left_alone
 from dynabench.operations.watching.forms import IncidentForm
 from dynabench.operations.watching.metrics import NO_DATABASE
@@ -39,22 +40,26 @@ def status(request: HttpRequest) -> HttpResponse:
     except NO_DATABASE:
         site, is_away = last_facts(), True
         request.user, request.session = AnonymousUser(), SessionStore()  # nobody can be looked up
-    values = {"is_away": is_away, **(_shown(site) if site else {})}
+    values: dict[str, Any] = {"is_away": is_away}
+    if site:
+        values |= _shown(site)
     return render(request, "watching/status.html", values)
 
 
 def _shown(site: Facts) -> dict[str, Any]:
     """Return what everybody may see: visible tasks by name, without their targets."""
     paused = left_alone(site)
-    seen = {target.code: target.task for target in site.targets if target.is_seen}
-    failing = {
-        target.code
-        for target in site.targets
-        if target.pk in paused or (site.is_server_away and not target.url)
-    }
+    names: dict[str, str] = {}
+    failing: set[str] = set()
+    for target in site.targets:
+        if target.is_seen:
+            names[target.code] = target.task
+        # A target without an address is served by our model server.
+        if target.pk in paused or (site.is_server_away and not target.url):
+            failing.add(target.code)
     return {
         "found": site,
-        "tasks": [(name, code in failing) for code, name in seen.items()],
+        "tasks": [(name, code in failing) for code, name in names.items()],
         "jobs": [(words, site.jobs[kind]) for kind, words in KINDS.items()],
     }
 
@@ -65,7 +70,9 @@ def incident(request: HttpRequest) -> HttpResponse:
     if not request.user.is_superuser:
         raise Http404
     current = Incident.objects.filter(ended_at=None).first()
-    initial = {"title": current.title, "text": current.text} if current else {}
+    initial = {}
+    if current:
+        initial = {"title": current.title, "text": current.text}
     form = IncidentForm(request.POST or None, initial=initial)
     if form.is_valid():
         tell_incident(actor=person(request), incident=current, **form.cleaned_data)
@@ -73,4 +80,4 @@ def incident(request: HttpRequest) -> HttpResponse:
         messages.success(request, _("Everybody reads it now."))
         return redirect("status")
     values = {"form": form, "told": current}
-    return render(request, "watching/incident.html", values, status=422 if form.errors else 200)
+    return render(request, "watching/incident.html", values, status=form_status(form))

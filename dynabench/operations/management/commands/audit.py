@@ -29,10 +29,12 @@ class Command(BaseCommand):
         if email := options["person"]:
             entries = entries.filter(Q(actor__email__iexact=email) | Q(data__user__iexact=email))
             admins = admins.filter(user__email__iexact=email)
-        if options["action"]:
+        if options["action"]:  # Django's log has no actions of ours
             admins = admins.none()
         for entry in entries.order_by("pk").iterator():
-            who = entry.actor.email if entry.actor else None
+            who = None  # the platform, a command or a deleted account
+            if entry.actor:
+                who = entry.actor.email
             self._tell(entry.created_at, who, entry.action, entry.target, entry.task, entry.data)
         for admin_entry in admins.order_by("pk").iterator():
             action = f"admin.{admin_entry.get_action_flag_display().lower()}"

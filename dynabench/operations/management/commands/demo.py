@@ -35,7 +35,9 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(report))
             return
         for row in report["rounds"]:
-            vmer = "unknown" if row["vmer"] is None else f"{row['vmer']:.0%}"
+            vmer = "unknown"
+            if row["vmer"] is not None:
+                vmer = f"{row['vmer']:.0%}"
             self.stdout.write(
                 f"round {row['round']}: {row['collected']} examples, {row['fooled']} fooled the "
                 f"model, {row['verified_fooled']} verified, vMER {vmer}"

@@ -55,9 +55,13 @@ class Command(BaseCommand):
 
     def _list(self, options: dict[str, Any]) -> None:
         for user in User.objects.order_by("email"):
-            kind = "administrator" if user.is_superuser else "person"
-            state = "active" if user.is_active else "suspended"
-            last = f"{user.last_login:%Y-%m-%d}" if user.last_login else "never"
+            kind, state, last = "person", "suspended", "never"
+            if user.is_superuser:
+                kind = "administrator"
+            if user.is_active:
+                state = "active"
+            if user.last_login:
+                last = f"{user.last_login:%Y-%m-%d}"
             self.stdout.write(f"{user.email}\t{kind}\t{state}\tlast here: {last}")
 
     def _add(self, options: dict[str, Any]) -> None:
@@ -87,7 +91,9 @@ class Command(BaseCommand):
         task = Task.objects.filter(code=options["task"]).first()
         if task is None:
             raise CommandError(f"There is no task {options['task']!r}.")
-        role = None if options["role"] == "none" else options["role"]
+        role = options["role"]
+        if role == "none":  # takes the person out of the task
+            role = None
         set_role(task=task, user=_user(options), role=role)
 
     def _token(self, options: dict[str, Any]) -> None:

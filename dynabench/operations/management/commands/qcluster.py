@@ -72,7 +72,10 @@ def serve_practice() -> None:
 
 
 def work(take: Callable[[], str | None] = queue.take) -> None:
-    """Answer messages, one after the other."""
+    """Answer messages, one after the other, until a fresh process takes this one's place.
+
+    take: returns the next message of the queue, or None.
+    """
     with traced("dynabench-queue") if settings.HAS_TRACES else nullcontext():
         for _ in range(MESSAGES):
             while (message := patiently(take)) is None:
@@ -98,9 +101,9 @@ def sweep() -> None:
     try:
         with noted("sweep"):
             sweep_all()
-    except Error:
+    except Error:  # the database is away: `patiently` waits for it
         raise
-    except Exception:  # as of a container engine
+    except Exception:  # such as of a container engine
         logger.exception("The rows cannot be swept")
 
 

@@ -60,7 +60,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)
+            signal.signal(number, stop)  # `finally` below stops the processes, whichever it is
         try:
             with nullcontext() if options["setup_only"] else one_run():
                 self._run(setup_only=options["setup_only"], demo=options["demo"])
@@ -135,7 +135,7 @@ class Command(BaseCommand):
 
     def _open_prepared(self) -> None:
         """Open the rounds that wait for no model any more."""
-        for round, urls in [*self._unprepared.items()]:
+        for round, urls in list(self._unprepared.items()):  # a copy, as entries go
             if any(status(url) in LOADING for url in urls):
                 continue
             del self._unprepared[round]
@@ -149,14 +149,16 @@ class Command(BaseCommand):
         lines = []
         for role in ROLES:
             password = secrets.token_urlsafe(9)
-            make = User.objects.create_superuser if role == "admin" else User.objects.create_user
+            make = User.objects.create_user
+            if role == "admin":
+                make = User.objects.create_superuser
             user = make(f"{role}@example.com", password)
             confirm_address(user)
             lines.append(f"{user.email:24} {password}")
             if role == "owner":
                 for task in Task.objects.all():
                     TaskMember.objects.create(task=task, user=user, role=TaskMember.Role.OWNER)
-        file.touch(mode=0o600)
+        file.touch(mode=0o600)  # before it has any content
         file.write_text("\n".join(lines) + "\n")
         self.stdout.write("\nAccounts (also in " + str(file) + "):")
         self.stdout.write("\n".join(f"  {line}" for line in lines))
@@ -175,9 +177,10 @@ class Processes:
             "models": f"{settings.MODEL_SERVER_URL}/health",
         }
         web = [sys.executable, "-m", "gunicorn", "dynabench.wsgi", "--bind", f"127.0.0.1:{port}"]
-        served = ["--host", model_url.hostname or "127.0.0.1", "--port", str(model_url.port or 80)]
+        models = ["serve_model", "--registered", "--host", model_url.hostname or "127.0.0.1"]
+        models += ["--port", str(model_url.port or 80)]
         commands = {
-            "models": [*MANAGE, "serve_model", "--registered", *served],
+            "models": MANAGE + models,
             "queue": [*MANAGE, "qcluster"],
             "web": web,
         }
@@ -193,6 +196,7 @@ class Processes:
     def _start(self, name: str) -> None:
         environment = {**os.environ, "ALLOWED_HOSTS": ",".join(settings.ALLOWED_HOSTS)}
         with (self.logs / f"{name}.log").open("ab") as file:
+            # A session of its own, so that Ctrl-C reaches only this command.
             self.running[name] = subprocess.Popen(
                 self.commands[name],
                 cwd=settings.BASE_DIR,
@@ -261,6 +265,7 @@ class Processes:
             try:
                 process.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
+                # The whole group, with workers that a main process has left.
                 os.killpg(process.pid, signal.SIGKILL)
 
 
@@ -322,10 +327,10 @@ def refuse_taken(variable: str, host: str, port: int) -> None:
 
 def free_port(host: str, port: int) -> int:
     """Return the first free port after this one. Raises CommandError."""
-    free = next((n for n in range(port + 1, port + MOST_PORTS) if not is_taken(host, n)), None)
-    if free is None:
-        raise CommandError(f"No port from {port} to {port + MOST_PORTS - 1} is free at {host}.")
-    return free
+    for candidate in range(port + 1, port + MOST_PORTS):
+        if not is_taken(host, candidate):
+            return candidate
+    raise CommandError(f"No port from {port} to {port + MOST_PORTS - 1} is free at {host}.")
 
 
 def health_of(target: str) -> str:

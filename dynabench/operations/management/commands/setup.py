@@ -24,6 +24,7 @@ from tasks.models import Round
 
 AGAIN_SECONDS = 3
 ALIKE = 10
+"""Answers of this version in a row after which no process of the former one is left."""
 
 
 def is_of_this_version(url: str) -> bool:
@@ -74,7 +75,10 @@ class Command(BaseCommand):
             self.stdout.write(f"Until {options['after']} always tells {version()}, this waits.")
             alike = 0
             while alike < ALIKE:  # each answer may come from another process
-                alike = alike + 1 if is_of_this_version(options["after"]) else 0
+                if is_of_this_version(options["after"]):
+                    alike += 1
+                else:
+                    alike = 0
                 time.sleep(AGAIN_SECONDS)
         install(self.stdout.write)
         with alone():
@@ -118,4 +122,7 @@ class Command(BaseCommand):
         chosen = env_secret("ADMIN_PASSWORD")
         password = chosen or secrets.token_urlsafe(12)
         User.objects.create_superuser(email, password)
-        self.stdout.write(f"{email} administers the site{'' if chosen else f', by {password}'}.")
+        if chosen:
+            self.stdout.write(f"{email} administers the site.")
+        else:
+            self.stdout.write(f"{email} administers the site, by {password}.")

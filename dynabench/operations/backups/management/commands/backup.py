@@ -32,15 +32,18 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         passphrase, now, days = env_secret("BACKUP_PASSPHRASE"), timezone.now(), options["days"]
-        where = options["where"] if days is None else dated(options["where"], now)
-        if days is not None and days < 1:
-            raise CommandError("--days has to be 1 or more.")
+        where, older = options["where"], []
+        if days is not None:
+            if days < 1:
+                raise CommandError("--days has to be 1 or more.")
+            where = dated(options["where"], now)
         try:
-            with noted("backup"):
-                if days:
+            with noted("backup"):  # monitors tell when this is long ago
+                if days:  # what a killed backup left may fill the disk
                     remove_killed(options["where"])
                 manifest = make_backup(where, passphrase=passphrase, with_keys=options["keys"])
-                older = remove_older(options["where"], now - timedelta(days)) if days else []
+                if days:  # only after the new one is whole
+                    older = remove_older(options["where"], now - timedelta(days))
         except (BackupError, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{len(manifest.files)} files, {manifest.size} bytes: {where}")
