@@ -18,6 +18,7 @@ def owned_task(request: HttpRequest, code: str, may: May = can_review) -> Task:
 
     Raises Http404 or PermissionDenied for everybody else, as `find_task` does.
     """
+    # Arenas, too: their owners share the pages of members, the log and the configuration.
     return find_task(request, code, may, kinds=ANY)
 
 

@@ -74,6 +74,7 @@ def count_activity(round: Round) -> Activity:
     now = timezone.now()
     began = midnight()
     today = Q(created_at__gte=began)
+    # Two queries and no union: a person who writes and judges counts once.
     people = set(examples.filter(today).values_list("annotator", flat=True).distinct())
     people |= set(votes.filter(today).values_list("validator", flat=True).distinct())
     # It is empty where nobody measured when the writer saw the form.
@@ -81,6 +82,7 @@ def count_activity(round: Round) -> Activity:
     times = timed.values_list("shown_at", "created_at")[:TIMED]
     seconds = votes.filter(seconds__isnull=False).order_by("-pk").values_list("seconds", flat=True)
     since = began - timedelta(days=DAYS - 1)
+    # Days without an example have no row; the chart fills them in.
     days = (
         examples.filter(created_at__gte=since)
         .annotate(day=TruncDate("created_at"))

@@ -92,6 +92,7 @@ class OfPeople(APIView):
     """A table of people."""
 
     reads_query = ("GET",)
+    # A read that costs as much as an export, so it is limited as one.
     throttle, throttles_reads = "export", True  # every example or vote is passed over
 
     def rounds(self, code: str) -> Sequence[Round]:

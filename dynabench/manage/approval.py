@@ -18,6 +18,7 @@ def approval_form(request: HttpRequest, data: Any = None) -> ApprovalForm:
     if not communities:
         return ApprovalForm(data)
 
+    # A class of its own, because a field of the shared form cannot know whose communities it lists.
     class WithCommunity(ApprovalForm):
         community = forms.ModelChoiceField(
             communities,

@@ -104,6 +104,7 @@ class GoldForm(forms.Form):
 
 
 def _arena(request: HttpRequest, code: str, may: Any = can_edit) -> Task:
+    # Other tasks have no arena, so their owners get a 404 here.
     return find_task(request, code, may, kinds=("arena",))
 
 
@@ -142,6 +143,7 @@ def _voters_page(request: HttpRequest, task: Task, form: GoldForm | None = None)
     values = {
         "task": task,
         "may": can_edit(request.user, task),
+        # All of them: owners make few, and each is edited here.
         "gold_pairs": task.gold_pairs.all(),
         "voters": [(shown_name(voter.annotator), voter) for voter in voters_of(task)[:MOST_SHOWN]],
         "gold_form": form or GoldForm(),
@@ -197,6 +199,7 @@ def arena_voters(request: HttpRequest, code: str) -> HttpResponse:
 def arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
     """Show the conversations that wait to be published."""
     task = _arena(request, code, can_review)
+    # The oldest first, as each waits for one decision.
     waiting = Battle.objects.filter(task=task, release=Battle.Release.WAITING).order_by("pk")
     values = {
         "task": task,
@@ -213,6 +216,7 @@ def arena_gold(request: HttpRequest, code: str) -> HttpResponse:
     form = GoldForm(request.POST)
     if form.is_valid():
         with as_form_error(form):
+            # A refusal, such as two equal answers, is shown at the form.
             services.add_gold(task=task, actor=person(request), **form.cleaned_data)
             return redirect("own:arena-voters", code)
     return _voters_page(request, task, form)

@@ -50,6 +50,8 @@ class ConfigForm(forms.Form):
         self.read: str = (options.get("initial") or {}).get("base", "")
         if data is not None:
             self.read = made_for(data, "text") or data.get("base", "")
+            # A text made from an older version keeps its own name, so a browser that restores it
+            # after a crash cannot put it into the form of a newer one.
             data = renamed(data, "text", self.add_prefix("text"))
             data["base"] = self.read
         super().__init__(data, **options)
@@ -71,6 +73,7 @@ class ConfigForm(forms.Form):
 
     def over(self, base: str) -> "ConfigForm":
         """Return the same text and its errors, in a form that saves over another base."""
+        # Bound to data of its own: `self` still says what it was made from.
         form = ConfigForm({"text": self.typed, "base": base})
         for field, errors in self.errors.items():
             form.add_error(field, errors)
@@ -144,10 +147,12 @@ def config(request: HttpRequest, code: str) -> HttpResponse:
             status = form_status(form)
         return _editor(request, task, form, status=status)
     text, base = form.cleaned_data["text"], form.cleaned_data["base"]
+    # Compared as text: a comment that changes is a change.
     if text == task.config_text:
         return _editor(request, task, form, message=gettext_noop("Nothing is changed."))
     if step == "save":
         return _save(request, task, form)
+    # Without a base, as from a script, the person takes what is stored now.
     if base not in ("", digest(task.config_text)):
         return _editor(request, task, form, message=STALE, status=409)
     parsed, problems = check_change(task, text)
@@ -162,6 +167,7 @@ def _save(request: HttpRequest, task: Task, form: ConfigForm) -> HttpResponse:
     text, base = form.cleaned_data["text"], form.cleaned_data["base"]
     try:
         save_config(task=task, text=text, base=base, actor=person(request))
+        # A draft of the steps began as the former text, and would take it back.
         forget_drafts(task=task, owner=person(request))
     except ConfigError as error:
         return _editor(request, task, form, error.problems, status=422)
@@ -193,6 +199,7 @@ def _editor(
         # A person who has read that the text was changed elsewhere may save over it.
         base = digest(task.config_text)
     initial = {"text": text, "base": base or digest(task.config_text)}
+    # Who changed it lately; the log has all.
     entries = LogEntry.objects.filter(action="task.changed", target=str(task))
     values: dict[str, Any] = {
         "task": task,

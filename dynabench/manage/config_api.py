@@ -112,6 +112,7 @@ class ConfigVersions(OfConfig, generics.ListAPIView[ConfigVersion]):
 
     serializer_class = ConfigVersionSerializer
     pagination_class = NewestFirst
+    # Only tells the schema which model it is about.
     queryset = ConfigVersion.objects.none()
 
     def get_queryset(self) -> QuerySet[ConfigVersion]:
@@ -156,6 +157,7 @@ class ReturnView(OfConfig):
         version = self.version(number)
         change = read(ConfigChangeSerializer, request)
         editor = person(request)
+        # By the service of a PUT: a version that is older than the open rounds may be refused.
         return saved_config(self.task, version.text, editor, **change, field="number")
 
 

@@ -94,5 +94,6 @@ def _last_two(versions: list[ConfigVersion]) -> dict[str, int]:
 
 def written_under(task: Task) -> dict[int | None, int]:
     """Return how many examples were written under each version."""
+    # Imported examples were written under no version.
     rows = Example.objects.filter(round__task=task, config_number__isnull=False).order_by()
     return dict(rows.values_list("config_number").annotate(Count("pk")))

@@ -45,6 +45,7 @@ def dashboard(request: HttpRequest, code: str) -> HttpResponse:
         if can_manage(request.user, task):
             return redirect("own:arena", code)
         return redirect("leaderboard:arena", code)
+    # Read once: the choice, the costs and what is missing all look at them.
     rounds = list(task.rounds.order_by("-number"))
     values: dict[str, Any] = {"task": task, "rounds": rounds}
     round = _chosen(rounds, request.GET.get("round", ""))
@@ -82,6 +83,7 @@ def _is_begun(task: Task, rounds: list[Round]) -> bool:
 
     The database is asked only where no round was opened.
     """
+    # No query where a round was opened: then somebody may have written.
     planned = all(round.state in PLANNED for round in rounds)
     return planned and begun_tasks().filter(pk=task.pk).exists()
 
@@ -163,6 +165,7 @@ def _costs(rounds: list[Round]) -> SafeString:
 
     Returns nothing for fewer than two rounds that pay.
     """
+    # From the first round to the last, as charts are read.
     paid = [round for round in reversed(rounds) if _pays(round)]
     if len(paid) < 2:
         return SafeString()

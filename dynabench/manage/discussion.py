@@ -73,6 +73,7 @@ def _example(task: Task, uuid: UUID) -> Example:
 def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Show an example and what members say about it. A POST adds a comment."""
     task = find_task(request, code, can_read)
+    # Whoever reads the task reads the answers, so nothing is hidden here.
     example, reader = _example(task, uuid), person(request)
     readers = services.readers_of(task)
     form = CommentForm(request.POST or None, readers)
@@ -93,6 +94,7 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         "reviews": can_review(request.user, task),
         "owns": can_own(request.user, task),
     }
+    # After the comments were read, which are marked as new for this view.
     services.see(person=annotator_of(reader), example=example)
     # Noted for the day when the person's role no longer reads labels: then they might judge it.
     note_shown_examples(
@@ -127,6 +129,7 @@ def comment(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     comment_row.example.round.task = task
     reader, wish = person(request), request.POST.get("wish", "")
     with as_message(request):
+        # The services decide who may do what, but for reports, which are decided by owners.
         if wish == "remove":
             services.remove(comment=comment_row, actor=reader)
         elif wish == "report":

@@ -56,6 +56,7 @@ def of_tasks(codes: Collection[str]) -> Q:
 
     Older entries name their task only at the beginning of `target`.
     """
+    # Entries from before the column `task` existed.
     older = Q(target__in=codes)
     for code in codes:
         older |= Q(target__startswith=f"{code} round ")

@@ -66,6 +66,7 @@ def gallery(request: HttpRequest) -> HttpResponse:
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     """Withdraw the person's own request for approval while it waits."""
     with as_message(request):
+        # Other people's requests are not found.
         proposal = get_object_or_404(person(request).task_proposals.select_related("task"), pk=pk)
         withdraw_proposal(proposal=proposal, actor=person(request))
         messages.success(request, _("Your request is withdrawn."))
@@ -111,6 +112,7 @@ def _make_task(request: HttpRequest, source: Source, form: NewTaskForm) -> HttpR
 def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
     """Show the write or the judge page of a template."""
     source = _find_source(request, kind, code)
+    # Tasks have a preview on their own pages, and an arena has neither page.
     if not isinstance(source, Template) or source.config.kind == "arena":
         raise Http404
     # A task that is never saved; 0 is the id of none.

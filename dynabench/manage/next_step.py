@@ -27,11 +27,13 @@ def next_step(user: Person, round: Round, rounds: list[Round]) -> NextStep | Non
     what is missing leads on. rounds: all rounds of the task. No query.
     """
     task = round.task
+    # Releasing shows labels, so a blind owner is not led there.
     if round.state == State.CLOSED and can_own(user, task) and can_read(user, task):
         words = _("Release round %(number)s…") % {"number": round.number}
         return NextStep(words, reverse("evaluation:release", args=[task.code, round.number]))
     if not can_edit(user, task):
         return None
+    # The first round of all has its own list of what is missing.
     if round.state in PLANNED and any(other.state not in PLANNED for other in rounds):
         return _change(round, State.OPEN)
     if round.state == State.OPEN:

@@ -96,6 +96,7 @@ def _previewed(round: Round, change: Preview) -> dict[str, Any]:
     """Return the preview with words for the template."""
     names = {"vmer": "vMER", "fooled_of_decided": _("Share over decided")}
     names["verified_of_judged"] = _("Confirmed share")
+    # Two queries for all shown examples.
     examples = Example.objects.in_bulk(change.first)
     texts = shown_texts(round.task, change.first)
     config = round.task.config

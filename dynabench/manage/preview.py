@@ -24,6 +24,7 @@ from validation.rules.claims import is_about_model
 def framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse:
     """Show one of the two pages in a frame of our own page; an empty `page` shows neither."""
     response = render(request, "own/preview.html", values)
+    # Everything of the site is protected from frames but this one, in a frame of the site itself.
     response["Content-Security-Policy"] = policy(frame_ancestors=["'self'"])
     return response
 
@@ -43,7 +44,9 @@ def write_values(task: Task) -> dict[str, Any]:
 def judge_values(task: Task, validator: Annotator) -> dict[str, Any]:
     """Return the values of templates/validation/judge.html for an example of the configuration."""
     context = _context(task)
+    # Rows that are never saved, with what the templates read of them.
     inputs, example = _inputs(task.config), Example(round=context.round, context=context)
+    # Fooled, so that judges are asked everything that they can be asked.
     example.inputs, example.outcome = inputs, Example.Outcome.FOOLED
     lease = JudgeLease(example=example)
     session = JudgeSession(task, validator, lease, [], whole_rounds(validator))

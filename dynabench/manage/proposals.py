@@ -26,6 +26,7 @@ def proposals(request: HttpRequest) -> HttpResponse:
     if not request.user.is_superuser:
         raise Http404
     values = {
+        # Those for a community too: administrators may decide all.
         "proposals": TaskProposal.objects.filter(state=TaskProposal.State.WAITING),
         "communities": waiting_proposals(person(request)),
         "metrics": waiting_metrics(),
@@ -38,6 +39,7 @@ def proposal(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one proposal and the form of its decision. A POST decides."""
     rows = TaskProposal.objects.select_related("proposer__annotator", "task")
     proposal_row = get_object_or_404(rows.select_related("for_community__community"), pk=pk)
+    # A 404, as for what does not exist: others do not learn of the request.
     if not can_decide_task(person(request), proposal_row):
         raise Http404
     kind = DecisionForm

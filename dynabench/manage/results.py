@@ -48,6 +48,7 @@ def results_of(task: Task, sent: Any) -> dict[str, Any]:
     rounds = list(task.rounds.order_by("number"))
     for round in rounds:
         round.task = task  # saves a query for each
+    # Bound to the address, so an unknown round counts as all of them.
     form = RoundForm(rounds, sent)
     chosen = form.chosen(rounds)
     answers, labels = right_answers(chosen), decided_labels(chosen)

@@ -36,6 +36,7 @@ class QueueFilter(forms.Form):
     after = forms.IntegerField(min_value=0, required=False)
 
     def __init__(self, request: HttpRequest, task: Task) -> None:
+        # Always bound, with the default in place, so that `cleaned_data` is there.
         super().__init__({"kind": Kind.ALL, **request.GET.dict()})
         self.rounds = list(task.rounds.order_by("-number"))
         named = gettext("Round %(number)d")
@@ -86,6 +87,7 @@ def queue(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _example(task: Task, uuid: UUID) -> Example:
+    # All that the page names of the example, in one query.
     rows = Example.objects.select_related("context", "annotator", "round__task")
     return get_object_or_404(rows, uuid=uuid, round__task=task)
 
@@ -140,6 +142,7 @@ def _go_on(request: HttpRequest, example: Example, message: str = "") -> HttpRes
     """Show the next example of the queue; redirect where the address of the whole page changes."""
     task = example.round.task
     filters = QueueFilter(request, task)
+    # By id, not by place: others decide at the same time.
     following = filters.examples(example.pk, size=1)
     if following.items and htmx_partial(request):
         next_example = _example(task, following.items[0].uuid)
@@ -181,6 +184,7 @@ def gold_item(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         if request.POST.get("gold") == "no":
             gold.unmark_gold(example=example, owner=person(request))
             return gettext("The example is no gold item any more.")
+        # Cut to the column.
         explanation = request.POST.get("explanation", "").strip()[:500]
         gold.mark_gold(example=example, owner=person(request), explanation=explanation)
         return gettext("The example is a gold item now: validators meet it among the others.")

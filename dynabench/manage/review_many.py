@@ -53,7 +53,9 @@ class Row:
 class PlaceForm(forms.Form):
     """The place in the list, and the person's action that just happened."""
 
+    # What a database can compare an id with.
     after = forms.IntegerField(min_value=0, max_value=2**63 - 1, required=False)
+    # The id of an action as its log entry has it.
     run = forms.RegexField(r"^[0-9a-f]{32}$", required=False)
 
 
@@ -61,6 +63,7 @@ class PlaceForm(forms.Form):
 def examples(request: HttpRequest, code: str) -> HttpResponse:
     """Show the examples that match the address. A POST acts on those that it names."""
     task = find_task(request, code, can_review)
+    # From the address also for a POST, which so acts on what the person has seen.
     filters = FilterForm(task, request.GET)
     if request.method == "GET" or not filters.is_valid():
         return _page(request, task, filters)
@@ -80,6 +83,7 @@ def examples(request: HttpRequest, code: str) -> HttpResponse:
 
 def _chosen(request: HttpRequest, task: Task, filters: FilterForm) -> list[int]:
     """Return the ids of the examples that the form names. Raises Refused."""
+    # All that match, also on other pages, if they are still those that the page counted.
     if token := request.POST.get("everything"):
         return still_matched(filters.examples(), token)
     return named(task, request.POST.getlist("example"))
@@ -95,6 +99,7 @@ def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Do
         messages.success(request, message % words)
     by_reason: dict[str, list[str]] = defaultdict(list)
     for untouched in done.left:
+        # The first digits of the UUID, as the table shows them.
         by_reason[untouched.reason].append(str(untouched.example)[:8])
     for reason, names in by_reason.items():
         message = ngettext("Left alone: %(number)d.", "Left alone: %(number)d.", len(names))
@@ -134,6 +139,7 @@ def _page(
         "query": "",
         "said": str(error or ""),
         "picked": set(request.POST.getlist("example")),
+        # Examples that changed after this moment are left alone by an action.
         "looked_at": timezone.now().isoformat(),
         "run": place.get("run"),
         "actions": Action,
@@ -151,6 +157,7 @@ def _matching_rows(task: Task, filters: FilterForm, after: int) -> dict[str, Any
     """Return a page of the examples that the filters match, behind the id `after`."""
     matching = filters.examples()
     rows = matching.filter(pk__gt=after).select_related("round", "annotator", "consensus")
+    # One condition for all rows in place of a query for each.
     rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
     # One more than a page shows tells whether there is a next page.
     page = list(rows.prefetch_related("tags", with_outputs())[: PAGE + 1])

@@ -45,6 +45,7 @@ class Card:
     @property
     def takes_other_targets(self) -> bool:
         """Return whether a broken target may be replaced: it was opened and has no example."""
+        # Before it opens its plan can be changed, targets too.
         fixed = self.round.opened_at is not None and self.round.state != State.RELEASED
         return fixed and self._is_empty and bool(self.round.round_targets.all())
 
@@ -105,6 +106,7 @@ def _votes(rounds: Sequence[Round]) -> dict[int, int]:
 def closing(round: Round) -> str:
     """Return what closing the round now means, in words."""
     now = timezone.now()
+    # Whoever is writing when a round closes may finish within this time.
     until = grace_end(round, now)
     waiting = waiting_examples([round])[round.pk]
     who = _("Nobody is writing now. The round closes at once and can be released.")

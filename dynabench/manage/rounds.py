@@ -35,6 +35,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)  # so that the page never shows a round as open after its end
     values = {"task": task, "cards": cards(task), "tools": tools_for(task)}
+    # What members see depends on their role; the numbers do not.
     values |= _rights(request, task) | waiting(request, task)
     return render(request, PAGE, values)
 
@@ -120,6 +121,7 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
     error = ""
     if request.method == "POST":
         try:
+            # Asks the targets first where it opens, outside of any transaction.
             change_state(round=round, state=state, actor=person(request))
             return _changed(request, round)
         except Refused as refused:

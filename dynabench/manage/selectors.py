@@ -51,6 +51,7 @@ class ShownVote:
 def case_file(task: Task, example: Example) -> dict[str, Any]:
     """Return everything about one example, for the template. Five queries."""
     config = task.config
+    # In the order in which they were cast.
     votes = example.validations.select_related("validator").order_by("pk")
     decisions = list(example.owner_decisions.select_related("owner__annotator").order_by("-pk"))
     standing = next((d for d in decisions if d.withdrawn_at is None), None)
@@ -79,6 +80,7 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
 def choice_words(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
     """Return a label or verdict in words; empty where there is none."""
     if choice.verdict:
+        # A task may have its own words for a verdict.
         words = verdict_words(config, choice.verdict, example)
         return words or _(VERDICTS[choice.verdict])
     for name in config.target_fields:

@@ -57,6 +57,7 @@ urlpatterns = [
     path("arena/gold/<int:pk>/", arena.arena_gold_pair, name="arena-gold-pair"),
     path("arena/conversations/<int:pk>/", arena.arena_conversation, name="arena-conversation"),
     path("results/", results.results, name="results"),
+    # The same view: htmx renews the tiles by this address, which no browser has in its history.
     path("tiles/", dashboard.dashboard, name="tiles"),
     path("rounds/<int:number>/policy/", policy.policy, name="policy"),
     path("rounds/<int:number>/second-opinion/", second_opinion, name="second-opinion"),
@@ -88,6 +89,7 @@ urlpatterns = [
         tool_import.tool_import_store,
         name="tool-import-store",
     ),
+    # After all other addresses of a round, because an action is any word.
     path("rounds/<int:number>/<slug:action>/", rounds.round_change, name="round-change"),
     path("reports/", reports.reports, name="reports"),
     path("reports/<int:pk>/", reports.report_resolve, name="report-resolve"),
@@ -119,6 +121,7 @@ urlpatterns = [
     path("review/", review.queue, name="review"),
     path("examples/<uuid:uuid>/", discussion.discussion, name="discussion"),
     path("comments/<int:pk>/", discussion.comment, name="comment"),
+    # Before the addresses of one example.
     path("review/examples/", review_many.examples, name="review-examples"),
     path("review/<uuid:uuid>/", review.review_example, name="review-example"),
     path("review/<uuid:uuid>/next/", review.review_next, name="review-next"),

@@ -39,6 +39,7 @@ def download(request: HttpRequest) -> StreamingHttpResponse:
 def exported(user: User, me: Annotator) -> StreamingHttpResponse:
     """Return the file of a person's data, which no cache keeps."""
     response = lines(export(user, me), f"dynabench-{me.pseudonym}.json", "application/json")
+    # Behind a personal link nobody is signed in, so no middleware would say so.
     response["Cache-Control"] = "no-store"
     return response
 
@@ -56,6 +57,7 @@ def delete(request: HttpRequest) -> HttpResponse:
             places.append((reverse("task", args=[member.task.code]), member.task.name))
         links = format_html_join(", ", '<a href="{}">{}</a>', places)
         return render(request, "me/delete.html", {"owned": links})
+    # A POST alone, as from a page that was left open, deletes nothing.
     if request.POST.get("sure") != "yes":
         return redirect("me:delete")
     with as_message(request):

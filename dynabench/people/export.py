@@ -94,6 +94,7 @@ def _list(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def _sign_in(user: User) -> dict[str, Section]:
     """Return the ways in which the person signs in, and where they are signed in."""
+    # Hashes of addresses belong to a person, who may have had several accounts.
     same_person = {"person__accounts__user": user}
     return {
         "email_addresses": EmailAddress.objects.filter(user=user).values("email", "verified"),
@@ -152,6 +153,7 @@ def _about(user: User) -> dict[str, Section]:
         "webhooks": Webhook.objects.filter(user=user).values(
             "url", "events", "created_at", "on_since", task_code=F("task__code")
         ),
+        # Without targets and data, which name other people.
         "actions": LogEntry.objects.filter(actor=user).values("action", "created_at").iterator(),
         "decisions": decided.values(
             *("label", "verdict", "reason", "created_at", "withdrawn_at"),
@@ -258,6 +260,7 @@ def _done(me: Annotator) -> dict[str, Section]:
         .iterator(),
         "examples": _examples(me),
         "judgements": _judgements(me),
+        # Which examples the person was given to judge.
         "handed_out": JudgeLease.objects.filter(validator=me)
         .values("leased_at", **example)
         .iterator(),
@@ -298,6 +301,7 @@ def _judgements(me: Annotator) -> Iterator[dict[str, Any]]:
         )
 
     votes = answers(Validation.objects, "example")
+    # Merged by time: apart they would tell which items were gold.
     return merge(votes, answers(GoldAnswer.objects, "gold__example"), key=itemgetter("created_at"))
 
 

@@ -24,6 +24,7 @@ from validation.models import Validation
 def _place(key: str) -> tuple[Place, Annotator, User]:
     """Return the place whose secret this is, with its annotator and user. Raises Http404."""
     rows = Place.objects.select_related("campaign__task", "annotator__user", "consent")
+    # Only a digest is stored, so a copy of the database opens nobody's page.
     place = rows.filter(digest=digest_of(key)).first()
     if place is None or place.annotator is None or place.annotator.user is None:
         raise Http404
@@ -49,6 +50,7 @@ def delete(request: HttpRequest, key: str) -> HttpResponse:
     data = request.POST if request.method == "POST" else None
     form = LeaveForm(data)
     if form.is_valid():
+        # Before the user is gone, on whom the session depends.
         logout(request)
         delete_person(user=user)
         return render(request, "me/personal.html", {"is_gone": True})

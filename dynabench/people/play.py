@@ -46,6 +46,7 @@ def game_of(
     agreement: Mapping[int, Reliability],
 ) -> Game:
     """Return the person's game over those of their `tasks` that are not sensitive."""
+    # Nobody is rewarded for work on texts that hurt.
     mild = {task.pk: task for task in tasks if not task.is_sensitive}
     this_week, goals = monday(datetime.now(UTC).date()), goals_of(me)
     done = done_by_week(weeks, mild)

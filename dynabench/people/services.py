@@ -36,9 +36,11 @@ def delete_person(*, user: User, is_repeated: bool = False) -> None:
     pass_on(owner=user)
     withdraw_all(owner=user)
     leave_all(user=user)
+    # Together: an account that is gone cannot be asked what it had used.
     with transaction.atomic():
         keep_spent(user, _used_today(user))
         annotator = leave(user=user, is_repeated=is_repeated)
+    # Outside the transaction, some rows at a time: a person may have written thousands.
     if annotator:
         erase_work(annotator)
 
@@ -70,6 +72,7 @@ def purge_deleted() -> int:
     An annotator of the site or a panel without a user has left, by their own page or because an
     administrator deleted the user.
     """
+    # What `delete_person` began and did not finish.
     pass_on(owner=None)
     withdraw_all(owner=None)
     mend_teams()

@@ -55,6 +55,7 @@ def work(request: HttpRequest) -> HttpResponse:
 
 
 def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> HttpResponse:
+    # Each is read once and used by several parts of the page.
     tasks, agreement, weeks = tasks_of(me), agreement_by_task(me), weeks_of(me)
     judged = judged_of(tasks, agreement)
     game, goal_now = None, None
@@ -112,6 +113,7 @@ def run_tasks(request: HttpRequest) -> HttpResponse:
     """Show the tasks in which the person has a role that runs them, with what is open in each."""
     roles = TaskMember.objects.colleagues().standing().filter(user=person(request))
     rows = roles.filter(role__in=READERS).select_related("task").order_by("task__name")
+    # Two queries for the rounds of all tasks.
     rounds = Prefetch("task__rounds", Round.objects.order_by("-number"))
     values = {
         "rows": rows.prefetch_related(rounds),
@@ -133,6 +135,7 @@ def mend(request: HttpRequest, uuid: UUID) -> HttpResponse:
     example = get_object_or_404(rows, uuid=uuid, annotator__user=person(request))
     task = example.round.task
     with as_message(request):
+        # Refused if its round is over, or if it is sent back no longer.
         begin_mending(annotator=participant(request, task), example=example)
         return redirect(f"{reverse('annotation:write', args=[task.code])}?retry={uuid}")
     return redirect("me:work")

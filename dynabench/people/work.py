@@ -87,6 +87,7 @@ def statuses_of(me: Annotator) -> Mapping[str, Q]:
 
     One query, one more where examples have come since somebody judged last.
     """
+    # A condition, not a list of ids: the database filters, counts and annotates with it.
     waits = waits_for_judges(Example.objects.filter(annotator=me))
     return {
         "sent-back": KEPT & Q(consensus__is_sent_back=True),
@@ -103,6 +104,7 @@ def status_counts(me: Annotator, statuses: Mapping[str, Q]) -> Mapping[str, Mapp
     """
     counts = {name: Count("pk", filter=condition) for name, condition in statuses.items()}
     counts |= counts_of("confirmed")
+    # No order: it would be a part of the grouping.
     rows = Example.objects.filter(annotator=me).order_by().values_list("round__task__code")
     by_task = {}
     for code, *numbers in rows.annotate(**counts):
@@ -173,6 +175,7 @@ def own_examples(
 
 def rows_of(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
     """Return the examples of `own_examples` as rows. Seven queries, whatever their number."""
+    # Prefetched, as are the decisions: a page has up to 20 rows.
     outputs = TargetOutput.objects.select_related("target")
     standing = OwnerDecision.objects.filter(withdrawn_at__isnull=True)
     rows = list(
@@ -182,6 +185,7 @@ def rows_of(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
     )
     points = points_of(me, rows)
     votes: dict[int, list[Validation]] = {}
+    # Votes of an example that still needs some are nobody's to see.
     closed = [example.pk for example in rows if _is_over(example)]
     for vote in Validation.objects.filter(example__in=closed):
         votes.setdefault(vote.example_id, []).append(vote)
@@ -321,6 +325,7 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
     # Answers to gold items count like votes, or people would know which items are gold.
     answers = GoldAnswer.objects.filter(**judged)
     votes += answers.values_list(*names, "gold__example__round__task")
+    # Of each piece of work its beginning and its end.
     moments: list[datetime] = []
     for example in examples:
         moments += [example.created_at, example.shown_at or example.created_at]

@@ -56,6 +56,7 @@ def table(content: str, label: str, look: str = "") -> SafeString:
 @register.simple_block_tag(takes_context=True)
 def shield(context: Context, content: str, is_sensitive: bool, label: str = "") -> str:
     """Hide text of a sensitive task until the reader opens it, or asks for all of the page."""
+    # Other texts stay as they are, without a box around them.
     if not is_sensitive:
         return content
     request = context.get("request")
@@ -68,6 +69,7 @@ def shield(context: Context, content: str, is_sensitive: bool, label: str = "") 
 def announce(context: Context, content: str) -> str:
     """Say in the page's status line what htmx swapped."""
     message = SafeString(content.strip())
+    # A whole page is read from its beginning by screen readers.
     if not message or not context.get("is_part"):
         return ""
     return format_html('<span hx-swap-oob="innerHTML:#status">{}</span>', message)
@@ -123,6 +125,7 @@ def offers(context: Context, task: Task, what: str) -> bool:
     In a task that everybody sees no role is looked up for it.
     """
     user: Person = context["user"]
+    # On lists of many tasks a query for each would be too much; the page itself decides.
     if task.is_visible and user.pk not in task.roles:
         return True
     return DOORS[what](user, task)
@@ -135,6 +138,7 @@ def has_owner_pages(context: Context, task: Task) -> bool:
     No query: on pages that have not looked up the person's role they are not offered.
     """
     user: Person = context["user"]
+    # Superusers have no rows of roles.
     is_known = user.is_superuser or user.pk in task.roles
     return is_known and can_oversee(user, task)
 
@@ -171,6 +175,7 @@ def submit_words(task: Task) -> str:
 @register.filter
 def task_class(task: Task) -> str:
     """Return the class that gives a task its colour, one of six."""
+    # By its id, so that a task keeps its colour.
     return f"task-{task.pk % 6 + 1}"
 
 
@@ -180,6 +185,7 @@ def posts(url: str, target: str, swap: str = "outerHTML", replace_url: str = "")
 
     The form works without htmx too.
     """
+    # Two clicks in a row send one request.
     sent = format_html('method="post" action="{0}" hx-post="{0}" hx-sync="this:drop"', url)
     swapped = format_html('hx-target="{}" hx-swap="{}"', target, swap)
     replaced = ""

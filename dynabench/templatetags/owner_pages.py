@@ -34,6 +34,7 @@ OPENS: Mapping[str, May] = {
     "own:reports": can_review,
     "own:annotators": can_review,
     "own:second-opinion": can_review,
+    # It shows what votes would decide, so a blind owner may not see it.
     "own:policy": lambda user, task: can_edit(user, task) and can_read(user, task),
     "evaluation:export": can_read,
     "evaluation:trainings": can_edit,
@@ -42,6 +43,7 @@ OPENS: Mapping[str, May] = {
     "evaluation:own-workers": can_own,
     "evaluation:llm-judges": can_edit,
     "own:config": can_edit,
+    # Findings tell of votes, too.
     "own-campaigns:campaigns": lambda user, task: can_own(user, task) and can_read(user, task),
     "own:access": can_manage,
     "own:log": can_read,
@@ -65,6 +67,7 @@ def owner_tab(context: Context, view: str, label: str, here: str) -> SafeString:
     task: Task = context["task"]
     if not OPENS[view](context["user"], task):
         return SafeString("")
+    # The admin names a task by its id.
     return tab(view, label, here, task.pk if view.startswith("admin:") else task.code)
 
 

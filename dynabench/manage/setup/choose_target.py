@@ -36,6 +36,7 @@ def served_models(task: Task, user: User) -> list[TargetModel]:
 
     Only those of which the person may know.
     """
+    # Served by this site: no address, no secret of somebody else's.
     rows = TargetModel.objects.filter(url="", secret_env="").exclude(source="").exclude(task=task)
     targets = list(rows.select_related("task"))
     look_up_roles(user, [target.task for target in targets])  # one query for all tasks
@@ -50,6 +51,7 @@ def served_models(task: Task, user: User) -> list[TargetModel]:
 def _shape(config: TaskConfig) -> tuple[Any, ...]:
     """Return what a model reads and answers."""
     answer = config.component(config.answer_field)
+    # A set of labels: two tasks may list the same ones in another order.
     return config.model_fields, answer.name, answer.type, frozenset(answer.values)
 
 
@@ -172,6 +174,7 @@ class HubForm(ChoiceForm):
 
     def settings(self) -> dict[str, Any]:
         values = self.cleaned_data
+        # The model server speaks the plain protocol for models of the hub.
         about = {"adapter": "http", "serving": serving_of(self.task.config)}
         return {**about, "source": values["source"], "revision": values["revision"]}
 
@@ -232,6 +235,7 @@ def checked_settings(task: Task, who: User, form: BriefForm) -> dict[str, Any] |
     typed = {}
     for key, value in values.items():
         typed[key] = json.dumps(value) if isinstance(value, dict) else value
+    # By the form of the other page, so that both doors check the same.
     settings = TargetSettings(who, typed, instance=TargetModel(task=task))
     if settings.is_valid():
         return settings.settings_in(settings.fields)

@@ -75,6 +75,7 @@ def _train(**values: Any) -> int:
     return len(train_on(**values).rows or ())
 
 
+# By the name that stands in the address.
 DESKS = {
     "contexts": Desk(
         lambda config: config,
@@ -156,6 +157,7 @@ def store(request: HttpRequest, code: str, number: int, desk: str) -> HttpRespon
     round = owned_round(request, code, number, can_edit)
     with as_message(request, UploadGone, FileError):
         upload, summary = _read_again(request, round, desk)
+        # The licence and source of a data set are kept with its rows.
         about = {"file_name": upload.file_name, "terms": upload.terms, "actor": person(request)}
         new = DESKS[desk].store(round=round, found=summary, **about)
         upload.forget()  # what was stored could be stored twice from it
@@ -177,6 +179,7 @@ def contexts_undo(request: HttpRequest, code: str, number: int, pk: int) -> Http
     round = owned_round(request, code, number, can_edit)
     batch = get_object_or_404(round.batches.select_related("round__task"), pk=pk)
     with as_message(request):
+        # Refused once a context of the file was given to somebody.
         count = undo_import(batch=batch, actor=person(request))
         messages.success(request, _("Contexts taken out: %(number)d.") % {"number": count})
     return redirect("own:contexts", code, number)
@@ -201,6 +204,7 @@ def _shown(
         # The first reading took columns by their names; this one takes the guessed ones.
         summary = preview(round=round, lines=chunks(), file_name=name, matching=matching)
     about: dict[str, Any] = {"round": round, "user": person(request), "terms": terms}
+    # Kept, so that the person need not send the file again to store it.
     ticket = keep_upload(chunks=chunks(), file_name=name, **about)
     form = MatchForm(initial=initial_of(matching), columns=summary.columns, config=fields)
     values = {"ticket": ticket, "match": form, "file_name": name, "terms": terms}
@@ -232,6 +236,7 @@ def _page(
     values = {"task": round.task, "round": round, "config": config, "desk": desk, **forms}
     values["there"] = round.contexts.filter(is_retired=False).count()
     values["examples"] = round.examples.count()
+    # The latest first, with how many contexts each still has.
     values["batches"] = round.batches.annotate(brought=Count("context")).order_by("-pk")
     values["is_over"] = round.state in DESKS[desk].over
     values |= {f"{name}_url": f"own:{desk}-{name}" for name in ("hub", "match", "store")}

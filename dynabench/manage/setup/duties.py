@@ -106,6 +106,7 @@ class DutyForm(AmountForm):
         for kind in MAY:
             candidates |= {user.pk for user in may_be_asked(task, kind)}
         people, rounds = self.fields["people"], self.fields["round"]
+        # One query for the labels of all.
         users = User.objects.filter(pk__in=candidates).select_related("annotator")
         # Only owners read addresses, so the order must not reveal them to others.
         order = "email" if owns else "annotator__pseudonym"
@@ -142,6 +143,7 @@ def duties(request: HttpRequest, code: str) -> HttpResponse:
             messages.success(request, words % {"n": count})
             return redirect("own:duties", code)
     standing = progress_of(task.duties.standing())
+    # Only the latest ones that ended: the page is about what is open.
     ended = progress_of(task.duties.exclude(ended_at=None)[:20])
     values = {
         "task": task,

@@ -28,6 +28,7 @@ def generator(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code, can_edit)
     who = person(request)
     existing = Generator.objects.filter(task=task).first()
+    # Before the form is read: its errors do not matter then.
     if "remove" in request.POST:
         remove_generator(task=task, actor=who)
         messages.success(request, _("Removed."))

@@ -39,12 +39,14 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     task = owned_task(request, code, may)
     target = get_object_or_404(task.targets.select_related("task"), pk=pk)
     values: dict[str, Any] = {"task": task, "target": target}
+    # One of the requests by which htmx asks for each answer by itself.
     if request.method == "POST" and "text" in request.GET:
         values |= _answered_one(request, target)
         return render(request, "own/setup/target_health.html#rows", values)
     values |= {**_health(target), "can_edit": can_edit(request.user, task)}
     values["uses"], values["planned"] = _rounds(target)
     if request.method == "POST" and htmx_partial(request):
+        # The page comes at once, with the row that asks for the first answer.
         values |= {"is_tested": True, "following": _following(target, 0)}
     elif request.method == "POST":
         values |= _answered_all(request, target)
@@ -90,6 +92,7 @@ def _answered_one(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
     try:
         answer: Any = send_test(target, inputs)
     except NoAnswer as error:
+        # A failure is a row, too: the other texts are sent all the same.
         answer = error
     return {"answered": [_row(config, inputs, answer)], "following": _following(target, number + 1)}
 

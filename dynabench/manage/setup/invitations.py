@@ -81,6 +81,7 @@ class LinkForm(InvitationForm):
         super().__init__(*args, **kwargs)
         most = self.fields["most"]
         if left is not None:
+            # Never below the least that the field takes, even if nobody may join.
             most.initial = max(1, min(most.initial, left))
             words = ngettext(
                 "Until the task is approved, %(n)d more person can join.",
@@ -106,6 +107,7 @@ def invitations(request: HttpRequest, code: str) -> HttpResponse:
     if link.is_valid():
         with as_form_error(link):
             _invitation, url = make_link(task=task, actor=person(request), **link.cleaned_data)
+    # With the members that came by each.
     rows = task.invitations.prefetch_related("members__user")
     values: dict[str, Any] = {"task": task, "rows": rows, "url": url, "mail": mail, "link": link}
     values["sends_mail"] = sends_mail(settings.EMAIL_BACKEND)

@@ -74,6 +74,7 @@ def _seen_form(task: Task, data: Any = None) -> SeenForm:
     now = {"is_visible": task.is_visible, "allow_try_out": task.allow_try_out}
     form = SeenForm(data, initial=now)
     if needs_approval(task):
+        # Removed and not disabled, so that no POST can set it.
         del form.fields["is_visible"]
     return form
 
@@ -102,6 +103,7 @@ def member_add(request: HttpRequest, code: str) -> HttpResponse:
     if form.is_valid():
         with as_form_error(form):
             member = TaskMember(task=task, role=form.cleaned_data["role"])
+            # Counted and limited: an answer tells whether an address has an account.
             member.user = account_for(person(request), form.cleaned_data["email"])
             change_members(task=task, actor=person(request), added=[member])
             messages.success(request, _("%(email)s is a member.") % {"email": member.user.email})
@@ -116,6 +118,7 @@ def approval_ask(request: HttpRequest, code: str) -> HttpResponse:
     form = approval_form(request, request.POST)
     if form.is_valid():
         with as_form_error(form):
+            # The field is missing where there are no communities.
             values = {"community": None, **form.cleaned_data}
             ask_for_task(task=task, actor=person(request), **values)
             messages.success(request, _("Approval requested. We email you the decision."))

@@ -63,6 +63,7 @@ def _count_uses(rows: QuerySet[Context]) -> QuerySet[Context]:
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     """Retire or restore the selected contexts and show the same page again."""
     ticked = [pk for pk in request.POST.getlist("context") if _is_id(pk)]
+    # Of this round, and no more than a page shows.
     chosen = round.contexts.filter(pk__in=ticked[:A_PAGE])
     if not chosen:
         messages.error(request, _("Tick a context first."))

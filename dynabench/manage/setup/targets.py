@@ -69,6 +69,7 @@ class SecretForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, user: User, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         limit_settings(self, user)
+        # The secret of a variable is the operator's; a second one would never be used.
         if self.instance.secret_env:
             del self.fields["secret"]
         if not self.instance.sealed_secret:
@@ -101,6 +102,7 @@ class TargetSettings(SecretForm, SettingsForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        # No field for what this site cannot give.
         if not settings.EVALUATION_GPUS and not self.instance.gpus:
             del self.fields["gpus"]
 
@@ -108,6 +110,7 @@ class TargetSettings(SecretForm, SettingsForm):
 def limit_settings(form: SecretForm, user: User) -> None:
     """Leave out what the person may not set, and name the rest."""
     existing = form.instance if form.instance.pk else None
+    # Such as a path on the server, which only administrators may name.
     for name in fixed_settings(user, existing):
         form.fields.pop(name, None)
     for name, field in form.fields.items():

@@ -90,6 +90,8 @@ def tool_import(request: HttpRequest, code: str, number: int) -> HttpResponse:
             ticket = keep_upload(
                 chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
             )
+            # The whole import in a transaction that is rolled back: what it shows is what storing
+            # does.
             brought = _import(request, round, ticket, form.reading, dry_run=True)
             preview = {"brought": brought, "ticket": ticket, "file_name": file.name}
     values = {"task": round.task, "round": round, "form": form, **preview}
@@ -104,6 +106,7 @@ def tool_import_store(request: HttpRequest, code: str, number: int) -> HttpRespo
     form = StoreForm(request.POST)
     with as_message(request, UploadGone, FileError):
         if not form.is_valid():
+            # Only a form that was made by hand has errors here.
             raise UploadGone(_("This preview is too old. Choose the file again."))
         ticket = form.cleaned_data["ticket"]
         done = _import(request, round, ticket, form.reading, dry_run=False)

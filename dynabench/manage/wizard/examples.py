@@ -59,6 +59,7 @@ class ExampleForm(forms.Form):
             field.label, field.required = component.title, False
         else:
             field = form_field(component, {})
+        # Given texts are long.
         if section == "context" and component.kind.is_text:
             field.widget = text_area(4)
         field.initial = component.kind.typed(value)
@@ -91,12 +92,14 @@ class ExampleForm(forms.Form):
             return [line for line in lines if line]
         if typed in (None, "", []):
             return None
+        # Spans, for one, are found in the context that was typed beside them.
         return component.kind.stored(component, typed, example["context"])
 
 
 def _config_of(data: Data) -> TaskConfig:
     """Return the draft's configuration without its examples. Raises Http404 while it has errors."""
     try:
+        # Examples that do not fit the fields any more must not stop the form that corrects them.
         return load_config(text_of(previewed({**data, "examples": {}})))
     except ConfigError:
         raise Http404 from None

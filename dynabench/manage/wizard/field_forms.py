@@ -150,6 +150,7 @@ class AddForm(forms.Form):
             "type": kind.name,
             "label": values["label"],
         }
+        # What people write needs a limit; an owner may change it on the next page.
         if place == "input" and kind.is_text:
             new_field |= {"max_length": 300}
         fields_in(data, place).append(new_field)
@@ -306,8 +307,10 @@ class FieldForm(forms.Form):
     def write(self, data: Data) -> None:
         """Write the settings into the field that stands there now. Raises LookupError."""
         values, field = self.cleaned_data, fields_in(data, self.at)[self.index]
+        # Another window moved or removed it: this place has another field now.
         if field.get("name", "") != values["was"]:
             raise LookupError
+        # With all that refers to it.
         if field["name"] != values["name"] and _is_alone(data, field["name"]):
             rename_field(data, field["name"], values["name"])
             field = fields_in(data, self.at)[self.index]
@@ -318,6 +321,7 @@ class FieldForm(forms.Form):
         if values["type"] != field["type"]:
             kept_keys = set(COMMON_KEYS) | set(FIELD_TYPES[values["type"]].keys)
             field["type"] = values["type"]
+            # Keys of the former type would be errors.
             for key in field.keys() - kept_keys:
                 del field[key]
         self._write_for_judges(field)
@@ -405,6 +409,7 @@ class LabelForm(forms.Form):
     help = forms.CharField(label=gettext_lazy("Definition"), max_length=500, required=False)
 
 
+# Two empty rows to add labels without JavaScript.
 LABELS = forms.formset_factory(LabelForm, extra=2, max_num=200)
 
 
@@ -432,6 +437,7 @@ def write_labels(field: Data, key: str, rows: Any, pasted: str = "") -> None:
     """Write the rows that have a value, then pasted lines that are new; an emptied one is gone."""
     labels_kept = [form.cleaned_data for form in rows.forms if form.cleaned_data.get("value")]
     values = {row["value"] for row in labels_kept}
+    # Once each, in their order.
     lines = dict.fromkeys(line.strip()[:LONGEST_LABEL] for line in pasted.splitlines())
     labels_kept += [{"value": line} for line in lines if line and line not in values]
     labels: list[Any] = []

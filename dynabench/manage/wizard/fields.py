@@ -108,6 +108,7 @@ def fields(request: HttpRequest, pk: int) -> HttpResponse:
             if "go" in request.POST:
                 return onward(request, draft, "fields")
             place = form.cleaned_data["place"]
+            # The page of the new field, whose other settings are to be chosen.
             last = len(fields_in(data_of(draft.text), place)) - 1
             return redirect("draft-field", pk, place, last)
     values = {"places": _listed(data_of(draft.text), request.GET.get("at", "")), "form": form}
@@ -153,6 +154,7 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
             move_field(data, place, index, there, at)
 
         change_draft(draft=draft, change=change)
+    # Words that no button sends, or a place that another window has emptied.
     except (ValueError, IndexError):
         raise Refused(_(STALE), code="stale") from None
     return f"{there}-{at}-{do}"
@@ -164,6 +166,7 @@ def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse
     draft = own_draft(request, pk)
     data = data_of(draft.text)
     current = field_at(data, place, index)
+    # A mirror shows an input that the model answers, which has its own page.
     if current is None or is_mirror(data, place, current) or current.get("type") not in FIELD_TYPES:
         raise Http404
     form = FieldForm(data, place, index, request.POST or None)
@@ -213,6 +216,7 @@ def _store_field(
     except LookupError:
         raise Refused(_(STALE), code="stale") from None
     values = form.cleaned_data
+    # Other settings appear with another type.
     is_new = values["type"] != form.kind.name or "more" in request.POST
     if is_new and values["place"] == form.at:
         return redirect("draft-field", draft.pk, form.at, form.index)

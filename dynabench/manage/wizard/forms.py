@@ -93,6 +93,7 @@ class GoalForm(StepForm):
     )
 
     def arrange(self, data: Data) -> None:
+        # Voters are given no goal.
         if data.get("kind") == "arena":
             del self.fields["goal_text"], self.fields["goal_field"]
         else:
@@ -184,6 +185,7 @@ class AnswerForm(StepForm):
                 "To compare answers, open a field that people fill in and tick that the model "
                 "answers it too."
             )
+        # Those that can score the answers of these fields.
         fitting = metrics_for(data)
         self.choose("main", fitting, none=("", _("Choose one")))
         also: Any = self.fields["also"]
@@ -201,6 +203,7 @@ class AnswerForm(StepForm):
         main.choices = titled
         if "pattern" not in offered:
             del self.fields["pattern"], self.fields["forbidden"]
+        # Other rules compare without a threshold.
         if not {"string_f1", "rank", "spans_f1"} & set(offered):
             del self.fields["threshold"]
         if not names(data, "input", "chat"):
@@ -215,9 +218,11 @@ class AnswerForm(StepForm):
         before, kind = get(data, ("verdict",), {}), values["rule"]
         rule: Data = {"type": kind}
         if kind == "exact_match":
+            # Fields chosen by hand stay.
             rule["fields"] = get(before, ("fields",)) or answer_of(data)
         elif kind != "ask_user":
             rule["field"] = get(before, ("field",)) or next(iter(answer_of(data)), "")
+        # No threshold is the default one.
         if kind in ("string_f1", "rank", "spans_f1") and values.get("threshold"):
             rule["threshold"] = values["threshold"]
         if kind == "pattern":

@@ -72,6 +72,7 @@ def own_draft(request: HttpRequest, pk: int) -> TaskDraft:
 
 def problems_of(draft: TaskDraft, text: str = "") -> list[Mend]:
     """Return what to fix or consider in the configuration that a draft comes to."""
+    # The text with what every configuration has, as it would be stored.
     text = text or draft_text(draft)
     if draft.task:  # some parts may not change any more
         _config, problems = check_change(draft.task, text)
@@ -106,6 +107,7 @@ def _in_words(problem: Problem) -> Problem:
 
 def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
     """Return the problems of a step, once its data has begun, or those of one path in it."""
+    # Nobody is told of errors in what they have not filled in yet.
     if not is_begun(data_of(draft.text), step):
         return []
     mends = [mend for mend in problems_of(draft) if mend.step == step]
@@ -131,6 +133,7 @@ def onward(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
         messages.success(request, _("The draft is kept. Go on with it whenever you like."))
         return leave_draft(draft.task)
     if next_step not in steps:
+        # Any other word leads to the next step; the last one leads to itself.
         next_step = steps[min(steps.index(step) + 1, len(steps) - 1)]
     return redirect("draft-step", draft.pk, next_step)
 
@@ -171,10 +174,12 @@ def preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> Ht
     """Show the write or the judge page by the data, with the task's contexts where it has some."""
     text = text_of(previewed(data))
     parsed, problems = check_config(text)
+    # Without a page: the template then shows only the problems.
     values: dict[str, Any] = {"task": draft.task or Task(pk=0, code="draft"), "page": ""}
     values["problems"] = problems
     if parsed and parsed.kind != "arena":
         task = draft.task or Task(pk=0, code="draft")
+        # Never saved.
         task.config_text, task.name = text, parsed.name
         if page == "judge":
             values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}

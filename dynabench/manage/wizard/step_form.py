@@ -51,6 +51,7 @@ class StepForm(forms.Form):
     PATHS: ClassVar[Mapping[str, Path]] = {}
 
     def __init__(self, draft: Data, sent: Any = None) -> None:
+        # With what follows from other fields, such as a policy's numbers.
         full = completed(draft)
         values = {}
         for name, path in self.PATHS.items():

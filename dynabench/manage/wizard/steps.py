@@ -69,6 +69,7 @@ def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
     """Show a step that is one form. A POST stores it and goes on."""
     draft = own_draft(request, pk)
     data = data_of(draft.text)
+    # An arena has fewer steps.
     if step not in FORMS or step not in steps_of(data):
         raise Http404
     form = FORMS[step](data, request.POST or None)
@@ -107,6 +108,7 @@ def finish(request: HttpRequest, pk: int) -> HttpResponse:
     form = NewTaskForm(request.POST or None, initial=initial)
     if "go" in request.POST:
         return onward(request, _name_as_typed(draft, form), "finish")
+    # A draft of a task's change is saved by the page of its configuration.
     if not draft.task and form.is_valid():
         with as_form_error(form, ConfigError):
             return _finish_draft(request, draft, form)
@@ -148,6 +150,7 @@ def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
         parsed, problems = check_config(text)
         if parsed:
             with as_form_error(form, ConfigError, field="text"):
+                # Raises ConfigError where the draft is another one than the text began as.
                 replace_draft(draft=draft, text=text, base=form.cleaned_data["base"])
                 return redirect("draft-step", draft.pk, "finish")
             # A person who has read that the draft was changed elsewhere may save over it.

@@ -6,6 +6,7 @@ from dynabench.manage.wizard import examples, fields, steps
 
 urlpatterns = [
     path("", steps.draft_new, name="draft-new"),
+    # These two steps are more than one form; they are named as the others, by `draft-step`.
     path("<int:pk>/fields/", fields.fields),
     path("<int:pk>/fields/change/", fields.fields_change, name="draft-fields-change"),
     path("<int:pk>/fields/<slug:place>/<int:index>/", fields.field, name="draft-field"),
@@ -14,5 +15,6 @@ urlpatterns = [
     path("<int:pk>/yaml/", steps.draft_yaml, name="draft-yaml"),
     path("<int:pk>/preview/", steps.draft_preview, name="draft-preview"),
     path("<int:pk>/delete/", steps.draft_delete, name="draft-delete"),
+    # Last, because a step is any word.
     path("<int:pk>/<slug:step>/", steps.step, name="draft-step"),
 ]
