@@ -77,9 +77,9 @@ def ask_parts() -> int:
 
 
 class Pace(NamedTuple):
-    """How often work is done. `action` names in the log when that was begun last."""
+    """How often work is done. `name` is that of its claim (`core.jobs.periodic`)."""
 
-    action: str
+    name: str
     each: timedelta
 
 
@@ -128,7 +128,7 @@ def do_what_is_due() -> list[str]:
     """
     failed = []
     for pace in PACES:
-        if not claim(pace.action, pace.each):  # another process does it, or did it lately
+        if not claim(pace.name, pace.each):  # another process does it, or did it lately
             continue
         for work in SCHEDULE:
             if work.pace == pace and not _is_done(work):

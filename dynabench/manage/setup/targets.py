@@ -110,7 +110,7 @@ class TargetSettings(SecretForm, SettingsForm):
 def limit_settings(form: SecretForm, user: User) -> None:
     """Leave out what the person may not set, and name the rest."""
     existing = form.instance if form.instance.pk else None
-    # Such as a path on the server, which only administrators may name.
+    # Such as a variable with a secret, which only administrators tie to an address.
     for name in fixed_settings(user, existing):
         form.fields.pop(name, None)
     for name, field in form.fields.items():
@@ -168,7 +168,10 @@ def target_edit(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     if form.is_valid():
         with as_form_error(form):
             changed = change_target(
-                target=target, actor=who, fields=form.settings_in(form.changed_data)
+                # Only what was changed, so that two editors do not undo each other's fields.
+                target=target,
+                actor=who,
+                fields=form.settings_in(form.changed_data),
             )
             messages.success(request, _("Saved."))
             show_contact(request, changed)

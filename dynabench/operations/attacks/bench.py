@@ -96,11 +96,13 @@ class Bench:
         lines = [f"FROM {base}", mark, f"ENTRYPOINT {command}", "CMD []", *instructions]
         source = io.BytesIO("\n".join(lines).encode())
         with closing(connect()) as client:
+            # Without `rm` each step would leave a container.
             image, _ = client.images.build(fileobj=source, rm=True)
         return str(image.id)
 
     def close(self) -> None:
         """Remove the images, and the containers that a breach may have left."""
+        # Containers first: an image that one uses cannot be removed.
         for name in self.left():
             remove(name)
         with closing(connect()) as client:
@@ -121,6 +123,7 @@ class Bench:
 
         Right answers lie in the same folder, where no model may read them.
         """
+        # Runs go on at the same time, so each has a folder of its own.
         folder = self.folder / uuid.uuid4().hex
         folder.mkdir(parents=True)
         (folder / "gold.jsonl").write_text(json.dumps([GOLD] * SIZE))

@@ -48,6 +48,7 @@ def warns_of_memory(seen: Seen) -> None:
 def log_is_cut(seen: Seen) -> None:
     """Expect a bounded log whose first line says that it was cut."""
     log = seen.ending.log
+    # With room for the line that says so.
     expect(len(log) < LIMITS.log_bytes + 100, len(log))
     expect("were not kept" in log.splitlines()[0], log[:100])
 
@@ -159,6 +160,7 @@ def moved_tag(bench: Bench) -> str:
         for image in (checked, other):
             client.images.get(image).tag(tag)
         expect(inspect_image(tag).id == other, tag)
+    # The id that was checked still runs the image that was checked.
     _runs(bench, "import os\nif os.environ['VERSION'] != 'checked': breach('moved')", checked)
     try:
         pull_image(tag)
@@ -251,6 +253,7 @@ def killed_worker(bench: Bench) -> str:
     key = bench.key()
     with _worker(key, bench.image, str(bench.inputs(SLOW))) as worker:
         assert worker.stdout is not None
+        # Killed only once its container runs.
         while not any(ours.is_running for ours in list_ours(key)):
             line = worker.stdout.readline()
             if line != "beat\n":
@@ -269,6 +272,7 @@ class _CancelledError(Exception):
 
 def cancelled(bench: Bench) -> str:
     """Check that what `beat` raises ends the model and passes through."""
+    # At the third beat, when the model runs.
     beats = iter(range(3))
 
     def beat() -> None:

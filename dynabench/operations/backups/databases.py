@@ -90,6 +90,7 @@ def snapshot() -> Iterator[Snapshot]:
 
 @contextmanager
 def _sqlite_snapshot() -> Iterator[Snapshot]:
+    # SQLite's own backup copies pages of one moment, while others write.
     connection.ensure_connection()
     with scratch() as folder:
         path = folder / "database"
@@ -121,6 +122,7 @@ def _load_sqlite(path: Path) -> None:
     new = database.with_name(f"{database.name}.restored")
     shutil.copyfile(path, new)
     with closing(sqlite3.connect(new)) as copy:
+        # One file without a journal beside it, which `replace` would leave behind.
         copy.execute("PRAGMA journal_mode=DELETE")
         copy.executescript(f"BEGIN; {statements(timezone.now())} COMMIT;")
     os.sync()  # before the name: a crash leaves the empty database or the whole one
@@ -132,10 +134,12 @@ def _load_sqlite(path: Path) -> None:
 
 
 def _load_postgres(path: Path) -> None:
+    # The backup was made by this version, so its tables are the same.
     call_command("migrate", verbosity=0)
     with emptied() as cursor, path.open("rb") as file:
         loaded(cursor, file)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        # In the same transaction: nothing is ever seen that would be sent again.
         cursor.execute(statements(timezone.now()))
 
 

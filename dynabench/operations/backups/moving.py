@@ -37,7 +37,9 @@ def move(path: Path, tell: Callable[[str], object]) -> None:
         call_command("migrate", verbosity=0)
         if not is_empty():
             raise BackupError("The new database has people or tasks. Make an empty one.")
+        # One transaction for all tables: a difference in the last one moves nothing.
         with emptied() as cursor:
+            # Ids of deleted rows are in logs and files, so they are not given again.
             last = _last_ids(path)
             for model in stored_models():
                 _copy(cursor, model)
@@ -85,6 +87,7 @@ def _copy(cursor: Any, model: type[Model]) -> None:
                         value = Jsonb(value)
                     values.append(value)
                 copy.write_row(values)
+    # Such as a text with a null character, which PostgreSQL refuses.
     except Exception as error:
         raise BackupError(f"{table} cannot be copied: {error}") from error
 

@@ -67,6 +67,7 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
         _check_empty()
         mark.write_text(name)
     if is_empty():
+        # Files before the rows that name them.
         _restore_files(backup, is_going_on)
         _restore_key(backup)
         with scratch() as folder:
@@ -144,6 +145,7 @@ def _restore_files(backup: Backup, is_going_on: bool) -> None:
     """Restore each file under its name; compare what a killed restoration left."""
     for name, stored in backup.names(MEDIA):
         if is_going_on and default_storage.exists(stored):
+            # A file that was cut short by the kill is written again.
             if _digest(stored) == backup.manifest.files[name][1]:
                 continue
             default_storage.delete(stored)
@@ -214,6 +216,7 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
     if Kind.PERSON in erased:
         people = [row for row in User.objects.all() if is_erased(Kind.PERSON, name_of(row))]
         for user in people:
+            # They had left before, so they go now, even if they are the last administrator.
             delete_person(user=user, is_repeated=True)
         yield "people", len(people)
 

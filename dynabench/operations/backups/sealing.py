@@ -36,6 +36,7 @@ def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) ->
 
     salt: random, the same for all files of a backup, as scrypt takes long.
     """
+    # Another key for each file, for all of which scrypt is asked once.
     own = os.urandom(SALT_BYTES)
     cipher = _cipher(passphrase, salt, own, name)
     yield MAGIC + salt + own
@@ -45,6 +46,7 @@ def seal(blocks: Iterable[bytes], *, passphrase: str, salt: bytes, name: str) ->
         if number:
             yield cipher.encrypt(_nonce(number, is_last=False), waiting, None)
         waiting, number = chunk, number + 1
+    # An empty file has one empty chunk, so that its end is sealed, too.
     yield cipher.encrypt(_nonce(max(number, 1), is_last=True), waiting, None)
 
 
@@ -94,6 +96,7 @@ def _cipher(passphrase: str, salt: bytes, own: bytes, name: str) -> AESGCM:
     return AESGCM(key.derive(_stretched(passphrase, salt)))
 
 
+# The files of a backup share a salt; a guess takes a fifth of a second.
 @lru_cache(maxsize=4)
 def _stretched(passphrase: str, salt: bytes) -> bytes:
     return Scrypt(salt=salt, length=32, n=SCRYPT_COST, r=8, p=1).derive(passphrase.encode())

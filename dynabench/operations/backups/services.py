@@ -65,6 +65,7 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
     """
     if with_keys and not passphrase:
         raise BackupError(f"Keys go only into a backup under a passphrase. {NEEDED}.")
+    # It gets its name only if all of this ends well.
     with new_store(where) as store:
         writer = _Writer(store, _about_this_site(), passphrase, os.urandom(SALT_BYTES))
         with snapshot() as taken:
@@ -80,6 +81,7 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
         if with_keys:
             keys = {"now": settings.SECRET_KEY, "before": settings.SECRET_KEY_FALLBACKS}
             writer.put(KEYS, [json.dumps(keys).encode()])
+        # The manifest makes the backup whole, so it comes last.
         writer.end()
     return writer.manifest
 
@@ -172,6 +174,7 @@ class Backup:
         """Yield what is wrong with any file. Reads every one from end to end."""
         for name in self.manifest.files:
             try:
+                # Read to the end, where the digest is compared.
                 for _ in self.blocks(name):
                     pass
             except FileNotFoundError:

@@ -63,6 +63,7 @@ def new_store(where: str) -> Iterator[Storage]:
 def _alone(unfinished: Path, lock: int) -> None:
     """Take the lock, and remove what a killed backup left. Raises BackupError."""
     try:
+        # The system releases it when the process ends, however it ends.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise BackupError(f"Another backup is writing {unfinished}. Wait for it.") from None
@@ -185,6 +186,7 @@ def put(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
 
 def blocks_of(store: Storage, name: str) -> Iterator[bytes]:
     """Return the bytes of a file. Raises FileNotFoundError at once, not at the first block."""
+    # Opened here and not in the generator, whose first line runs only at the first block.
     file = store.open(name)
 
     def blocks() -> Iterator[bytes]:

@@ -17,6 +17,7 @@ CHUNK = 2000
 
 def stored_models() -> list[type[Model]]:
     """Return each table's model, those of many-to-many relations too."""
+    # Proxies share a table with their model; unmanaged ones have none of ours.
     models = apps.get_models(include_auto_created=True)
     return [model for model in models if model._meta.managed and not model._meta.proxy]
 
@@ -34,6 +35,7 @@ def rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
         if isinstance(field, PickledObjectField):  # never loaded: a pickle runs code
             expression = Cast(field.attname, TextField())
         expressions[f"column_{number}"] = expression
+    # The base manager hides no rows.
     ordered = model._base_manager.using(using).order_by("pk")
     return ordered.values_list(*expressions.values()).iterator(CHUNK)
 

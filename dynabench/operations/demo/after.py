@@ -51,6 +51,7 @@ def open_round(round: Round, owner: User) -> Round:
     while True:
         try:
             return set_round_state(round=round, state=Round.State.OPEN, actor=owner)
+        # Its target is still being loaded.
         except RoundError:
             if time.monotonic() > deadline:
                 raise
@@ -124,4 +125,5 @@ def _evaluate(task: Task) -> None:
             if run.state == Job.State.RUNNING:  # another worker has the last ones
                 time.sleep(0.5)
     finally:
+        # Each thread has a connection of its own, which nobody else closes.
         connection.close()

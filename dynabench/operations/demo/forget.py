@@ -54,6 +54,7 @@ def forget() -> int:
     # After the transaction: one that fails has kept its files.
     for name in files:
         default_storage.delete(name)
+    # Its trained targets, of which the rows are gone.
     shutil.rmtree(model_folder(), ignore_errors=True)
     return count
 

@@ -67,11 +67,13 @@ def run_demo(
         round = next_round(round, owner, seed, size.tries)
     tell(size.rounds / (size.rounds + 1), "evaluations")
     evaluate(task)
+    # They answer the sets that the first evaluation has made.
     entrants = submit_entrants(task)
     evaluate(task)
     publish_entrants(entrants)
     renew_boards()
     open_round(round, owner)
+    # The last round stays open, so that people can try it.
     return {**_report(task, size), "seconds": int(time.monotonic() - started)}
 
 

@@ -33,6 +33,7 @@ def date_back(round: Round, weeks: int) -> None:
                 setattr(row, column, moved(getattr(row, column)))
         rows.model._default_manager.bulk_update(changed, columns, batch_size=100)
     examples = list(Example.objects.filter(round=round, shown_at__isnull=False))
+    # Writing took seconds of the week, not hours.
     for example in examples:
         example.shown_at = example.created_at - (example.created_at - example.shown_at) / AWAY  # type: ignore[operator]
     Example.objects.bulk_update(examples, ["shown_at"], batch_size=100)

@@ -85,6 +85,7 @@ class Community:
                 context.metadata["place"], context.fields["prompt"], assignment.goal
             )
             example = self._submit(me, assignment, text)
+        # As people who meet a limit: they stop or try something else.
         except (CapReached, Duplicate, RoundClosed):
             return
         writer.learn(idea, example.outcome == Example.Outcome.FOOLED)
@@ -105,6 +106,7 @@ class Community:
             attempt, is_mine = begin_attempt(
                 annotator=me, assignment=assignment, key=key, inputs=inputs
             )
+            # Another process may have begun this attempt, which then also ends it.
             if is_mine:
                 attempt.uuid = uuid  # by the seed: votes and samples follow from it
                 attempt.save(update_fields=["uuid"])
@@ -128,6 +130,7 @@ class Community:
         """Vote once, if there is something to judge for the judge; return whether there was."""
         me = self.accounts[judge.name]
         session = open_session(validator=me, task=round.task)
+        # Failed gold items: people read the guide again before they go on.
         if session.is_paused:
             finish_refresher(validator=me, task=round.task)
             return True
@@ -158,6 +161,7 @@ class Community:
         """Let the lease be as old as if the judge had read; nobody waits for simulated people."""
         chance = Random(f"{lease.example.uuid} {judge.name}")  # apart from what they say
         earlier = lease.leased_at - timedelta(seconds=chance.uniform(*READING))
+        # Votes that come too soon are refused.
         JudgeLease.objects.filter(pk=lease.pk).update(leased_at=earlier)
 
     def _mark_gold(self, round: Round) -> None:

@@ -20,6 +20,7 @@ def site_or_substitute() -> Iterator[None]:
     """
     url = urlsplit(settings.MODEL_SERVER_URL)
     host, port = url.hostname or "127.0.0.1", url.port or 80
+    # The site's own server; it loads the demo's targets, too.
     if is_taken(host, port):
         yield
         return
@@ -36,6 +37,7 @@ def site_or_substitute() -> Iterator[None]:
             yield
     finally:
         process.terminate()
+        # So that its port is free when the command has ended.
         process.wait()
 
 

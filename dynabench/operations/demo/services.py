@@ -49,5 +49,6 @@ def take_demo_away(actor: User) -> None:
     run = DemoRun.objects.filter(task__code=SIMULATED).first()
     if run and not run.is_over:
         raise Refused(_("The demo is being filled. Stop that first."))
+    # All or nothing, files last.
     count = forget()
     log(actor, "demo.forgotten", "Demo", examples=count)

@@ -36,6 +36,7 @@ def install(tell: Tell) -> None:
     """
     with alone():
         call_command("migrate", verbosity=0)
+        # Collecting and compressing takes most of the time of a setup.
         if not static_is_fresh():
             call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=["redoc"])
         for task in install_official_tasks():
@@ -48,6 +49,7 @@ def install(tell: Tell) -> None:
 def alone() -> Iterator[None]:
     """Let no other process set up this site: on this machine, and with PostgreSQL on any."""
     with (settings.HOME / "setup.lock").open("w") as file:
+        # Waits for another process of this machine.
         fcntl.flock(file, fcntl.LOCK_EX)
         if connection.vendor != "postgresql":
             yield
@@ -101,6 +103,7 @@ def _install_starters(tell: Tell) -> None:
             register_target(task=task, name=f"starter-{code}", round=first, source=str(folder))
         except Refused as error:  # a round was opened with another starter
             tell(f"The starter of {code} stays what it is. {error}")
+    # Of former versions, which nothing uses any more.
     remove_starters(settings.HOME, starters_in_use())
 
 
@@ -132,6 +135,7 @@ def _install_language_model() -> None:
 
 def first_rounds() -> list[Round]:
     """Return the official tasks' first rounds that are ready and were never opened."""
+    # Later ones are their owners' to open.
     rounds = Round.objects.filter(task__is_official=True, number=1, state=Round.State.READY)
     return list(rounds.filter(opened_at=None).select_related("task"))
 

@@ -8,12 +8,14 @@ from dynabench.operations.soundness.health import check_schema
 
 def sentence_of(error: Exception) -> str:
     """Return the line that explains an error; empty for one of ours, which needs its traceback."""
+    # Everything else is a fault of ours.
     if not isinstance(error, DatabaseError | InterfaceError):
         return ""
     first = next(iter(str(error).splitlines()), "")
     if outage_of(error) is FULL_DISK:
         return f"The database's disk is full: {first}."
     try:
+        # A table that is missing is a site before `migrate`.
         schema = check_schema()
     except (DatabaseError, InterfaceError):
         return f"The database does not answer: {first}"

@@ -29,9 +29,11 @@ def check_cluster() -> Iterator[Finding]:
     """Check that the cluster answers and is protected; yield nothing where the site has none."""
     if not settings.RAY_ADDRESS:
         return
+    # Tokens are the default here; Ray's own is none.
     environment = {"RAY_AUTH_MODE": "token", **os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
     command = [sys.executable, "-c", ASK, settings.RAY_ADDRESS]
     try:
+        # A process of its own: `ray.init` cannot be given up, nor undone.
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=ASK_SECONDS
         )

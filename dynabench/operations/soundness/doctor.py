@@ -63,6 +63,7 @@ def findings() -> Iterator[Finding]:
     """
     database = health.check_database()
     if database.state != "bad":
+        # It reads tables, so only where the database answers.
         database = check_migrations()
     yield database
     yield health.check_cache()
@@ -162,6 +163,7 @@ def check_targets() -> Finding:
     failed = []
     for target in targets.select_related("task"):
         try:
+            # Asks for its version only: no model has to compute.
             endpoint_of(target).info(deadline_seconds=ANSWER_SECONDS)
         except EndpointError as error:
             failed.append(f"{target.name}: {error}")
@@ -246,7 +248,9 @@ def verdicts() -> Iterator[Verdict]:
     """
     with tempfile.TemporaryDirectory(prefix="dynabench-doctor-") as folder:
         with closing(Bench(Path(folder))) as bench, ThreadPoolExecutor(AT_ONCE) as pool:
+            # In their order, two at a time.
             yield from pool.map(lambda case: judge(case, bench), CASES)
+            # Before `close` removes them.
             left = bench.left()
         if left:
             raise Breach(f"These containers were left behind: {', '.join(left)}")

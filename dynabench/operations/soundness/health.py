@@ -56,6 +56,7 @@ def check_schema() -> Finding:
     """
     applied = MigrationRecorder(connection).applied_migrations().keys()  # none: an empty database
     newest: dict[str, str] = {}
+    # Only our own: a library's migrations come with its version.
     for app in apps.get_app_configs():
         if Path(app.path).is_relative_to(settings.BASE_DIR):
             for file in sorted(Path(app.path, "migrations").glob("0*.py")):
@@ -94,6 +95,7 @@ def check_cache() -> Finding:
     try:
         if settings.CACHE_URL:
             shared.ping()
+        # Ten seconds are enough to read it back.
         cache.set("doctor", "well", 10)
         value = cache.get("doctor")
     except Exception as error:  # whatever the backend's library raises
@@ -120,6 +122,7 @@ def check_stored_files() -> Finding:
     """Check that the store of files answers: the bucket, or the folder of media."""
     where = "a bucket" if settings.STORAGE_URL else "a folder"
     try:
+        # Whether it is there does not matter, only that the store answers.
         default_storage.exists("doctor")
     except Unavailable as error:
         return Finding("stored files", "bad", error.detail or str(error))
@@ -130,6 +133,7 @@ def check_model_server() -> Finding:
     """Check that the model server answers, or that no open round needs it."""
     url = parse_url(f"{settings.MODEL_SERVER_URL}/health")
     try:
+        # Not more than some threads wait for it while it hangs.
         with _places.take():
             reply = SHARED.request(
                 "GET", url, seconds=MODEL_SERVER_SECONDS, max_bytes=2**16, allowed=(url.host,),
@@ -144,6 +148,7 @@ def check_model_server() -> Finding:
         trouble = "It answers none of those who wait for it."
     if not trouble:
         return Finding("model server", "ok", settings.MODEL_SERVER_URL)
+    # Away, but nobody writes for a model that it serves.
     open_ones = TargetModel.objects.filter(rounds__state=Round.State.OPEN)
     if open_ones.filter(url="").exclude(source="").exists():
         return Finding("model server", "bad", trouble)

@@ -68,9 +68,11 @@ def check_mail() -> Finding:
     if is_smtp:
         where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     try:
+        # Opens and closes it, which tries the password.
         with get_connection():
             pass
     except Exception as error:  # whatever the backend's library raises
+        # Some servers repeat the password in what they answer.
         words = readable(without_copies(settings.EMAIL_HOST_PASSWORD, str(error)))
         cure = "Check EMAIL_HOST, EMAIL_PORT, EMAIL_USE_TLS, the user and the password."
         return Finding("mail", "bad", f"{where} takes no mails: {words}. {cure}")
@@ -101,6 +103,7 @@ def _trouble_of_provider(url: str) -> str:
             "GET", address, seconds=ANSWER_SECONDS, max_bytes=2**20, allowed=(address.host,),
             secret=None, payload=None, retry=IDEMPOTENT,
         )  # fmt: skip
+        # An address that answers with a page is not the provider's.
         if answer.status != 200:
             return f"it answers {answer.status}: {words_in(answer.body)}"
         endpoints = members(strict_json(answer.body), "The answer")
@@ -195,6 +198,7 @@ def check_secrets() -> Finding:
     count = 0
     unreadable = []
     for model, column in sealed_columns():
+        # A few of each kind: decrypting all of them would take minutes on a large site.
         for row in model._default_manager.exclude(**{column: ""}).order_by("-pk")[:LOOKED_AT]:
             count += 1
             if not _is_readable(getattr(row, column)):

@@ -69,6 +69,7 @@ def facts() -> Facts:
 
     As many queries as there are kinds of jobs, and four more.
     """
+    # Kept for a minute in the cache, for all processes.
     return kept(KEY, _count)
 
 
@@ -87,6 +88,7 @@ def left_alone(now: Facts) -> set[int]:
 
 
 def _count() -> Facts:
+    # By outcome: a monitor warns when the platform fails many.
     recent = EvaluationRun.objects.filter(finished_at__gte=timezone.now() - RECENT)
     to_judge = QueueItem.objects.filter(round__state__in=JUDGED_STATES, still_needed__gt=0)
     targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()

@@ -41,6 +41,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def _may_read(request: HttpRequest) -> bool:
     token_sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
     token = settings.METRICS_TOKEN
+    # In constant time, so that nobody guesses it byte by byte.
     if token and secrets.compare_digest(token_sent.encode(), token.encode()):
         return True
     address = ip_address(get_adapter().get_client_ip(request) or "0.0.0.0")  # noqa: S104
@@ -52,6 +53,7 @@ def _counted() -> CollectorRegistry:
     folder = os.environ.get(FOLDER)
     if not folder:
         return REGISTRY
+    # Workers that ended would otherwise count as busy for ever.
     forget_the_dead(Path(folder))
     together = CollectorRegistry()
     MultiProcessCollector(together, folder)  # type: ignore[no-untyped-call]
@@ -65,6 +67,7 @@ class Rows:
         """Yield each figure with its values. Nothing is labelled by person."""
         try:
             site = facts()
+        # A figure of its own says so; monitors then do not read a gap as zero.
         except NO_DATABASE:
             site = None
         yield _gauge("database_up", "Whether the database answers.", "", {"": site is not None})

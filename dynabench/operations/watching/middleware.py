@@ -17,5 +17,6 @@ class CountRequests(PrometheusAfterMiddleware):  # type: ignore[misc]
         **labels: str,
     ) -> Any:
         if "method" in labels:
+            # One of the known methods, or `<invalid method>`.
             labels["method"] = self._method(request)
         return super().label_metric(metric, request, response, **labels)

@@ -76,6 +76,7 @@ def incident(request: HttpRequest) -> HttpResponse:
     form = IncidentForm(request.POST or None, initial=initial)
     if form.is_valid():
         tell_incident(actor=person(request), incident=current, **form.cleaned_data)
+        # The note is among the facts, which would be shown for a minute without it.
         cache.delete(KEY)
         messages.success(request, _("Everybody reads it now."))
         return redirect("status")

@@ -25,6 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--run", type=int, help="for queue workers: do a claimed filling")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # Called by a worker, which watches the process and holds the lease.
         if options["run"]:
             self._work(options["run"], options["seed"])
             return

@@ -32,9 +32,11 @@ class Command(BaseCommand):
         results: list[Finding] = []
         self._tell(findings(), results)
         has_database = not any(f.what == "database" and f.state == "bad" for f in results)
+        # The rows name the files.
         if options["media"] and has_database:
             self._tell(check_media(), results)
         judged: list[Verdict] = []
+        # Without an engine there is no sandbox; a finding says so.
         if not options["quick"] and engine():
             results += self._hostile(judged)
         is_well = all(f.state != "bad" for f in results) and all(

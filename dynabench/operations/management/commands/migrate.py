@@ -56,6 +56,7 @@ def new_models_alone() -> Iterator[None]:
 
 
 def _add_alone(state: ProjectState, model: ModelState) -> None:
+    # Without it `add_model` only notes the model and renders nothing.
     apps = state.__dict__.pop("apps", None)  # which Django keeps there once it has made them
     _add_model(state, model)
     if apps is not None:
@@ -65,6 +66,7 @@ def _add_alone(state: ProjectState, model: ModelState) -> None:
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
+        # Rendering models makes next to no garbage and many objects; see above.
         gc.disable()
         database = connections[options["database"]]
         if database.vendor == "sqlite":
@@ -81,6 +83,7 @@ class Command(migrate.Command):
     def _gently(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
         with connection.cursor() as cursor:
+            # For this session, and reset below: `setup` goes on with the connection.
             cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_MS}ms"])
         try:
             for left in reversed(range(TRIES)):

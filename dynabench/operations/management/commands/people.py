@@ -67,6 +67,7 @@ class Command(BaseCommand):
     def _add(self, options: dict[str, Any]) -> None:
         email, password = options["email"], secrets.token_urlsafe(12)
         try:
+            # As the sign-up page does.
             check_address(email)
         except ValidationError as error:
             raise CommandError(f"{email}: {error.message}") from None
@@ -98,6 +99,7 @@ class Command(BaseCommand):
 
     def _token(self, options: dict[str, Any]) -> None:
         values = {name: options[name] for name in ("name", "scopes", "days")}
+        # Only the key, so that a script can read it.
         self.stdout.write(create_token(user=_user(options), **values)[1])
 
 

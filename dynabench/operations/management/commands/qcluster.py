@@ -40,6 +40,7 @@ class Command(BaseCommand):
     help = "Do the jobs of the queue until Ctrl-C; it replaces workers that die or hang."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # A deployment may start workers before its migrations have ended.
         while not is_migrated():
             time.sleep(AWAITED_SECONDS)
         connections.close_all()  # none is shared with the processes
@@ -48,6 +49,7 @@ class Command(BaseCommand):
         workers = range(1, settings.Q_CLUSTER["workers"] + 1)
         practice = range(1, settings.PRACTICE_MODELS + 1)
         works: dict[str, Callable[[], None]] = {f"worker {n}": work for n in workers}
+        # A process of its own, so that no long job keeps it waiting.
         works["minutely"] = minutely
         works |= {f"practice {n}": serve_practice for n in practice}
         keep({"sweeper": sweep_often} | works, GRACE_SECONDS)
@@ -78,6 +80,7 @@ def work(take: Callable[[], str | None] = queue.take) -> None:
     """
     with traced("dynabench-queue") if settings.HAS_TRACES else nullcontext():
         for _ in range(MESSAGES):
+            # Nobody is told of new messages: each worker looks once a second.
             while (message := patiently(take)) is None:
                 if not pause(POLL_SECONDS):
                     return
@@ -116,6 +119,7 @@ def minutely() -> None:
 
 def patiently(ask: Callable[[], T]) -> T | None:
     """Return the result of `ask`, or None, after a while, when the database does not answer."""
+    # As Django does before each request: a connection may be too old, or broken.
     close_old_connections()
     try:
         return ask()

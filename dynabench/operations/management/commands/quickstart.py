@@ -81,6 +81,7 @@ class Command(BaseCommand):
     def _run(self, *, setup_only: bool, demo: bool) -> None:
         port = settings.PORT
         if not setup_only:
+            # Before anything is set up, which takes a minute.
             refuse_taken("PORT", "127.0.0.1", port)
         self._choose_model_port(is_setup=setup_only)
         install(self.stdout.write)
@@ -91,6 +92,7 @@ class Command(BaseCommand):
         try:
             processes.wait_until_ready()
             if first_rounds():
+                # A round opens only once its target answers.
                 processes.wait_until_loaded()
                 self._open_rounds()
             if setup_only:
@@ -210,6 +212,7 @@ class Processes:
         """Return when web and model server answer; raises CommandError with the log to read."""
         deadline = time.monotonic() + READY_SECONDS
         for name, url in self.urls.items():
+            # While it waits it looks whether the process still lives.
             if not self._has_come(url, lambda status: status == HTTPStatus.OK, deadline):
                 raise CommandError(f"{name} did not start; see {self.logs}/{name}.log.")
 
@@ -244,6 +247,7 @@ class Processes:
 
     def _look_after_queue(self) -> None:
         """Start it again when it was killed; whatever else happens to it, it heals itself."""
+        # Web and models are watched by `_check_alive`, and end the command.
         code = self.running["queue"].poll()
         if code is not None:
             logger.warning("The queue ended with %s and is started again", code)
@@ -285,6 +289,7 @@ def one_run() -> Iterator[None]:
 
     The system releases the lock however the command ends.
     """
+    # Opened without emptying it: it may name the process that holds the lock.
     with (settings.HOME / "run.lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -315,6 +320,7 @@ def refuse_taken(variable: str, host: str, port: int) -> None:
         )
     try:
         with socket.socket() as trial:
+            # As servers do, so that a port whose last connection just ended counts as free.
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind((host, port))
     except PermissionError:

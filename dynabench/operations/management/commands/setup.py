@@ -29,6 +29,7 @@ ALIKE = 10
 
 def is_of_this_version(url: str) -> bool:
     """Return whether the web process at the address is of this version and may serve."""
+    # The site answers only for its own names.
     host = settings.ALLOWED_HOSTS[0].lstrip(".*") or "localhost"  # ".example.org", "*"
     headers = {"Host": host, "X-Forwarded-Proto": "https"}
     try:
@@ -119,6 +120,7 @@ class Command(BaseCommand):
             check_address(email)
         except ValidationError as error:
             raise CommandError(f"ADMIN_EMAIL={email!r}: {error.message}") from None
+        # Of the operator, or made here and told once.
         chosen = env_secret("ADMIN_PASSWORD")
         password = chosen or secrets.token_urlsafe(12)
         User.objects.create_superuser(email, password)
