@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -10,7 +11,9 @@ from annotation.tidying import tidy_assignments
 from core.accounts.counting import tidy_counted_people
 from core.accounts.erasures import write_log
 from core.accounts.idempotency import purge_answers
-from core.accounts.tidying import is_tidied, note_tidied, tidy_people
+from core.accounts.tidying import tidy_people
+from core.jobs.periodic import has_succeeded
+from core.jobs.services import note_success
 from evaluation.isolation.queue.cleanup import tidy
 from evaluation.isolation.queue.leases import LeaseLost, claim, ready, sweep
 from evaluation.isolation.queue.subprocess_job import carry_out
@@ -57,6 +60,7 @@ logger = logging.getLogger(__name__)
 J = TypeVar("J", bound=Job)
 
 MOST_TIDIED = 10_000  # rows at a time
+TIDYING = "tidy_daily"
 
 
 def _work(job: J | None, do: Callable[[J], None]) -> J | None:
@@ -191,7 +195,7 @@ def tidy_daily() -> int:
 
     A bounded number of rows of each kind; the next sweep deletes the rest.
     """
-    if is_tidied():
+    if has_succeeded(TIDYING, within=timedelta(days=1)):
         return 0
     tasks = (
         tidy_people,
@@ -206,5 +210,5 @@ def tidy_daily() -> int:
     )
     deleted = [tidy_some(MOST_TIDIED) for tidy_some in tasks]
     if max(deleted) < MOST_TIDIED:  # otherwise there may be more, for the next sweep
-        note_tidied(sum(deleted))
+        note_success(TIDYING)
     return sum(deleted)

@@ -13,12 +13,12 @@ from django.utils import timezone
 from annotation.models import Assignment, Attempt, Suggestion
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of, log
-from core.accounts.tidying import TIDIED
 from core.errors import Refused, Unavailable
+from core.jobs.models import LastSuccess
 from dynabench.operations.soundness.doctor import connections_needed
 from evaluation import jobs
 from evaluation.isolation.uploads.chunked import begin_upload
-from evaluation.jobs import tidy_daily
+from evaluation.jobs import TIDYING, tidy_daily
 from evaluation.models import Submission
 from evaluation.runs.services import request_missing, run_again
 from tests.support.evaluations import accepted_model, queued_run, set_version
@@ -53,7 +53,7 @@ def test_old_actions_on_oneself_go(alice):
         LogEntry.objects.filter(pk=log(alice, action, "x").pk).update(created_at=days_ago(366))
     log(alice, "token.created", "of today")
     tidy_daily()
-    left = LogEntry.objects.exclude(action=TIDIED).values_list("action", flat=True)
+    left = LogEntry.objects.values_list("action", flat=True)
     assert sorted(left) == ["consensus.overridden", "task.changed", "token.created"]
 
 
@@ -95,9 +95,9 @@ def test_once_a_day_and_as_much_as_fits(monkeypatch):
     assert [tidy_daily() for _ in range(3)] == [2, 1, 0]
     over(1)
     assert tidy_daily() == 0
-    LogEntry.objects.filter(action=TIDIED).update(created_at=days_ago(1.01))
+    LastSuccess.objects.filter(job=TIDYING).update(succeeded_at=days_ago(1.01))
     assert tidy_daily() == 1
-    assert LogEntry.objects.filter(action=TIDIED).count() == 1
+    assert LastSuccess.objects.filter(job=TIDYING, succeeded_at__gt=days_ago(1)).exists()
 
 
 def test_leases_of_judges_go_once_they_take_no_place(settings, nli):
@@ -132,7 +132,7 @@ def test_files_of_models_go_long_after_their_last_use(
     tidy_daily()
     assert not Submission.objects.exclude(emptied_at=None).exists()  # kept for ever by default
     settings.KEEP_MODELS_DAYS = 30
-    LogEntry.objects.filter(action=TIDIED).delete()
+    LastSuccess.objects.filter(job=TIDYING).delete()
     with django_capture_on_commit_callbacks(execute=True):
         tidy_daily()
     (emptied,) = Submission.objects.exclude(emptied_at=None)
