@@ -62,7 +62,8 @@ def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _log_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     shifted = scores - scores.max()
-    return shifted - np.log(np.exp(shifted).sum())
+    found: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
+    return found
 
 
 def _slope(rows: Sequence[ScoredRow], inverse: float) -> float:

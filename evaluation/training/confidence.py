@@ -32,12 +32,24 @@ def score_rows(folder: Path, rows: Sequence[Row]) -> list[ScoredRow]:
     codec, backend = codec_of(model, tokens), TorchBackend(logits_of, tokens)
     windows = [encodings_of(row, codec) for row in rows]
     logits = run_sorted(windows, backend.run)
-    if model.labels is None:
+    return score_windows(rows, windows, logits, model.labels)
+
+
+def score_windows(
+    rows: Sequence[Row],
+    windows: Sequence[Sequence[Encoding]],
+    logits: Sequence[Sequence[Logits]],
+    labels: Sequence[str] | None,
+) -> list[ScoredRow]:
+    """Return the scores of rows by the logits of their windows; see `score_rows`.
+
+    labels: in the order of the logits, None where answers are spans.
+    """
+    if labels is None:
         scored = map(_score_spans, rows, windows, logits)
         return [row for row in scored if row is not None]
-    order = model.labels
     return [
-        ScoredRow(values.astype(np.float64), order.index(row["label"]))
+        ScoredRow(values.astype(np.float64), labels.index(row["label"]))
         for row, (values,) in zip(rows, logits, strict=True)
     ]
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tokenizers import Encoding
 
 from evaluation.seeds import Row, group_of, split_by_group
+from evaluation.training.calibration import fit_temperature
+from evaluation.training.confidence import score_windows
 from evaluation.training.data import (
     Item,
     TrainingError,
@@ -26,6 +28,7 @@ from evaluation.training.data import (
     score,
 )
 from evaluation.training.folders import atomic_folder
+from evaluation.training.softening import divide_head
 from serving.arrays import arrays_of, cut, parts, run_in_parts
 from serving.backends import logits_of, restore_attention
 from serving.codecs import Answer, Codec, Logits, Piece
@@ -90,7 +93,8 @@ class Reading(NamedTuple):
 class TrainingReport:
     """What a training did; `dev` holds the scores (0-1) of the epoch kept, from 1.
 
-    `curve` has loss and dev scores of each epoch.
+    `curve` has loss and dev scores of each epoch; the head was divided by `temperature`, so that
+    the model is as sure of the dev rows as it is right.
     """
 
     rows: int
@@ -101,6 +105,7 @@ class TrainingReport:
     seconds: float
     weights_sha256: str
     curve: Sequence[Mapping[str, float]]
+    temperature: float
 
 
 def train(
@@ -139,6 +144,7 @@ def train(
         steps = options.epochs * math.ceil(seen / options.batch_size)
         run = _Run(trained, options, progress, steps)
         run.fit(part, dev)
+        temperature = trained.soften(dev)
         trained.save(folder, options)
         digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     return TrainingReport(
@@ -150,6 +156,7 @@ def train(
         seconds=perf_counter() - started,
         weights_sha256=digest,
         curve=run.curve,
+        temperature=temperature,
     )
 
 
@@ -287,6 +294,10 @@ class _Trained:
 
     def answers(self, rows: Sequence[Row]) -> list[Answer]:
         """One answer a row."""
+        return [self.codec.decode(*row) for row in zip(rows, *self._asked(rows), strict=True)]
+
+    def _asked(self, rows: Sequence[Row]) -> tuple[list[list[Encoding]], list[list[Logits]]]:
+        """Return the windows of rows, and the logits of each."""
         import torch
 
         self.model.eval()
@@ -296,8 +307,18 @@ class _Trained:
             return cut(self.logits(pieces).numpy(), pieces, self.tokens.fill)
 
         with torch.inference_mode():
-            logits = run_sorted(encodings, run)
-        return [self.codec.decode(*row) for row in zip(rows, encodings, logits, strict=True)]
+            return encodings, run_sorted(encodings, run)
+
+    def soften(self, rows: Sequence[Row]) -> float:
+        """Divide the head by the temperature of rows that taught it nothing, and return it; 1.0
+        where the model has no such layer."""
+        encodings, logits = self._asked(rows)
+        scored = score_windows(rows, encodings, logits, self.codec.labels)
+        temperature = fit_temperature(scored)
+        outputs, first = len(self.codec.labels or ("start", "end")), encodings[0][:1]
+        if divide_head(self.model, outputs, temperature, lambda: self.logits(first)):
+            return temperature
+        return 1.0
 
     def save(self, folder: Path, options: TrainingOptions) -> None:
         """Write the folder of a model: weights, tokenizer, dynabench.json."""

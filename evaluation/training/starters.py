@@ -140,17 +140,18 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
             report = train_pictures(PICTURE_STARTERS[code], full, progress)
             return ship_pictures(code, full, target, report)
         starter = STARTERS[code]
-        report = asdict(
-            train(
-                held_out(seed_rows(code))[0],
-                kind=starter.kind,
-                base=encoder(),
-                output_dir=full,
-                options=starter.options,
-                progress=progress,
-            )
+        found = train(
+            held_out(seed_rows(code))[0],
+            kind=starter.kind,
+            base=encoder(),
+            output_dir=full,
+            options=starter.options,
+            progress=progress,
         )
-        ship(code, full, target, report)
+        report = asdict(found)
+        temperature = report.pop("temperature")
+        # What is squeezed is calibrated again, from the scores before the head was divided.
+        ship(code, full, target, {**report, "calibration": {"temperature": temperature}})
 
 
 def ship(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:

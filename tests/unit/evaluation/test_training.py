@@ -17,6 +17,7 @@ from dynabench.campaigns.rules.meaning import closest
 from evaluation import seeds
 from evaluation.seeds import split_by_group
 from evaluation.training import fine_tune, sentences, shipped, starters
+from evaluation.training.confidence import score_rows
 from evaluation.training.data import (
     ASKED_AT_ONCE,
     TrainingError,
@@ -33,6 +34,7 @@ from evaluation.training.fine_tune import (
     train,
 )
 from evaluation.training.folders import atomic_folder
+from evaluation.training.softening import divide_head
 from serving.codecs import Answer, codec_for
 from serving.spec import FIELDS, OUTPUTS, ModelFolder
 
@@ -290,6 +292,45 @@ def test_the_same_seed_gives_the_same_weights(kind: str, base: Path, tmp_path: P
     assert report.rows + report.dev_rows == len(rows)
     assert 1 <= report.best_epoch <= report.epochs == 2
     assert set(report.dev) == set(evaluate(tmp_path / "a", rows))
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_a_trained_model_is_no_surer_than_its_dev_rows_allow(
+    kind: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its head is divided by a temperature, and its answers are those of the undivided one."""
+    monkeypatch.setattr(fine_tune, "fit_temperature", lambda rows: 4.0)
+    rows, folders = ROWS[kind](), {name: tmp_path / name for name in ("plain", "divided")}
+    assert trained(kind, base, folders["divided"]).temperature == 4
+    monkeypatch.setattr(fine_tune, "fit_temperature", lambda rows: 1.0)
+    assert trained(kind, base, folders["plain"]).temperature == 1
+    labels = json.loads((folders["plain"] / "dynabench.json").read_bytes())["labels"]
+    reading = fine_tune.Reading(kind, labels and tuple(labels), 64)
+    plain, divided = (fine_tune.answers(folder, rows, reading) for folder in folders.values())
+    assert [one.output for one in plain] == [one.output for one in divided]
+    scores = {name: score_rows(folder, rows) for name, folder in folders.items()}
+    for before, after in zip(scores["plain"], scores["divided"], strict=True):
+        np.testing.assert_allclose(after.scores * 4, before.scores, atol=0.02)
+
+
+@pytest.mark.parametrize("outputs", [2, 3])
+def test_a_model_without_a_last_layer_of_its_labels_stays_as_it_is(outputs: int) -> None:
+    """Something behind the layer squares its scores, or no layer has as many as labels."""
+    import torch
+
+    class Odd(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, outputs)
+
+        def forward(self, values: "torch.Tensor") -> "torch.Tensor":
+            return self.layer(values).square()
+
+    torch.manual_seed(0)
+    model, asked = Odd(), torch.ones(1, 3)
+    before = model.layer.weight.detach().clone()
+    assert not divide_head(model, 2, 2.0, lambda: model(asked))
+    assert torch.allclose(model.layer.weight, before)
 
 
 def test_the_folder_says_how_to_serve_it(base: Path, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""Divides the last layer of a model in torch by a temperature, whatever the layer's name is."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+ALIKE = 0.05
+"""Share by which logits may differ from the expected ones: bfloat16 has two decimals."""
+
+
+def divide_head(
+    model: Any, outputs: int, temperature: float, ask: Callable[[], "torch.Tensor"]
+) -> bool:
+    """Divide the layer that gives a model's logits; return whether there is such a layer.
+
+    outputs: the number of labels, or 2 for start and end. ask: returns logits of the model, by
+    which the layer is found and checked. A model without one stays as it is.
+    """
+    import torch
+
+    used: list[torch.nn.Linear] = []
+    hooks = [
+        layer.register_forward_hook(lambda layer, *_: used.append(layer))
+        for layer in model.modules()
+        if isinstance(layer, torch.nn.Linear) and layer.out_features == outputs
+    ]
+    with torch.inference_mode():
+        before = ask()
+    for hook in hooks:
+        hook.remove()
+    if not used:
+        return False
+    _divide(used[-1], temperature)
+    with torch.inference_mode():
+        after = ask()
+    largest = float(before.abs().max())
+    if torch.allclose(after * temperature, before, rtol=ALIKE, atol=ALIKE * largest):
+        return True
+    _divide(used[-1], 1 / temperature)  # something behind the layer changes its scores once more
+    return False
+
+
+def _divide(layer: "torch.nn.Linear", number: float) -> None:
+    import torch
+
+    with torch.no_grad():
+        for weights in layer.parameters():
+            weights.div_(number)
