@@ -10,6 +10,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db.models import Exists, OuterRef, QuerySet
 
 from annotation.models import Example
+from annotation.questions import are_gold
 from core.accounts.models import User
 from tasks.models import Round
 from tasks.permissions import can_read
@@ -25,11 +26,14 @@ def with_open_answers(examples: QuerySet[Example]) -> QuerySet[Example]:
     withdrawn and no gold items.
     """
     public = _released_rows().filter(**PUBLIC, dataset__state="done")
-    return not_sealed(examples).filter(
-        Exists(public),
-        round__state=Round.State.RELEASED,
-        retracted_at__isnull=True,
-        gold__isnull=True,
+    return (
+        not_sealed(examples)
+        .filter(
+            Exists(public),
+            round__state=Round.State.RELEASED,
+            retracted_at__isnull=True,
+        )
+        .exclude(are_gold())
     )
 
 

@@ -1,3 +1,5 @@
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -5,8 +7,10 @@ class AnnotationConfig(AppConfig):
     name = "annotation"
 
     def ready(self) -> None:
+        """Answer the questions of earlier rooms, and note who reads examples by a role."""
         from annotation.shown_services import note_read_examples
         from tasks.members import ended_roles
 
+        import_module("annotation.answers_to_tasks")
         if note_read_examples not in ended_roles.NOTES:
             ended_roles.NOTES.append(note_read_examples)

@@ -7,14 +7,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import selectors
+from annotation.questions import has_study_at_work, rounds_of_studies
 from annotation.refusals import NotAllowed
 from core.accounts.models import Annotator
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
 
 LIVE = (Round.State.OPEN, Round.State.PAUSED)
-WORKING = ("working", "lapsed")
-"""The states of a place in a study in which its person works."""
 
 
 def live_round(task: Task) -> Round | None:
@@ -50,7 +49,7 @@ def at_work(annotator: Annotator, task: Task) -> bool:
     """
     if annotator.user is None or not annotator.user.is_of_panel:
         return True
-    return annotator.places.filter(campaign__task=task, state__in=WORKING).exists()
+    return has_study_at_work(annotator, task)
 
 
 def check_at_work(annotator: Annotator, task: Task) -> None:
@@ -66,10 +65,8 @@ def offered(annotator: Annotator, task: Task) -> Callable[[int], bool]:
     """
     if not at_work(annotator, task):
         return lambda _round: False
-    going = Q(campaigns__all_places__annotator=annotator)
-    going &= Q(campaigns__all_places__state__in=("testing", *WORKING))
-    asked = set(task.rounds.filter(going).values_list("pk", flat=True))
-    return lambda round: not asked or round in asked
+    chosen = rounds_of_studies(annotator, task)
+    return lambda round: not chosen or round in chosen
 
 
 def not_open(round: Round) -> str:

@@ -19,6 +19,7 @@ from annotation.models import (
     TargetOutput,
     TextKey,
 )
+from annotation.questions import are_judged, are_sent_back, reason_of_return
 from annotation.rules.near_duplicates import (
     ALIKE,
     band_keys,
@@ -31,7 +32,7 @@ from core.accounts.counting import SPENT_SQL, quota_name
 from core.accounts.models import Annotator
 from core.days import midnight, today
 from tasks.models import Context, Round, Task
-from tasks.selectors import writers
+from tasks.questions import writers
 
 TRIES = "tries"
 LARGE = 400
@@ -229,11 +230,8 @@ def recent(annotator: Annotator, round: Round, most: int = 10) -> Sequence[Examp
 
 
 def is_judged(example: Example) -> bool:
-    """Whether anybody has voted on it.
-
-    Votes are a later stage's rows; `validations` is the name that they give their link here.
-    """
-    return Example.objects.filter(pk=example.pk, validations__isnull=False).exists()
+    """Return whether anybody has voted on it."""
+    return Example.objects.filter(are_judged(), pk=example.pk).exists()
 
 
 def unanswered(annotator: Annotator, task: Task) -> Example | None:
@@ -249,65 +247,25 @@ def unanswered(annotator: Annotator, task: Task) -> Example | None:
         round__state=Round.State.OPEN,
         outcome=Example.Outcome.UNDECIDED,
         retracted_at__isnull=True,
-        validations__isnull=True,
         uid__isnull=True,
-    )
+    ).exclude(are_judged())
     return rows.order_by("pk").last()
 
 
 def is_sent_back(example: Example) -> bool:
-    """Whether a reviewer has asked its author to mend it; `consensus` is a later stage's name."""
+    """Return whether a reviewer has asked its author to mend it."""
     standing = Example.objects.filter(pk=example.pk, retracted_at__isnull=True)
-    return standing.filter(consensus__is_sent_back=True).exists()
+    return standing.filter(are_sent_back()).exists()
 
 
 def sent_back_reason(assignment: Assignment) -> str:
-    """Return what a reviewer asks the author to change; empty: nothing.
+    """Return what a reviewer asks the author to change; empty where nothing.
 
-    `consensus` and `owner_decisions` are a later stage's names. One query, for who mends one.
+    One query, where the assignment mends an example.
     """
     if assignment.mends_id is None:
         return ""
-    standing = Example.objects.filter(
-        pk=assignment.mends_id,
-        retracted_at__isnull=True,
-        consensus__is_sent_back=True,
-        owner_decisions__withdrawn_at__isnull=True,
-    )
-    return standing.values_list("owner_decisions__reason", flat=True).first() or ""
-
-
-class Votes(NamedTuple):
-    """How many people have judged an example, and what came of it.
-
-    `state`, `still_needed` and `is_verified` are None until somebody has. needed: equal votes that
-    decide by the round's own policy; None: it has none.
-    """
-
-    given: int = 0
-    state: str | None = None
-    still_needed: int | None = None
-    is_verified: bool | None = None
-    is_validated_error: bool | None = None
-    needed: int | None = None
-
-
-def votes_on(example: Example) -> Votes:
-    """The votes on an example. One query."""
-    names = ("state", "still_needed", "is_verified", "is_validated_error")
-    policy = "round__round_policy__policy__needed"
-    rows = Example.objects.filter(pk=example.pk).annotate(given=Count("validations"))
-    found = (*(f"consensus__{name}" for name in names), policy)
-    return Votes(*rows.values_list("given", *found).get())
-
-
-def no_votes_yet(round: Any) -> Votes:
-    """The votes on an example that was just written. No query where `round_policy` is joined.
-
-    The policy of a round is a later stage's row; `round_policy` is the name of its link here.
-    """
-    stored = getattr(round, "round_policy", None)
-    return Votes(needed=stored.policy["needed"] if stored else None)
+    return reason_of_return(assignment.mends_id)
 
 
 def parent_to_change(annotator: Annotator, round: Round) -> Example | None:

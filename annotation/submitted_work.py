@@ -5,12 +5,10 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from annotation.models import Example
+from annotation.questions import is_submitted
 from annotation.refusals import NotAllowed
 from core.accounts.models import Annotator
 from tasks.models import Task
-
-SUBMITTED = ("submitted", "approved", "rejected")
-"""The states of a place in a study whose work its owner pays for, or has decided on."""
 
 
 class Submitted(NotAllowed):
@@ -25,12 +23,8 @@ def check_not_submitted(annotator: Annotator, task: Task, done_at: datetime) -> 
     Locks the person's places in the task, as submitting does: of work that is taken back at that
     moment either nothing is paid, or it stays. Call it in a transaction, before other locks.
     """
-    places = annotator.places.select_for_update(of=("self",)).filter(campaign__task=task)
-    for place in places.order_by("pk"):
-        if place.state not in SUBMITTED or not (place.began_at and place.submitted_at):
-            continue
-        if place.began_at <= done_at <= place.submitted_at:
-            raise Submitted(_("You submitted this for a study, so it stays as it is."))
+    if is_submitted(annotator, task, done_at):
+        raise Submitted(_("You submitted this for a study, so it stays as it is."))
 
 
 def check_may_retract(example: Example) -> None:

@@ -1,37 +1,19 @@
 """Reads about tasks."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
-from django.db.models import Prefetch, Q, QuerySet, Sum
+from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 
 from core.accounts.models import User
 from core.data.prepared import PreparedRead, Slot
-from tasks.budgets import Used
 from tasks.models import Round, RoundTarget, Task, TaskMember
 from tasks.permissions import EDITORS, Person
+from tasks.questions import writers
+from tasks.writing_time import WRITING_TIME
 
-WRITING_TIME = timedelta(minutes=15)
 PLANNED = (Round.State.DRAFT, Round.State.READY)
-
-
-def writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
-    """Return the assignments on which somebody was writing at that time, one for each person.
-
-    They are current, and were assigned, saved or sent within the 15 minutes before, and after
-    `since` where it is given. A person who has seen a verdict and typed nothing since has finished.
-    """
-    since = max(at - WRITING_TIME, since or at - WRITING_TIME)
-    lately = Q(assigned_at__gte=since) | Q(attempt__asked_at__gte=since)
-    unfinished = ~Q(attempt__state="done") | Q(conversation__isnull=False)
-    active = (
-        Q(draft_saved_at__gte=since)
-        | Q(attempt__asked_at__gte=since, attempt__state="asking")
-        | lately & unfinished
-    )
-    return round.assignment_set.filter(active, left_at__isnull=True).distinct()
 
 
 def grace_end(round: Round, now: datetime) -> datetime | None:
@@ -56,26 +38,6 @@ def still_writing(round: Round) -> int:
         return 0
     at = round.closed_at or timezone.now()
     return writers(round, at).count()
-
-
-def used(round: Round) -> Used:
-    """Return what the round has used of its budget. Counts nothing that has no limit.
-
-    What programs write uses up nothing; votes on it do.
-    """
-    budget = round.budget
-    if (budget.collected, budget.fooling, budget.money) == (None, None, None):
-        return Used()
-    counted = round.examples.filter(retracted_at__isnull=True, by_program=False)
-    voted = round.examples.filter(consensus__round=round)
-    has_money = budget.money is not None
-    return Used(
-        collected=counted.count() if has_money or budget.collected is not None else 0,
-        fooling=counted.filter(consensus__round=round, consensus__is_validated_error=True).count()
-        if has_money or budget.fooling is not None
-        else 0,
-        votes=voted.aggregate(n=Sum("consensus__votes"))["n"] or 0 if has_money else 0,
-    )
 
 
 ENTRIES = PreparedRead(

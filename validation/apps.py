@@ -1,5 +1,12 @@
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
 class ValidationConfig(AppConfig):
     name = "validation"
+
+    def ready(self) -> None:
+        """Answer the questions of earlier rooms."""
+        import_module("validation.answers_to_annotation")
+        import_module("validation.answers_to_tasks")

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from annotation.answers import with_open_answers
 from annotation.models import Assignment, Example, ShownExample, TargetOutput
+from annotation.questions import are_catches, catches_between
 from annotation.refusals import CapReached
 from annotation.rules.prompt import fields_to_read
 from annotation.selectors import released_before
@@ -95,11 +96,8 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
 
 
 def _showable(assignment: Assignment) -> QuerySet[Example]:
-    """Return examples by others with public answers that worked, about other contexts.
-
-    Consensus is a later stage's row; this is the name that it gives its link here.
-    """
-    worked = Example.objects.filter(consensus__is_validated_error=True, by_program=False)
+    """Return examples by others with public answers that worked, about other contexts."""
+    worked = Example.objects.filter(are_catches(), by_program=False)
     others = worked.exclude(annotator=assignment.annotator_id)
     return with_open_answers(others).exclude(context__digest=assignment.context.digest)
 
@@ -131,10 +129,7 @@ def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> d
     start = chance.randint(first, last)
     found: list[tuple[int, int]] = []
     for low, high in ((start, last), (first, start - 1)):
-        # The ends are given for both tables, as PostgreSQL may walk through either.
-        part = examples.filter(consensus__round=round, consensus__pk__gte=low, pk__gte=low)
-        part = part.filter(consensus__pk__lte=high, pk__lte=high)
-        in_order = part.order_by("consensus__pk").values_list("pk", "context")
+        in_order = catches_between(examples, round, low, high).values_list("pk", "context")
         found += in_order[: CANDIDATES - len(found)]
     chance.shuffle(found)
     return dict(found)

@@ -8,6 +8,7 @@ from rest_framework.reverse import reverse
 
 from annotation.access import gate_is_shut, participant
 from annotation.care.services import check_rested
+from annotation.questions import pause_of
 from core.accounts.models import Annotator
 from core.errors import Refused
 from tasks.access import May
@@ -47,9 +48,6 @@ def enter(
 
 def _check_not_paused(request: Request, annotator: Annotator, task: Task) -> None:
     """Raises Refused for who is paused in a campaign of the task, as its pages do."""
-    paused = annotator.places.filter(
-        campaign__task=task, pauses__isnull=False, pauses__lifted_at=None
-    )
-    if slug := paused.values_list("campaign__slug", flat=True).first():
+    if slug := pause_of(annotator, task):
         page = request.build_absolute_uri(page_url("campaigns:progress", args=[slug]))
         raise Refused(f"You are paused here. Read on {page} why, and what to do.", code="paused")

@@ -5,6 +5,7 @@ import random
 from django.db.models import Count
 
 from annotation.models import Example
+from annotation.questions import are_verified
 from core.data.adaptive_cache import kept
 from tasks.models import Round
 
@@ -21,16 +22,12 @@ def next_challenge(round: Round) -> str | None:
 
 
 def verified_by_challenge(round: Round) -> dict[str, int]:
-    """How many verified examples each challenge has, now or a little ago.
-
-    Consensus is a later stage's row; `consensus` is the name that it gives its link here.
-    """
+    """How many verified examples each challenge has, now or a little ago."""
     verified = Example.objects.filter(
         round=round,
         challenge__isnull=False,
         retracted_at__isnull=True,
         by_program=False,
-        consensus__is_verified=True,
-    )
+    ).filter(are_verified())
     rows = verified.values_list("challenge").annotate(Count("pk")).order_by()
     return kept(f"challenges:{round.pk}", lambda: dict(rows))

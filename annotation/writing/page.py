@@ -19,6 +19,7 @@ from annotation.attempts.conversation_services import conversation_of
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.care.services import care_of
 from annotation.models import Assignment, Attempt, Conversation, Example, Suggestion
+from annotation.questions import no_votes_yet, votes_on
 from annotation.refusals import Stale
 from annotation.rules.near_duplicates import written_text
 from annotation.rules.prompt import fields_to_read, goal_parts
@@ -263,7 +264,7 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
     prefetch_related_objects([example], selectors.with_outputs())  # if they are not there
     outputs = list(example.target_outputs.all())
     questions = result_panel.why_components(config, example.outcome, example.inputs)
-    votes = selectors.no_votes_yet(example.round) if is_new else selectors.votes_on(example)
+    votes = no_votes_yet(example.round) if is_new else votes_on(example)
     shown = verdict(example, config, outputs)
     shown["needed"] = votes.needed or shown["needed"]
     can_retract = example.retracted_at is None and not votes.given

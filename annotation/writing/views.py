@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from annotation import questions
 from annotation.access import find_given, gate_is_shut, participant
 from annotation.aids.saliency import saliency
 from annotation.assignments.services import (
@@ -63,9 +64,9 @@ AFTER_GATE = {
     "battle": "leaderboard:battle",
 }
 POSTED = PreparedRead(
-    lambda: Assignment.objects.select_related("context", "round__round_policy").filter(
-        pk=Slot("pk")
-    )
+    lambda: Assignment.objects.select_related(
+        "context", f"round__{questions.joined_for_votes()}"
+    ).filter(pk=Slot("pk"))
 )
 LONGEST_ID = 19
 """Digits of a number that no id reaches, nor does the database take it."""

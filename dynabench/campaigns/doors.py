@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from django.db.models import Exists, Model, OuterRef
 
 from annotation.models import Assignment, Attempt, Example
-from annotation.open_round import WORKING
 from core.accounts.models import User
+from dynabench.campaigns.answers import WORKING
 from dynabench.campaigns.models import Pause, Place
 from leaderboard.models import Battle
 from tasks.models import Context, Task

@@ -11,8 +11,9 @@ from django.utils.translation import ngettext
 
 from tasks.budgets import Line, Used, lines
 from tasks.models import Context, Round, Task
+from tasks.questions import writers
 from tasks.rounds.steps import Step, next_steps
-from tasks.selectors import PLANNED, grace_end, still_writing, writers
+from tasks.selectors import PLANNED, grace_end, still_writing
 from validation.judging.queue import round_numbers, waiting_examples
 from validation.judging.short_of_judges import short_of_judges
 from validation.models import Consensus

@@ -12,7 +12,7 @@ from dynabench.campaigns.models import Place
 from dynabench.notices.rules import LATE, RoundFacts, TaskFacts
 from evaluation.models import Submission
 from tasks.models import Context, Round, TargetFailure
-from tasks.selectors import used
+from tasks.questions import used_of
 from tasks.targets.failures import FORGOTTEN
 from validation.models import Comment, QueueItem, Validation
 from validation.rules.reading import reads_too_little
@@ -72,7 +72,7 @@ def _rounds(now: datetime) -> dict[int, list[RoundFacts]]:
                 untouched=untouched.get(one.pk, 0),
                 waiting_late=late.get(one.pk, 0),
                 budget=one.budget,
-                used=used(one),
+                used=used_of(one),
             )
         )
     return found

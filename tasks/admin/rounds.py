@@ -22,11 +22,11 @@ from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.contexts.uploads import UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
 from tasks.models import Round, RoundTarget, TargetModel, Task
+from tasks.questions import writers
 from tasks.rounds.forms import EndsAhead
 from tasks.rounds.opening_services import change_state
 from tasks.rounds.services import change_round, delete_round, plan_round
 from tasks.rounds.steps import STEPS, next_steps
-from tasks.selectors import writers
 
 State = Round.State
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from core.accounts.models import User
@@ -26,6 +26,7 @@ from tasks.contexts.uploads import MAX_BYTES
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.line_files import FileError
 from tasks.models import Context, ContextBatch, Media, Round, Task
+from tasks.questions import are_used
 
 SECONDS, MEMORY_BYTES = 300.0, 512 * MIB  # to read a file
 ARCHIVE_BYTES = 1280 * MIB  # of memory to read an archive, a picture at a time
@@ -84,9 +85,7 @@ def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -
 
 def used_contexts() -> QuerySet[Context]:
     """Return the contexts that were assigned, written about or reported."""
-    return Context.objects.filter(
-        Q(assignments__isnull=False) | Q(examples__isnull=False) | Q(reports__isnull=False)
-    )
+    return Context.objects.filter(are_used())
 
 
 def preview_contexts(

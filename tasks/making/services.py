@@ -14,6 +14,7 @@ from tasks.contexts.scenes.contexts import with_drawn_examples
 from tasks.making.templates import Source, renamed, templates, text_in
 from tasks.models import SIMULATED, Round, RoundTarget, Task, TaskMember, TaskProposal
 from tasks.permissions import can_edit, can_make_tasks, can_own
+from tasks.questions import have_contestants
 from tasks.rounds.services import plan_round
 from tasks.selectors import PLANNED
 from tasks.services import end_waiting, keep_shown, new_task, shown_digests
@@ -22,7 +23,7 @@ from tasks.services import end_waiting, keep_shown, new_task, shown_digests
 def begun_tasks() -> QuerySet[Task]:
     """Return the tasks in which nobody can have written: no opened round, no arena with models."""
     opened = Round.objects.exclude(state__in=PLANNED)
-    return Task.objects.filter(contestants__isnull=True).exclude(rounds__in=opened)
+    return Task.objects.exclude(have_contestants()).exclude(rounds__in=opened)
 
 
 def find_source(kind: str, code: str, maker: User) -> Source | None:

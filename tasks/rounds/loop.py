@@ -11,6 +11,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from tasks.models import Round, RoundTarget, TargetModel, Task
+from tasks.questions import has_examples
 from tasks.rounds.fixed import lifted
 from tasks.targets.ask_before_opening import Silent, ask_targets
 from tasks.targets.services import changed_target
@@ -139,7 +140,7 @@ def _check_replaceable(round: Round, old: TargetModel, new: TargetModel) -> None
         raise Refused(
             _("Only a round that was opened needs this. Change the round's plan."), code="fixed"
         )
-    if round.examples.exists():
+    if has_examples(round):
         raise Refused(
             _("The round has examples against its targets. Plan a new round."), code="fixed"
         )

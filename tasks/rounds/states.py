@@ -14,8 +14,9 @@ from tasks.budgets import reached
 from tasks.contexts.files import context_digest
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel
+from tasks.questions import used_of, writers
 from tasks.rounds.loop import RoundError, check_asked, loop_of
-from tasks.selectors import grace_end, still_writing, used, writers
+from tasks.selectors import grace_end, still_writing
 from tasks.targets.ask_before_opening import Silent, ask_targets
 
 State = Round.State
@@ -152,7 +153,7 @@ def close_if_due(*, round: Round) -> Round:
     """
     if round.state != State.OPEN:
         return round
-    why = reached(round.budget, used(round), timezone.now())
+    why = reached(round.budget, used_of(round), timezone.now())
     if why is None:
         return round
     try:
@@ -177,5 +178,5 @@ def _check_can_open(round: Round) -> None:
             store_contexts(round=round, rows=[{}], file_name="(no contexts)")
     if not round.contexts.filter(is_retired=False).exists():
         raise RoundError(_("The round has no contexts. Import some first."))
-    if why := reached(round.budget, used(round), timezone.now()):
+    if why := reached(round.budget, used_of(round), timezone.now()):
         raise RoundError(_("The round would close at once. %(why)s") % {"why": _(REACHED[why])})

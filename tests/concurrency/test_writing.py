@@ -173,7 +173,8 @@ def test_an_attempt_is_finished_once(round, annotators, at_once):
 
 def test_nothing_enters_a_closed_round(round, annotators, at_once, monkeypatch):
     """Lock: the round, in `finish_attempt` and in `set_round_state`. Nobody gets time to finish."""
-    monkeypatch.setattr("tasks.selectors.WRITING_TIME", timedelta(0))
+    for reader in ("tasks.selectors", "annotation.answers_to_tasks"):
+        monkeypatch.setattr(f"{reader}.WRITING_TIME", timedelta(0))
     scripted_target(round, label="entailment")
     entries = list(RoundTarget.objects.select_related("target"))
     for repeat in REPEATS:

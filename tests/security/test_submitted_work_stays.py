@@ -10,9 +10,10 @@ import pytest
 from django.utils import timezone
 
 from annotation.attempts.services import retract_example
-from annotation.submitted_work import SUBMITTED, Submitted
+from annotation.submitted_work import Submitted
 from core.accounts.services import annotator_of
 from dynabench.campaigns import place_services
+from dynabench.campaigns.answers import SUBMITTED
 from dynabench.campaigns.models import LedgerRow, Place
 from tests.support.campaigns import agree, open_campaign
 from tests.support.judging import write

@@ -16,8 +16,9 @@ from core.accounts.services import annotator_of
 from core.errors import Refused
 from dynabench.schedule import close_due_rounds
 from tasks.models import Round
+from tasks.questions import used_of, writers
 from tasks.rounds.states import close_if_due, set_round_state
-from tasks.selectors import still_writing, used, writers
+from tasks.selectors import still_writing
 from tests.support.factories import RoundFactory, scripted_target
 from tests.support.writing import open_form
 from validation.judging.services import cast_validation, lease_next
@@ -278,7 +279,7 @@ def test_votes_cost_money(nli, alice, crowd):
     Round.objects.update(max_spent=120, pay_example=50, pay_validation=10, pay_bonus=40)
     judged(nli, alice, *crowd)
     nli.refresh_from_db()
-    assert used(nli) == (1, 1, 3)
+    assert used_of(nli) == (1, 1, 3)
     assert nli.state == "closed"
     assert LogEntry.objects.get(action="round.closed").data["reason"] == "money"
 

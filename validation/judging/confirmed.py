@@ -7,7 +7,7 @@ site's owner may let them count all the same (`UNCONFIRMED_VOTES`).
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from annotation.open_round import WORKING
+from annotation.questions import has_study_at_work
 from annotation.refusals import NotAllowed
 from core.accounts.models import Annotator
 from core.accounts.people import has_confirmed_address
@@ -31,7 +31,7 @@ def may_decide(annotator: Annotator, task: Task) -> bool:
         return True
     if settings.ACCOUNT_EMAIL_VERIFICATION != "optional" or has_confirmed_address(user):
         return True
-    return annotator.places.filter(campaign__task=task, state__in=WORKING).exists()
+    return has_study_at_work(annotator, task)
 
 
 def check_may_decide(annotator: Annotator, task: Task) -> None:

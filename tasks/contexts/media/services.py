@@ -21,6 +21,7 @@ from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
 from core.files.storage.stored import files_in, folders_in
 from tasks.contexts.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia, Decoded
 from tasks.models import Context, Media, Task
+from tasks.questions import is_named_in_examples
 
 BOUNDS = Bounds(30, 896 * MIB)
 """40 megapixels in RGBA, upright and on white, are there four times."""
@@ -193,12 +194,11 @@ def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
 
     `retracted` tells whether a retracted example counts.
     """
-    contexts = Context.objects.filter(round__task=task)
-    examples = contexts if retracted else contexts.filter(examples__retracted_at=None)
-    for rows, where in ((contexts, "fields"), (examples, "examples__inputs")):
-        named = rows.annotate(text=Cast(where, TextField())).filter(text__contains=digest)
-        if named.exists():
-            return True
+    contexts = Context.objects.filter(round__task=task).annotate(text=Cast("fields", TextField()))
+    if contexts.filter(text__contains=digest).exists():
+        return True
+    if is_named_in_examples(task, digest, retracted):
+        return True
     return digest in task.config_text
 
 

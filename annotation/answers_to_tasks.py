@@ -1,0 +1,49 @@
+"""Annotation's answers to what tasks ask (`tasks.questions`)."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet, TextField
+from django.db.models.functions import Cast
+
+from annotation.models import Example
+from tasks import questions
+from tasks.models import Round, Task
+from tasks.writing_time import WRITING_TIME
+
+
+@questions.writers.answer
+def writers(round: Round, at: datetime, since: datetime | None = None) -> QuerySet[Any]:
+    """Return the current assignments that somebody has touched, and whose attempt has not ended."""
+    earliest = at - WRITING_TIME
+    since = max(earliest, since or earliest)
+    lately = Q(assigned_at__gte=since) | Q(attempt__asked_at__gte=since)
+    unfinished = ~Q(attempt__state="done") | Q(conversation__isnull=False)
+    active = (
+        Q(draft_saved_at__gte=since)
+        | Q(attempt__asked_at__gte=since, attempt__state="asking")
+        | lately & unfinished
+    )
+    return round.assignment_set.filter(active, left_at__isnull=True).distinct()
+
+
+@questions.has_examples.answer
+def has_examples(round: Round) -> bool:
+    """Return whether there is a row."""
+    return round.examples.exists()
+
+
+@questions.are_used.answer
+def are_used() -> Q:
+    """Return the condition by assignments, examples and reports."""
+    return Q(assignments__isnull=False) | Q(examples__isnull=False) | Q(reports__isnull=False)
+
+
+@questions.is_named_in_examples.answer
+def is_named_in_examples(task: Task, digest: str, retracted: bool) -> bool:
+    """Return whether the inputs of an example, as text, contain the digest."""
+    examples = Example.objects.filter(round__task=task)
+    if not retracted:
+        examples = examples.filter(retracted_at=None)
+    inputs = examples.annotate(text=Cast("inputs", TextField()))
+    return inputs.filter(text__contains=digest).exists()

@@ -1,0 +1,51 @@
+"""Campaigns' answers to what annotation asks about people's studies (`annotation.questions`)."""
+
+from datetime import datetime
+
+from annotation import questions
+from core.accounts.models import Annotator
+from dynabench.campaigns.models import Campaign, Place
+from tasks.models import Task
+
+WORKING = (Place.State.WORKING, Place.State.LAPSED)
+"""The states of a place in which its person works."""
+SUBMITTED = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
+"""The states of a place whose work its owner pays for, or has decided on."""
+
+
+@questions.has_study_at_work.answer
+def has_study_at_work(annotator: Annotator, task: Task) -> bool:
+    """Return whether one of the person's places in the task is at work."""
+    return annotator.places.filter(campaign__task=task, state__in=WORKING).exists()
+
+
+@questions.rounds_of_studies.answer
+def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
+    """Return the rounds that campaigns chose in which the person is tested or works."""
+    chosen = Campaign.rounds.through.objects.filter(
+        round__task=task,
+        campaign__all_places__annotator=annotator,
+        campaign__all_places__state__in=(Place.State.TESTING, *WORKING),
+    )
+    return set(chosen.values_list("round", flat=True))
+
+
+@questions.pause_of.answer
+def pause_of(annotator: Annotator, task: Task) -> str | None:
+    """Return the campaign's part of the address."""
+    paused = annotator.places.filter(
+        campaign__task=task, pauses__isnull=False, pauses__lifted_at=None
+    )
+    return paused.values_list("campaign__slug", flat=True).first()
+
+
+@questions.is_submitted.answer
+def is_submitted(annotator: Annotator, task: Task, done_at: datetime) -> bool:
+    """Return whether the time lies within the work of a submitted place. Locks the places."""
+    places = annotator.places.select_for_update(of=("self",)).filter(campaign__task=task)
+    for place in places.order_by("pk"):
+        if place.state not in SUBMITTED or not (place.began_at and place.submitted_at):
+            continue
+        if place.began_at <= done_at <= place.submitted_at:
+            return True
+    return False

@@ -1,0 +1,11 @@
+"""The leaderboard's answers to what tasks ask (`tasks.questions`)."""
+
+from django.db.models import Q
+
+from tasks import questions
+
+
+@questions.have_contestants.answer
+def have_contestants() -> Q:
+    """Return the condition by the arena's contestants."""
+    return Q(contestants__isnull=False)

@@ -1,0 +1,88 @@
+"""Validation's answers to what annotation asks (`annotation.questions`)."""
+
+from django.db.models import Count, Q, QuerySet
+
+from annotation import questions
+from annotation.models import Example
+from annotation.questions import Votes
+from tasks.models import Round
+
+
+@questions.are_verified.answer
+def are_verified() -> Q:
+    """Return the condition by the example's consensus."""
+    return Q(consensus__is_verified=True)
+
+
+@questions.are_catches.answer
+def are_catches() -> Q:
+    """Return the condition by the example's consensus."""
+    return Q(consensus__is_validated_error=True)
+
+
+@questions.are_judged.answer
+def are_judged() -> Q:
+    """Return the condition by the votes."""
+    return Q(validations__isnull=False)
+
+
+@questions.are_sent_back.answer
+def are_sent_back() -> Q:
+    """Return the condition by the example's consensus."""
+    return Q(consensus__is_sent_back=True)
+
+
+@questions.are_gold.answer
+def are_gold() -> Q:
+    """Return the condition by the gold item that an example may have."""
+    return Q(gold__isnull=False)
+
+
+@questions.catches_between.answer
+def catches_between(
+    examples: QuerySet[Example], round: Round, first: int, last: int
+) -> QuerySet[Example]:
+    """Return them in the order of the index `consensus_errors`."""
+    # The ends are given for both tables, as PostgreSQL may walk through either.
+    among = examples.filter(consensus__round=round, consensus__pk__gte=first, pk__gte=first)
+    return among.filter(consensus__pk__lte=last, pk__lte=last).order_by("consensus__pk")
+
+
+@questions.reason_of_return.answer
+def reason_of_return(example_id: int) -> str:
+    """Return the reason of the decision that was not withdrawn. One query."""
+    standing = Example.objects.filter(
+        pk=example_id,
+        retracted_at__isnull=True,
+        consensus__is_sent_back=True,
+        owner_decisions__withdrawn_at__isnull=True,
+    )
+    return standing.values_list("owner_decisions__reason", flat=True).first() or ""
+
+
+@questions.votes_on.answer
+def votes_on(example: Example) -> Votes:
+    """Return the number of votes, the consensus and what the round's policy needs."""
+    rows = Example.objects.filter(pk=example.pk).annotate(given=Count("validations"))
+    numbers = rows.values_list(
+        "given",
+        "consensus__state",
+        "consensus__still_needed",
+        "consensus__is_verified",
+        "consensus__is_validated_error",
+        "round__round_policy__policy__needed",
+    )
+    return Votes(*numbers.get())
+
+
+@questions.no_votes_yet.answer
+def no_votes_yet(round: Round) -> Votes:
+    """Return what the round's policy needs, and no votes."""
+    stored = getattr(round, "round_policy", None)
+    return Votes(needed=stored.policy["needed"] if stored else None)
+
+
+@questions.joined_for_votes.answer
+def joined_for_votes() -> str:
+    """Return the link to the round's policy."""
+    return "round_policy"

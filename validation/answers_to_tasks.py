@@ -1,0 +1,26 @@
+"""Validation's answers to what tasks ask (`tasks.questions`)."""
+
+from django.db.models import Sum
+
+from tasks import questions
+from tasks.budgets import Used
+from tasks.models import Round
+
+
+@questions.used_of.answer
+def used_of(round: Round) -> Used:
+    """Return examples, catches and votes. Counts nothing that has no limit."""
+    budget = round.budget
+    has_money = budget.money is not None
+    counts_examples = has_money or budget.collected is not None
+    counts_catches = has_money or budget.fooling is not None
+    written = round.examples.filter(retracted_at__isnull=True, by_program=False)
+    collected = fooling = votes = 0
+    if counts_examples:
+        collected = written.count()
+    if counts_catches:
+        fooling = written.filter(consensus__round=round, consensus__is_validated_error=True).count()
+    if has_money:
+        judged = round.examples.filter(consensus__round=round)
+        votes = judged.aggregate(n=Sum("consensus__votes"))["n"] or 0
+    return Used(collected=collected, fooling=fooling, votes=votes)
