@@ -298,7 +298,7 @@ def show_pace(results: dict[str, Any]) -> None:
 
 def show_cycle(results: dict[str, Any]) -> None:
     for name, ratio in results["ratios"].items():
-        print(f"{name:32} {ratio:10.2f}   wanted at most 4")
+        print(f"{name:32} {ratio:10.2f}   wanted at most 3.5")
     for people in PEOPLE:
         print(f"cycles a second, {people} people: {results[f'judge, {people}']['per_second']:.1f}")
 

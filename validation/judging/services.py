@@ -244,10 +244,10 @@ def _lease(place: Place, validator: Annotator) -> JudgeLease:
     now = timezone.now()
     example = JUDGED.get(example=place.example)
     times = {"leased_at": now, "until": now + LEASE_TIME}
-    mine = JudgeLease.objects.filter(example=example, validator=validator)
     if place.lease:
         lease_id: int | None = place.lease
-        is_given = mine.filter(takes_place=False).update(takes_place=True, **times)
+        left = JudgeLease.objects.filter(pk=place.lease, takes_place=False)
+        is_given = bool(left.update(takes_place=True, **times))
     else:
         ids = {"example": place.example, "validator": validator.pk}
         (lease_id,) = first_row(NEW_LEASE, **ids, **times) or (None,)
