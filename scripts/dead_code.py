@@ -27,6 +27,7 @@ PRODUCT = (
 # Frameworks call these by their names.
 HOOKS = (
     *("clean_*", "get_*", "has_*_permission", "__getattr__", "Media", "process_*"),  # Django
+    "_get_session_from_db",  # its sessions
     *("authenticate", "authenticate_header", "has_permission", "patch", "validate_*"),  # DRF
     "map_serializer",  # drf-spectacular
     *("extract_*", "is_reauthentication_required", "pre_social_login"),  # allauth
