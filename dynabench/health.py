@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from core.errors import Unavailable
 from core.versions import version
 from core.web.outages import unavailable
-from dynabench.operations.soundness.health import check_schema, check_static_files, parts
+from dynabench.operations.soundness.health import check_schema, check_static_files, part_states
 
 KEPT_SECONDS = 1.0
 _asking = threading.Lock()
@@ -121,7 +121,7 @@ def _parts() -> dict[str, str]:
         return before[1]
     try:
         if _last is None or time.monotonic() - _last[0] > KEPT_SECONDS:
-            _last = (time.monotonic(), parts())
+            _last = (time.monotonic(), part_states())
         return _last[1]
     finally:
         _asking.release()

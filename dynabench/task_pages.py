@@ -88,7 +88,7 @@ def _first_models(task: Task) -> dict[str, Any]:
 
 
 @login_not_required
-def rounds(request: HttpRequest, code: str) -> HttpResponse:
+def task_rounds(request: HttpRequest, code: str) -> HttpResponse:
     """Show the rounds of a task: their models, numbers and charts."""
     task = find_task(request, code)
     seen = seen_rounds([task])
@@ -112,7 +112,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @login_not_required
-def data(request: HttpRequest, code: str) -> HttpResponse:
+def task_data(request: HttpRequest, code: str) -> HttpResponse:
     """Show what can be downloaded, who made it, and on what terms."""
     task = find_task(request, code, kinds=ANY)
     about, takes = task.config.about, can_take(request.user, task)

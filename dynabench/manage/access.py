@@ -27,7 +27,7 @@ def owned_round(request: HttpRequest, code: str, number: int, may: May = can_rev
     return get_object_or_404(owned_task(request, code, may).rounds, number=number)
 
 
-def waiting(request: HttpRequest, task: Task) -> dict[str, Any]:
+def waiting_values(request: HttpRequest, task: Task) -> dict[str, Any]:
     """Return what waits for the person on the pages of the task: open reports, failing targets."""
     if not can_manage(request.user, task):
         return {}

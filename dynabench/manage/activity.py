@@ -56,7 +56,7 @@ class Activity:
     fooled_judged: int = 0
 
 
-def activity(round: Round) -> Activity:
+def round_activity(round: Round) -> Activity:
     """Return a round's activity, counted now or a little ago.
 
     Nine queries, and one for each slice of the task.

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from core.accounts.people import shown_name
 from core.web.api import wanted
-from dynabench.manage.activity import activity
+from dynabench.manage.activity import round_activity
 from dynabench.manage.people import (
     Person,
     agreement_check,
@@ -201,7 +201,7 @@ class ActivityView(APIView):
     def get(self, request: Request, code: str, number: int) -> Response:
         """Show what the dashboard has besides the statistics; for members. Kept half a minute."""
         task = find_task(request, code, can_read)
-        now = activity(get_object_or_404(task.rounds, number=number))
+        now = round_activity(get_object_or_404(task.rounds, number=number))
         body = {
             **vars(now),
             "days": _rows(("day", "tries", "fooled", "verified"), now.days),

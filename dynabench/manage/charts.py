@@ -14,7 +14,7 @@ from validation.statistics.cache import Numbers
 from validation.statistics.report import Number
 
 
-def funnel(now: Activity, numbers: Numbers) -> SafeString:
+def draw_funnel(now: Activity, numbers: Numbers) -> SafeString:
     """Draw the steps from tries to catches. A round without models ends with confirmed tries."""
     steps: dict[str, Number] = {_("Tries"): numbers["collected"]}
     if isinstance(numbers["fooled"], int):
@@ -33,7 +33,7 @@ def funnel(now: Activity, numbers: Numbers) -> SafeString:
     return bars(counts, title=_("Each step, and its share of the step before"), is_funnel=True)
 
 
-def by_day(now: Activity) -> SafeString:
+def draw_days(now: Activity) -> SafeString:
     """Draw tries, those that fooled a model and catches by day, from the first day to the last."""
     counts = {day: (tries, fooled, catches) for day, tries, fooled, catches in now.days}
     tried, fooled_points, caught = [], [], []
@@ -49,7 +49,7 @@ def by_day(now: Activity) -> SafeString:
     return line_chart(lines, title=_("Examples by day"), shown=plain)
 
 
-def agreement(now: Activity) -> SafeString:
+def draw_agreement(now: Activity) -> SafeString:
     """Draw how often votes say the same as the consensus, by the day of the vote."""
     counts = {day: (votes, same) for day, votes, same in now.agreement}
     line = []
@@ -66,7 +66,7 @@ def agreement(now: Activity) -> SafeString:
     return line_chart({_("Agreement"): line}, title=title)
 
 
-def labels(now: Activity) -> SafeString:
+def draw_labels(now: Activity) -> SafeString:
     """Draw how tries and confirmed ones share the labels."""
     if not now.labels:
         return SafeString()
@@ -74,7 +74,7 @@ def labels(now: Activity) -> SafeString:
     return stacked_bars({_("Tries"): tries, _("Confirmed"): confirmed}, names, title=_("Labels"))
 
 
-def slices(counted: Sequence[tuple[str, str, int, int]]) -> SafeString:
+def draw_slices(counted: Sequence[tuple[str, str, int, int]]) -> SafeString:
     """Draw a heat grid of the slices that somebody has tried.
 
     counted: (which slice, its value, tries, confirmed).
@@ -91,7 +91,7 @@ def slices(counted: Sequence[tuple[str, str, int, int]]) -> SafeString:
     return matrix(names, rows, title=_("Slices"), corner=_("Slice"))
 
 
-def costs(by_round: Mapping[int, float | None]) -> SafeString:
+def draw_costs(by_round: Mapping[int, float | None]) -> SafeString:
     """Draw what a catch costs in each round, in whole money."""
     rounds = {_("Round %(number)d") % {"number": n}: cost for n, cost in by_round.items()}
     return bars(rounds, title=_("Cost of a catch by round"), shown="{:,.2f}".format)

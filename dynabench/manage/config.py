@@ -22,7 +22,7 @@ from core.text.words import with_lf
 from core.web.htmx import form_status, render_page
 from core.web.made_for import made_for, name_for, renamed
 from dynabench.manage.access import owned_task
-from dynabench.manage.preview import framed, judge_values, write_values
+from dynabench.manage.preview import judge_values, show_framed, write_values
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
 from tasks.config_changes import STALE, ConfigStale, check_change, diff, digest, fixed_parts
@@ -103,7 +103,7 @@ class ProblemLine:
         return " " * (self.problem.column - 1) + "^"
 
 
-def lines_of(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
+def problem_lines(problems: Sequence[Problem], text: str) -> list[ProblemLine]:
     """Return the problems with their lines, in the order of the text."""
     lines = text.split("\n")
     listed: list[ProblemLine] = []
@@ -158,7 +158,7 @@ def config(request: HttpRequest, code: str) -> HttpResponse:
     parsed, problems = check_change(task, text)
     if parsed is None:
         return _editor(request, task, form, problems, status=422)
-    values = {"task": task, "form": form, "problems": lines_of(problems, text), "base": base}
+    values = {"task": task, "form": form, "problems": problem_lines(problems, text), "base": base}
     values["diff"] = diff(task.config_text, text).splitlines()[2:]  # without the file names
     return render(request, "own/config_review.html", values)
 
@@ -210,7 +210,7 @@ def _editor(
         "fixed": fixed,
         "errors": form.errors.get("text", []),
         "entries": entries.select_related("actor__annotator")[:10],
-        "problems": lines_of(problems, text),
+        "problems": problem_lines(problems, text),
         "counted": count_words(problems),
         "has_errors": any(problem.severity == "error" for problem in problems),
     }
@@ -242,4 +242,4 @@ def config_preview(request: HttpRequest, code: str) -> HttpResponse:
             values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
         else:
             values = {**write_values(task), "page": "write"}
-    return framed(request, values)
+    return show_framed(request, values)

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from annotation.models import Example
 from core.web.htmx import htmx_partial, render_page
 from dynabench.manage import charts
-from dynabench.manage.access import owned_task, waiting
+from dynabench.manage.access import owned_task, waiting_values
 from dynabench.manage.activity import CHALLENGE, TAG, Activity, count_activity
 from dynabench.manage.approval import approval_of
 from dynabench.manage.next_step import next_step
@@ -62,7 +62,7 @@ def _around_tiles(
     request: HttpRequest, task: Task, rounds: list[Round], round: Round | None
 ) -> dict[str, Any]:
     """Return what the whole page shows besides the tiles: what is missing, and what to do."""
-    values = waiting(request, task) | launch_list(request, task, rounds)
+    values = waiting_values(request, task) | launch_list(request, task, rounds)
     values |= approval_of(request, task)
     values |= {"undecided": 0, "shortage": None, "step": None}
     # Owners who judge blind must not learn what votes have decided.
@@ -134,11 +134,11 @@ def _values(round: Round) -> dict[str, Any]:
         "money": _money(round, now, counts.numbers),
         "model_uses": used_in(round),
         "other_uses": used_outside(round.task),
-        "funnel": charts.funnel(now, counts.numbers),
-        "days": charts.by_day(now),
-        "agreement": charts.agreement(now),
-        "labels": charts.labels(now),
-        "slices": charts.slices(slices),
+        "funnel": charts.draw_funnel(now, counts.numbers),
+        "days": charts.draw_days(now),
+        "agreement": charts.draw_agreement(now),
+        "labels": charts.draw_labels(now),
+        "slices": charts.draw_slices(slices),
         "untried": untried,
     }
 
@@ -175,7 +175,7 @@ def _costs(rounds: list[Round]) -> SafeString:
         if round.pk in counts:  # others are being counted for the first time
             _cost_of_round, cost_of_catch = _cost(round, counts[round.pk].numbers)
             by_round[round.number] = cost_of_catch
-    return charts.costs(by_round)
+    return charts.draw_costs(by_round)
 
 
 def _money(round: Round, now: Activity, numbers: Numbers) -> dict[str, Any] | None:

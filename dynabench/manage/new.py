@@ -15,7 +15,7 @@ from core.accounts.services import annotator_of
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_task
-from dynabench.manage.preview import framed, judge_values, write_values
+from dynabench.manage.preview import judge_values, show_framed, write_values
 from tasks.access import ANY, find_task
 from tasks.config.parsing import ConfigError
 from tasks.making.draft_services import begin_draft
@@ -63,7 +63,7 @@ def gallery(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
+def withdraw_request(request: HttpRequest, pk: int) -> HttpResponse:
     """Withdraw the person's own request for approval while it waits."""
     with as_message(request):
         # Other people's requests are not found.
@@ -120,7 +120,7 @@ def new_preview(request: HttpRequest, kind: str, code: str) -> HttpResponse:
     values: dict[str, Any] = {**write_values(task), "page": "write"}
     if request.GET.get("page") == "judge":
         values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
-    return framed(request, values)
+    return show_framed(request, values)
 
 
 @require_http_methods(["GET", "POST"])

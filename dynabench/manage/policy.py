@@ -14,7 +14,7 @@ from core.accounts.models import LogEntry
 from core.accounts.people import person
 from core.web.htmx import form_status, render_page
 from dynabench.manage.access import owned_round
-from dynabench.manage.selectors import choice_words, shown_texts
+from dynabench.manage.selectors import decision_words, shown_texts
 from tasks.access import require
 from tasks.models import Round
 from tasks.permissions import can_edit, can_read
@@ -102,7 +102,7 @@ def _previewed(round: Round, change: Preview) -> dict[str, Any]:
     config = round.task.config
 
     def words(pk: int, standing: ExampleStatus) -> str:
-        answer, state = choice_words(config, standing, examples[pk]), _(standing.words)
+        answer, state = decision_words(config, standing, examples[pk]), _(standing.words)
         if not answer:
             return state
         return f"{state}: {answer}"

@@ -21,7 +21,7 @@ from validation.models import JudgeLease
 from validation.rules.claims import is_about_model
 
 
-def framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse:
+def show_framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse:
     """Show one of the two pages in a frame of our own page; an empty `page` shows neither."""
     response = render(request, "own/preview.html", values)
     # Everything of the site is protected from frames but this one, in a frame of the site itself.

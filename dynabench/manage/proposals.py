@@ -18,7 +18,7 @@ from tasks.models import TaskProposal
 
 
 @require_GET
-def proposals(request: HttpRequest) -> HttpResponse:
+def list_proposals(request: HttpRequest) -> HttpResponse:
     """Show all that waits for administrators, the oldest first.
 
     A community's owners find what they decide on its own page.
@@ -35,7 +35,7 @@ def proposals(request: HttpRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def proposal(request: HttpRequest, pk: int) -> HttpResponse:
+def decide_proposal(request: HttpRequest, pk: int) -> HttpResponse:
     """Show one proposal and the form of its decision. A POST decides."""
     rows = TaskProposal.objects.select_related("proposer__annotator", "task")
     proposal_row = get_object_or_404(rows.select_related("for_community__community"), pk=pk)

@@ -37,13 +37,13 @@ class RoundForm(forms.Form):
 
 
 @require_safe
-def results(request: HttpRequest, code: str) -> HttpResponse:
+def results_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show how often people decided for each label, and how often each model's answer is right."""
     task = owned_task(request, code, can_read)
-    return render(request, "own/results.html", results_of(task, request.GET))
+    return render(request, "own/results.html", results_values(task, request.GET))
 
 
-def results_of(task: Task, sent: Any) -> dict[str, Any]:
+def results_values(task: Task, sent: Any) -> dict[str, Any]:
     """Return the values of the page. Three queries at most."""
     rounds = list(task.rounds.order_by("number"))
     for round in rounds:

@@ -75,7 +75,7 @@ class WithdrawalForm(forms.Form):
 
 
 @require_safe
-def queue(request: HttpRequest, code: str) -> HttpResponse:
+def review_queue(request: HttpRequest, code: str) -> HttpResponse:
     """Show the examples that need an expert's look, oldest first."""
     task = owned_task(request, code)
     filters = QueueFilter(request, task)
@@ -209,7 +209,7 @@ def _changed(
 
 
 @require_http_methods(["GET", "POST"])
-def withdraw(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+def withdraw_page(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Ask whether to withdraw an example, and why. A POST withdraws it."""
     example = _example(owned_task(request, code), uuid)
     form = WithdrawalForm(request.POST or None)

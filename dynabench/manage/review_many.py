@@ -60,7 +60,7 @@ class PlaceForm(forms.Form):
 
 
 @require_http_methods(["GET", "POST"])
-def examples(request: HttpRequest, code: str) -> HttpResponse:
+def examples_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show the examples that match the address. A POST acts on those that it names."""
     task = find_task(request, code, can_review)
     # From the address also for a POST, which so acts on what the person has seen.

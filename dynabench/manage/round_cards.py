@@ -67,7 +67,7 @@ class Card:
         return not self.numbers["collected"] and not self.numbers["by_programs"]
 
 
-def cards(task: Task, number: int | None = None) -> list[Card]:
+def round_cards(task: Task, number: int | None = None) -> list[Card]:
     """Return the cards of a task's rounds, the newest first, or of the one with this number.
 
     Eight queries, and one for each round that has just closed.
@@ -104,7 +104,7 @@ def _votes(rounds: Sequence[Round]) -> dict[int, int]:
     return dict(rows.values_list("round").annotate(Sum("votes")))
 
 
-def closing(round: Round) -> str:
+def closing_words(round: Round) -> str:
     """Return what closing the round now means, in words."""
     now = timezone.now()
     # Whoever is writing when a round closes may finish within this time.

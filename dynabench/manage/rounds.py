@@ -13,8 +13,8 @@ from core.accounts.people import person
 from core.errors import Refused
 from core.web.htmx import htmx_partial, render_page
 from core.web.refusals import as_form_error, as_message
-from dynabench.manage.access import owned_round, owned_task, waiting
-from dynabench.manage.round_cards import State, cards, closing
+from dynabench.manage.access import owned_round, owned_task, waiting_values
+from dynabench.manage.round_cards import State, closing_words, round_cards
 from evaluation.releases.tools import tools_for
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_oversee, can_own
@@ -29,14 +29,14 @@ PAGE = "own/rounds.html"
 
 
 @require_safe
-def rounds(request: HttpRequest, code: str) -> HttpResponse:
+def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show all rounds, what they have collected, and what can be done with them."""
     task = owned_task(request, code, can_oversee)
     for round in task.rounds.filter(state=State.OPEN):
         close_if_due(round=round)  # so that the page never shows a round as open after its end
-    values = {"task": task, "cards": cards(task), "tools": tools_for(task)}
+    values = {"task": task, "cards": round_cards(task), "tools": tools_for(task)}
     # What members see depends on their role; the numbers do not.
-    values |= _rights(request, task) | waiting(request, task)
+    values |= _rights(request, task) | waiting_values(request, task)
     return render(request, PAGE, values)
 
 
@@ -129,7 +129,7 @@ def round_change(request: HttpRequest, code: str, number: int, action: str) -> H
     change = step_to(state, round)
     effect = change.effect
     if state == State.CLOSED:
-        effect = closing(round)  # with numbers
+        effect = closing_words(round)  # with numbers
     values = {"task": round.task, "round": round, "step": change, "effect": effect, "error": error}
     status = 409 if error else 200  # the page says what to do first
     return render_page(request, "own/round_change.html", values, part="ask", status=status)
@@ -146,7 +146,7 @@ def round_stay(request: HttpRequest, code: str, number: int) -> HttpResponse:
 def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     """Show the round's card as it is now, to htmx only the card."""
     # Read again: a worker may have changed it too, such as its opening.
-    (card,) = cards(round.task, round.number)
+    (card,) = round_cards(round.task, round.number)
     words = {"number": round.number, "state": _(card.round.state)}
     message = _("Round %(number)d is %(state)s now.") % words
     if card.round.opening_since:

@@ -58,10 +58,10 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
     consensus = Consensus.objects.filter(pk=example.pk).first()
     decided = ""
     if consensus:
-        decided = choice_words(config, consensus, example)
+        decided = decision_words(config, consensus, example)
     decision_rows = []
     for decision in decisions:
-        decision_rows.append((decision, choice_words(config, decision, example)))
+        decision_rows.append((decision, decision_words(config, decision, example)))
     return {
         "shown_context": result_panel.shown_context(config, example.context),
         "written": _answers(config, config.input, example.inputs),
@@ -77,7 +77,7 @@ def case_file(task: Task, example: Example) -> dict[str, Any]:
     }
 
 
-def choice_words(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
+def decision_words(config: TaskConfig, choice: Choice | ExampleStatus, example: Example) -> str:
     """Return a label or verdict in words; empty where there is none."""
     if choice.verdict:
         # A task may have its own words for a verdict.
@@ -121,7 +121,7 @@ def _shown_vote(config: TaskConfig, vote: Validation, example: Example) -> Shown
     # Stored as `label:VALUE` or `verdict:VALUE`; a vote of that kind has the same words.
     kind, _colon, value = vote.reveal_choice.partition(":")
     if value:
-        changed = choice_words(config, Validation(**{kind: value}), example)
+        changed = decision_words(config, Validation(**{kind: value}), example)
     notes = [(_("Flagged because"), flag_reason), (_("Comment"), vote.comment)]
     notes += _answers(config, config.judge_questions, vote.metadata)
     notes += [
@@ -130,7 +130,7 @@ def _shown_vote(config: TaskConfig, vote: Validation, example: Example) -> Shown
     ]
     return ShownVote(
         by=shown_name(vote.validator),
-        answer=choice_words(config, vote, example),
+        answer=decision_words(config, vote, example),
         seconds=vote.seconds,
         notes=[(title, words) for title, words in notes if words],
         by_program=vote.by_program,

@@ -40,10 +40,10 @@ def desk(name: str) -> list[URLPattern]:
     """Return the addresses of the pages on which the desk of that name reads and stores rows."""
     at, which = f"rounds/<int:number>/{name}/", {"desk": name}
     return [
-        path(at, contexts.choose, which, name=name),
+        path(at, contexts.choose_file, which, name=name),
         path(f"{at}hub/", contexts.choose_of_hub, which, name=f"{name}-hub"),
-        path(f"{at}match/", contexts.match, which, name=f"{name}-match"),
-        path(f"{at}store/", contexts.store, which, name=f"{name}-store"),
+        path(f"{at}match/", contexts.match_columns, which, name=f"{name}-match"),
+        path(f"{at}store/", contexts.store_rows_seen, which, name=f"{name}-store"),
     ]
 
 
@@ -56,7 +56,7 @@ urlpatterns = [
     path("arena/gold/", arena.arena_gold, name="arena-gold"),
     path("arena/gold/<int:pk>/", arena.arena_gold_pair, name="arena-gold-pair"),
     path("arena/conversations/<int:pk>/", arena.arena_conversation, name="arena-conversation"),
-    path("results/", results.results, name="results"),
+    path("results/", results.results_page, name="results"),
     # The same view: htmx renews the tiles by this address, which no browser has in its history.
     path("tiles/", dashboard.dashboard, name="tiles"),
     path("rounds/<int:number>/policy/", policy.policy, name="policy"),
@@ -70,7 +70,7 @@ urlpatterns = [
     path("config/preview/", config.config_preview, name="config-preview"),
     path("config/dynabench/", config_history.config_dynabench, name="config-dynabench"),
     path("config/history/", config_history.config_history, name="config-history"),
-    path("rounds/", rounds.rounds, name="rounds"),
+    path("rounds/", rounds.rounds_page, name="rounds"),
     path("rounds/new/", rounds.round_create, name="round-create"),
     path("rounds/<int:number>/edit/", rounds.round_edit, name="round-edit"),
     path(
@@ -99,9 +99,9 @@ urlpatterns = [
     path("access/blind/", members.blind, name="blind"),
     path("access/members/", members.member_add, name="member-add"),
     path("access/members/<int:pk>/", members.member_change, name="member-change"),
-    path("access/assignments/", duties.duties, name="duties"),
-    path("access/assignments/<int:pk>/", duties.duty, name="duty"),
-    path("access/assignments/<int:pk>/end/", duties.duty_end, name="duty-end"),
+    path("access/assignments/", duties.assignments_page, name="duties"),
+    path("access/assignments/<int:pk>/", duties.assignment_page, name="duty"),
+    path("access/assignments/<int:pk>/end/", duties.assignment_end, name="duty-end"),
     path("access/invitations/", invitations.invitations, name="invitations"),
     path(
         "access/invitations/<int:pk>/revoke/",
@@ -118,14 +118,14 @@ urlpatterns = [
     path("generator/", generator.generator, name="generator"),
     path("config/steps/", steps.draft_change, name="config-steps"),
     path("delete/", new.delete_task, name="delete"),
-    path("review/", review.queue, name="review"),
+    path("review/", review.review_queue, name="review"),
     path("examples/<uuid:uuid>/", discussion.discussion, name="discussion"),
     path("comments/<int:pk>/", discussion.comment, name="comment"),
     # Before the addresses of one example.
-    path("review/examples/", review_many.examples, name="review-examples"),
+    path("review/examples/", review_many.examples_page, name="review-examples"),
     path("review/<uuid:uuid>/", review.review_example, name="review-example"),
     path("review/<uuid:uuid>/next/", review.review_next, name="review-next"),
     path("review/<uuid:uuid>/undecide/", review.withdraw_decision, name="review-undecide"),
     path("review/<uuid:uuid>/gold/", review.gold_item, name="review-gold"),
-    path("review/<uuid:uuid>/withdraw/", review.withdraw, name="review-withdraw"),
+    path("review/<uuid:uuid>/withdraw/", review.withdraw_page, name="review-withdraw"),
 ]

@@ -22,7 +22,7 @@ from tasks.models import TaskMember
 
 
 @require_GET
-def data(request: HttpRequest) -> HttpResponse:
+def my_data(request: HttpRequest) -> HttpResponse:
     """Show what is stored about the person, and what they may do with it."""
     me = annotator_of(person(request))
     consents = GatePass.objects.filter(annotator=me).select_related("task").order_by("passed_at")
@@ -30,7 +30,7 @@ def data(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def download(request: HttpRequest) -> StreamingHttpResponse:
+def download_my_data(request: HttpRequest) -> StreamingHttpResponse:
     """Download everything about the person as JSON."""
     user = person(request)
     return exported(user, annotator_of(user))
@@ -46,7 +46,7 @@ def exported(user: User, me: Annotator) -> StreamingHttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @reauthentication_required  # type: ignore[untyped-decorator]
-def delete(request: HttpRequest) -> HttpResponse:
+def delete_my_account(request: HttpRequest) -> HttpResponse:
     """Delete the account, after the password (or a passkey) was given a moment ago."""
     user = person(request)
     if request.method == "GET":

@@ -43,7 +43,7 @@ def personal(request: HttpRequest, key: str) -> HttpResponse:
 @never_cache
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
-def delete(request: HttpRequest, key: str) -> HttpResponse:
+def delete_personal_data(request: HttpRequest, key: str) -> HttpResponse:
     """Say what is deleted, then delete it as for accounts, once the person has ticked the box."""
     _found, annotator, user = _place(key)
     # An unticked box is sent as nothing, so an empty POST is a form that was sent.
@@ -87,7 +87,7 @@ def _owed(place: Place) -> int:
 @never_cache
 @login_not_required
 @require_GET
-def download(request: HttpRequest, key: str) -> StreamingHttpResponse:
+def download_personal_data(request: HttpRequest, key: str) -> StreamingHttpResponse:
     """Download everything about the person as JSON."""
     _found, annotator, user = _place(key)
     return exported(user, annotator)

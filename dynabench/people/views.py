@@ -25,13 +25,13 @@ from dynabench.people.play import game_of, judged_of
 from dynabench.people.work import (
     PAGE,
     chips_of,
+    draw_trend,
+    example_rows,
     own_examples,
-    rows_of,
     status_counts,
     statuses_of,
     tiles_of,
     today_of,
-    trend,
 )
 from leaderboard.people.activity import weeks_of
 from leaderboard.people.services import set_weekly_goal
@@ -46,7 +46,7 @@ TEMPLATE = "me/work.html"
 
 
 @require_GET
-def work(request: HttpRequest) -> HttpResponse:
+def my_work(request: HttpRequest) -> HttpResponse:
     """Show what became of the person's examples and judgements; to htmx only the table."""
     me = annotator_of(person(request))
     if htmx_partial(request):
@@ -70,7 +70,7 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
         "judged": judged,
         "offers_new": is_offered_new_tasks(request.user),
         "drafts": person(request).task_drafts.filter(task=None),
-        "trend": trend(weeks),
+        "trend": draw_trend(weeks),
         "mentions": unseen_mentions().filter(person=me),
         "game": game,
         "has_week": game and (game.goal is not None or not is_sensitive_only),
@@ -92,7 +92,7 @@ def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[st
     if before:
         examples = examples.filter(pk__lt=before)
     # One more than a page shows tells whether there are older ones.
-    rows = rows_of(me, examples[: PAGE + 1])
+    rows = example_rows(me, examples[: PAGE + 1])
     older = None
     if len(rows) > PAGE:
         older = rows[PAGE - 1].example.pk
@@ -123,13 +123,13 @@ def run_tasks(request: HttpRequest) -> HttpResponse:
 
 
 @require_GET
-def duties(request: HttpRequest) -> HttpResponse:
+def my_assignments(request: HttpRequest) -> HttpResponse:
     """Show the assignments of the person in all tasks, the nearest last day first."""
     return render(request, "me/duties.html", {"rows": duties_of(person(request))})
 
 
 @require_POST
-def mend(request: HttpRequest, uuid: UUID) -> HttpResponse:
+def correct_example(request: HttpRequest, uuid: UUID) -> HttpResponse:
     """Open an example of the person's own that a reviewer sent back, to be corrected."""
     rows = Example.objects.select_related("round__task", "context", "parent")
     example = get_object_or_404(rows, uuid=uuid, annotator__user=person(request))
@@ -142,7 +142,7 @@ def mend(request: HttpRequest, uuid: UUID) -> HttpResponse:
 
 
 @require_POST
-def goal(request: HttpRequest) -> HttpResponse:
+def set_goal(request: HttpRequest) -> HttpResponse:
     """Set the person's weekly goal."""
     me = annotator_of(person(request))
     if not may_play(me):

@@ -173,7 +173,7 @@ def own_examples(
     return examples
 
 
-def rows_of(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
+def example_rows(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
     """Return the examples of `own_examples` as rows. Seven queries, whatever their number."""
     # Prefetched, as are the decisions: a page has up to 20 rows.
     outputs = TargetOutput.objects.select_related("target")
@@ -213,11 +213,11 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
         answer=author_said(config, example),
         models_said=[(answer.name, answer.said) for answer in answers],
         status=status_words(example),
-        look=look(example),
+        look=status_class(example),
         points=points,
         judges_said=judges_said(config, votes, example),
-        corrections=corrections(votes),
-        comments=comments(config, votes),
+        corrections=typed_corrections(votes),
+        comments=judges_comments(config, votes),
         owner_said=owner_said,
         owner_reason=owner_reason,
     )
@@ -249,7 +249,7 @@ def _kept_words(example: Example) -> str:
     return result_panel.kept_words(example.round.task.config)[0] or _("kept")
 
 
-def look(example: Example) -> str:
+def status_class(example: Example) -> str:
     """Return the class of the status' chip."""
     consensus = getattr(example, "consensus", None)
     if example.retracted_at:
@@ -280,7 +280,7 @@ def judges_said(config: TaskConfig, votes: Sequence[Validation], example: Exampl
     return lines
 
 
-def corrections(votes: Sequence[Validation]) -> list[str]:
+def typed_corrections(votes: Sequence[Validation]) -> list[str]:
     """Return what judges typed as the right answer, the most frequent first."""
     answers = []
     for vote in votes:
@@ -290,7 +290,7 @@ def corrections(votes: Sequence[Validation]) -> list[str]:
     return right_answers(answers)[:COMMENTS]
 
 
-def comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
+def judges_comments(config: TaskConfig, votes: Sequence[Validation]) -> list[str]:
     """Return what judges wrote, in alphabetical order, which does not tell who wrote it."""
     questions = [question.name for question in config.metadata.validate if question.kind.is_text]
     texts: list[Any] = []
@@ -339,7 +339,7 @@ def today_of(me: Annotator, points_a_vote: Mapping[int, float]) -> Today:
     return Today(tries, len(votes), minutes, day_total(points))
 
 
-def trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
+def draw_trend(weeks: Mapping[tuple[date, int], Week]) -> SafeString:
     """Draw twelve weeks of tries and of the confirmed ones among them; empty without a try."""
     this_week = monday(datetime.now(UTC).date())
     tried, confirmed = [], []

@@ -7,7 +7,7 @@ import pytest
 
 from dynabench.operations.attacks.bench import Bench
 from dynabench.operations.attacks.cases import CASES
-from dynabench.operations.soundness.doctor import Verdict, judge
+from dynabench.operations.soundness.doctor import Verdict, judge_case
 from evaluation.contract import GIB
 from evaluation.isolation.sandbox.containers import SECCOMP, DockerRunner
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def verdicts(bench) -> dict[int, Verdict]:
     """All cases, some at a time."""
     with ThreadPoolExecutor(4) as pool:
-        found = pool.map(lambda case: judge(case, bench), CASES)
+        found = pool.map(lambda case: judge_case(case, bench), CASES)
         return {verdict.case.number: verdict for verdict in found}
 
 
@@ -55,6 +55,6 @@ def test_without_its_guard_a_model_is_seen(number, options, bench: Bench, monkey
     relaxed = {"runtime": "runc", **options}
     monkeypatch.setattr(DockerRunner, "_options", lambda *given: {**strict(*given), **relaxed})
     monkeypatch.setattr(bench, "is_gvisor", False)
-    verdict = judge(CASES[number - 1], bench)
+    verdict = judge_case(CASES[number - 1], bench)
     assert verdict.is_ok is False, verdict.got
     assert "rejected" not in verdict.got, verdict.got

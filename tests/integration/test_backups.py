@@ -35,7 +35,7 @@ from dynabench.campaigns.models import Payment
 from dynabench.notices.services import renew_and_tell
 from dynabench.operations.backups import services
 from dynabench.operations.backups.quiet import statements
-from dynabench.operations.backups.tables import digest, stored_models
+from dynabench.operations.backups.tables import stored_models, table_digest
 from dynabench.people.services import delete_person
 from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import Submission
@@ -185,12 +185,12 @@ def writing_meanwhile(round):
             yield found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(services, "snapshot", then_people_write)
+        patch.setattr(services, "take_snapshot", then_people_write)
         yield
 
 
 def tables() -> dict[str, tuple[int, str]]:
-    return {model._meta.db_table: digest(model, "default") for model in stored_models()}
+    return {model._meta.db_table: table_digest(model, "default") for model in stored_models()}
 
 
 @contextmanager

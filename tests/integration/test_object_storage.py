@@ -31,7 +31,13 @@ from core.files.storage import object_storage as bucket
 from core.files.storage.object_storage import ObjectStorage, trouble_of
 from core.files.storage.stored import files_in, folders_in
 from core.outside import limit_waiting
-from dynabench.operations.backups.stores import MANIFEST, dated, put, remove_older, store_at
+from dynabench.operations.backups.stores import (
+    MANIFEST,
+    dated_place,
+    put_file,
+    remove_older,
+    store_at,
+)
 from dynabench.operations.soundness import health
 from evaluation.isolation.queue.cleanup import _set_files
 from evaluation.isolation.uploads import chunked
@@ -146,9 +152,9 @@ def test_old_backups_go_from_a_bucket(site, server, tmp_path):
     where = f"s3://site/{tmp_path.name}-daily?endpoint={server}&region=us-east-1"
     then = datetime(2026, 1, 1, tzinfo=UTC)
     for days in (0, 1):
-        store = store_at(dated(where, then + timedelta(days)))
+        store = store_at(dated_place(where, then + timedelta(days)))
         for name in (MANIFEST, "media/a/b"):
-            put(store, name, [b"x"])
+            put_file(store, name, [b"x"])
     assert remove_older(where, than=then + timedelta(hours=1)) == ["2026-01-01T0000"]
     assert store_at(where).listdir("")[0] == ["2026-01-02T0000"]
 

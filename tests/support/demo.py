@@ -5,7 +5,7 @@ from random import Random
 from annotation.models import Example
 from dynabench.operations.demo.community import make_owner, make_people, make_task, plan
 from dynabench.operations.demo.loop import seed_chance
-from dynabench.operations.demo.people import crowd
+from dynabench.operations.demo.people import draw_people
 from dynabench.operations.demo.play import Community
 from dynabench.operations.demo.texts import contexts
 from tasks.contexts.services import store_contexts
@@ -22,7 +22,7 @@ def played_round(seed: int = 3, tries: int = 20) -> Round:
     chance = Random(seed)
     task = make_task()
     owner = make_owner(task)
-    writers, judges = crowd(seed, 12, 8)
+    writers, judges = draw_people(seed, 12, 8)
     people = Community(owner, writers, judges, make_people([*writers, *judges]), chance)
     round = plan_round(task=task, actor=owner, fields=plan(tries))
     store_contexts(round=round, rows=contexts(chance, 8), file_name="places.jsonl")

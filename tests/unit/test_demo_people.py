@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from dynabench.operations.demo.people import FLAG, Judge, Text, crowd
-from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, contexts, worded
+from dynabench.operations.demo.people import FLAG, Judge, Text, draw_people
+from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, contexts, word_idea
 from validation.rules.consensus import Vote
 
 
@@ -14,7 +14,7 @@ from validation.rules.consensus import Vote
 def test_each_idea_is_a_text_that_the_form_takes(idea):
     chance = Random(0)
     for _ in range(20):
-        text = worded(idea, "swimming pool", chance)
+        text = word_idea(idea, "swimming pool", chance)
         assert 8 <= len(text) <= 290  # a sign may follow
         assert not set("{}") & set(text)
         assert not text[0].islower()
@@ -32,7 +32,7 @@ def test_contexts_are_about_different_places():
 
 
 def texts(seed: int) -> list[str]:
-    writers, _ = crowd(seed, 12, 8)
+    writers, _ = draw_people(seed, 12, 8)
     found = []
     for writer in writers:
         writer.begin_round()
@@ -45,7 +45,7 @@ def test_the_seed_decides_what_is_written():
 
 
 def test_a_colluding_writer_submits_wrong_labels_with_a_sign_that_colluding_judges_follow():
-    writers, judges = crowd(0, 12, 8)
+    writers, judges = draw_people(0, 12, 8)
     (liar,) = (writer for writer in writers if writer.colludes)
     liar.care = 1.0
     liar.begin_round()
@@ -55,7 +55,7 @@ def test_a_colluding_writer_submits_wrong_labels_with_a_sign_that_colluding_judg
 
 
 def test_skilled_writers_repeat_what_worked():
-    writer = crowd(0, 12, 8)[0][5]
+    writer = draw_people(0, 12, 8)[0][5]
     writer.skill = writer.care = 1.0
     writer.begin_round()
     known = [i for i in writer.ideas if i.label == "negative" and i.way != PLAIN]

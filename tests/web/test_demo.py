@@ -15,7 +15,7 @@ from django.utils import timezone
 from annotation.models import Example, Report
 from core.accounts.models import User
 from core.web.throttles import ScopeThrottle
-from dynabench.operations.demo.after import release
+from dynabench.operations.demo.after import release_round
 from dynabench.operations.demo.past import date_back
 from tasks.models import Round
 from tests.support.demo import played_round, rows, votes
@@ -94,7 +94,7 @@ def test_each_page_and_file_says_that_it_is_simulated(client, monkeypatch):
     """In its text or the name under which it is saved; of the API's answers the address says it."""
     monkeypatch.setattr(ScopeThrottle, "allow_request", lambda self, request, view: True)
     round = played_round()
-    release(round, User.objects.get(email="sim-owner@demo.invalid"), seed=1)
+    release_round(round, User.objects.get(email="sim-owner@demo.invalid"), seed=1)
     client.force_login(UserFactory(is_superuser=True))
     files = round.datasets.get().files.values_list("name", flat=True)
     known = {"code": round.task.code, "number": "1", "version": "1"}

@@ -97,7 +97,7 @@ def test_without_a_database_it_says_so(client, monkeypatch):
     def fails():
         raise OperationalError("connection refused")
 
-    monkeypatch.setattr(metrics, "facts", fails)
+    monkeypatch.setattr(metrics, "count_facts", fails)
     found = figures(client)
     assert found["dynabench_database_up",] == 0
     assert ("dynabench_queue_waiting", "trainingrun") not in found

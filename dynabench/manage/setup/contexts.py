@@ -106,7 +106,7 @@ DESKS = {
 
 @takes(MAX_ARCHIVE_BYTES + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
-def choose(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
+def choose_file(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
     """Choose a file, then see what it would bring; nothing is stored."""
     round = owned_round(request, code, number, can_edit)
     form = UploadForm(request.POST or None, request.FILES or None)
@@ -139,7 +139,7 @@ def choose_of_hub(request: HttpRequest, code: str, number: int, desk: str) -> Ht
 
 
 @require_POST
-def match(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
+def match_columns(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
     """See what the rows would bring if their columns filled other fields; nothing is stored."""
     round = owned_round(request, code, number, can_edit)
     with as_message(request, UploadGone, FileError):
@@ -152,7 +152,7 @@ def match(request: HttpRequest, code: str, number: int, desk: str) -> HttpRespon
 
 
 @require_POST
-def store(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
+def store_rows_seen(request: HttpRequest, code: str, number: int, desk: str) -> HttpResponse:
     """Store the good rows that the person has seen."""
     round = owned_round(request, code, number, can_edit)
     with as_message(request, UploadGone, FileError):

@@ -131,7 +131,7 @@ class DutyForm(AmountForm):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def duties(request: HttpRequest, code: str) -> HttpResponse:
+def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show all assignments with people's progress, and the form for another one."""
     task = owned_task(request, code, can_edit)
     sent = request.POST if request.method == "POST" else None
@@ -154,7 +154,7 @@ def duties(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def duty(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+def assignment_page(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """Change how much one assignment asks for, or until when."""
     task = owned_task(request, code, can_edit)
     standing = task.duties.standing().select_related("person__annotator", "round")
@@ -179,7 +179,7 @@ def duty(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 
 @require_POST
-def duty_end(request: HttpRequest, code: str, pk: int) -> HttpResponse:
+def assignment_end(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     """End an assignment. What was done stays."""
     task = owned_task(request, code, can_edit)
     with as_message(request):

@@ -19,7 +19,7 @@ from core.accounts.people import person
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
-from dynabench.manage.access import owned_task, waiting
+from dynabench.manage.access import owned_task, waiting_values
 from tasks.models import TargetModel, Task
 from tasks.permissions import can_edit, can_manage, fixed_settings
 from tasks.rounds.services import use_where_missing
@@ -126,7 +126,7 @@ def targets(request: HttpRequest, code: str) -> HttpResponse:
     task = owned_task(request, code, can_manage)
     rows = task.targets.annotate(rounds_in_all=Count("rounds"))
     values = {"task": task, "targets": rows, "can_edit": can_edit(request.user, task)}
-    values |= waiting(request, task)
+    values |= waiting_values(request, task)
     return render(request, "own/setup/targets.html", values)
 
 

@@ -18,7 +18,7 @@ from core.errors import Refused
 from core.text.words import composed_value
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error
-from dynabench.manage.wizard.shared import is_preview, mends_of, own_draft, show, show_preview
+from dynabench.manage.wizard.shared import is_preview, mends_of, own_draft, show_preview, show_step
 from dynabench.manage.wizard.step_form import text_area
 from tasks.config.components import Component
 from tasks.config.loading import load_config
@@ -114,7 +114,7 @@ def can_be_typed(config: TaskConfig) -> bool:
     return True
 
 
-def listed(data: Data) -> dict[str, Any]:
+def listed_examples(data: Data) -> dict[str, Any]:
     """Return the examples there are, and whether more can be written here."""
     try:
         is_typed = can_be_typed(_config_of(data))
@@ -150,7 +150,7 @@ def _words(example: Data) -> str:
 
 
 @require_http_methods(["GET", "POST"])
-def example(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
+def example_page(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
     """Write an example, or change it, or take it away."""
     draft = own_draft(request, pk)
     data = data_of(draft.text)
@@ -181,7 +181,7 @@ def example(request: HttpRequest, pk: int, kind: str, key: str) -> HttpResponse:
     values: dict[str, Any] = {"form": form, "kind": kind, "words": KINDS[kind]}
     values["mends"] = mends_of(draft, "words", f"examples.{kind}[{index}]")
     values |= {"is_there": is_there, "key": key if is_there else NEW}
-    return show(
+    return show_step(
         request,
         draft,
         "words",

@@ -96,7 +96,7 @@ SEEN: Mapping[Any, str] = {True: "yes", False: "no"}
 LAST = ("required", "is_answer", "when", "judges_see", "judges_label", "place", "name")
 
 
-def places_of(kind: str) -> list[str]:
+def places_for(kind: str) -> list[str]:
     """Return the places where fields of a type may be; one without a type only repeats an input."""
     if not kind:
         return []
@@ -135,8 +135,8 @@ class AddForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data
         kind, place = values.get("type", ""), values.get("place", "")
-        if kind and place and place not in places_of(kind):
-            places = ", ".join(str(PLACE_WORDS[fitting]) for fitting in places_of(kind))
+        if kind and place and place not in places_for(kind):
+            places = ", ".join(str(PLACE_WORDS[fitting]) for fitting in places_for(kind))
             words = _("This kind of field cannot stand there. It can in: %(places)s")
             self.add_error("place", words % {"places": places})
         return values
@@ -271,7 +271,7 @@ class FieldForm(forms.Form):
     def _arrange(self, draft: Data, when: str) -> None:
         fields: dict[str, Any] = self.fields
         fields["type"].choices = type_choices(self.at)
-        places = places_of(self.kind.name)
+        places = places_for(self.kind.name)
         fields["place"].choices = [(place, PLACE_WORDS[place]) for place in places]
         if self.at != "input" or "output" not in self.kind.places:
             del fields["is_answer"]

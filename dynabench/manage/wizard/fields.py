@@ -19,18 +19,18 @@ from dynabench.manage.wizard.field_forms import (
     FieldForm,
     field_title,
     label_rows,
-    places_of,
+    places_for,
     type_words,
     write_labels,
 )
 from dynabench.manage.wizard.shared import (
     field_at,
+    go_on,
     is_preview,
     mends_of,
-    onward,
     own_draft,
-    show,
     show_preview,
+    show_step,
 )
 from tasks.config.components import FIELD_TYPES
 from tasks.config.parsing import ConfigError
@@ -86,7 +86,7 @@ def _input_title(data: Data, output: Data) -> str:
 
 
 @require_http_methods(["GET", "POST"])
-def fields(request: HttpRequest, pk: int) -> HttpResponse:
+def fields_page(request: HttpRequest, pk: int) -> HttpResponse:
     """Show all fields, and the form that adds one.
 
     A field typed there is also added on the way to another step.
@@ -101,12 +101,12 @@ def fields(request: HttpRequest, pk: int) -> HttpResponse:
     if is_preview(request):
         return show_preview(request, draft, form, form.write)
     if request.method == "POST" and not is_sent:
-        return onward(request, draft, "fields")
+        return go_on(request, draft, "fields")
     if form.is_valid():
         with as_form_error(form, ConfigError):
             draft = change_draft(draft=draft, change=form.write)
             if "go" in request.POST:
-                return onward(request, draft, "fields")
+                return go_on(request, draft, "fields")
             place = form.cleaned_data["place"]
             # The page of the new field, whose other settings are to be chosen.
             last = len(fields_in(data_of(draft.text), place)) - 1
@@ -116,7 +116,7 @@ def fields(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "GET" and request.htmx:  # type: ignore[attr-defined]
         page = "own/wizard/fields.html"
         return render_page(request, page, {**values, "draft": draft}, part="fields")
-    return show(request, draft, "fields", values, status=form_status(form))
+    return show_step(request, draft, "fields", values, status=form_status(form))
 
 
 @require_POST
@@ -149,7 +149,7 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
                 remove_field(data, place, index)
                 return
             kind = fields_in(data, place)[index].get("type", "")
-            if there != place and there not in places_of(kind):
+            if there != place and there not in places_for(kind):
                 raise Refused(_("This kind of field cannot stand there."), code="place")
             move_field(data, place, index, there, at)
 
@@ -161,7 +161,7 @@ def _move(draft: TaskDraft, words: list[str]) -> str:
 
 
 @require_http_methods(["GET", "POST"])
-def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse:
+def field_page(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse:
     """Show a field's settings, with its labels and their colours. A POST stores them."""
     draft = own_draft(request, pk)
     data = data_of(draft.text)
@@ -186,7 +186,7 @@ def field(request: HttpRequest, pk: int, place: str, index: int) -> HttpResponse
     status = form_status(form)
     if rows is not None and rows.is_bound and not rows.is_valid():
         status = 422
-    return show(
+    return show_step(
         request,
         draft,
         "fields",
@@ -221,5 +221,5 @@ def _store_field(
     if is_new and values["place"] == form.at:
         return redirect("draft-field", draft.pk, form.at, form.index)
     if request.POST.get("go"):
-        return onward(request, draft, "fields")
+        return go_on(request, draft, "fields")
     return redirect(f"{reverse('draft-step', args=[draft.pk, 'fields'])}#fields")

@@ -44,7 +44,7 @@ SUPPORT = ("content_warning", "support")
 BRACED = re.compile(r"\{(\w+)\}")
 
 
-def title_of(metric: str) -> str:
+def metric_title(metric: str) -> str:
     """Return what pages call a metric. A custom metric goes by its name."""
     if metric in SCORED:
         return SCORED[metric].title
@@ -193,12 +193,12 @@ class AnswerForm(StepForm):
         for name in self.initial.get("also") or ():
             if name not in listed:  # chosen before the fields changed
                 listed.append(name)
-        also.choices = [(name, title_of(name)) for name in listed]
+        also.choices = [(name, metric_title(name)) for name in listed]
         main: Any = self.fields["main"]
         titled = []
         for name, words in main.choices:
             if name:  # the first one says to choose
-                words = title_of(name)
+                words = metric_title(name)
             titled.append((name, words))
         main.choices = titled
         if "pattern" not in offered:

@@ -17,7 +17,7 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.errors import Refused
-from dynabench.manage.preview import framed, judge_values, write_values
+from dynabench.manage.preview import judge_values, show_framed, write_values
 from tasks.config.loading import check_config
 from tasks.config.parsing import Problem
 from tasks.config_changes import check_change
@@ -125,7 +125,7 @@ def _page(draft: TaskDraft, path: str) -> str:
     return reverse("draft-step", args=[draft.pk, step_of(path)])
 
 
-def onward(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
+def go_on(request: HttpRequest, draft: TaskDraft, step: str) -> HttpResponse:
     """Redirect to the step that the person goes to once this one is stored."""
     steps = steps_of(data_of(draft.text))
     next_step = request.POST.get("go", "")
@@ -145,7 +145,7 @@ def leave_draft(task: Task | None) -> HttpResponse:
     return redirect("new")
 
 
-def show(
+def show_step(
     request: HttpRequest,
     draft: TaskDraft,
     step: str,
@@ -170,7 +170,7 @@ def show(
     return render(request, page, {**around, **values}, status=status)
 
 
-def preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
+def preview_page(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> HttpResponse:
     """Show the write or the judge page by the data, with the task's contexts where it has some."""
     text = text_of(previewed(data))
     parsed, problems = check_config(text)
@@ -185,7 +185,7 @@ def preview(request: HttpRequest, draft: TaskDraft, data: Data, page: str) -> Ht
             values = {**judge_values(task, annotator_of(person(request))), "page": "judge"}
         else:
             values = {**write_values(task), "page": "write"}
-    return framed(request, values)
+    return show_framed(request, values)
 
 
 def is_preview(request: HttpRequest) -> bool:
@@ -208,4 +208,4 @@ def show_preview(
     if form is not None and write is not None and form.is_valid():
         with suppress(LookupError, Refused):  # the draft was changed in another window
             write(data)
-    return preview(request, draft, data, request.POST["page"])
+    return preview_page(request, draft, data, request.POST["page"])

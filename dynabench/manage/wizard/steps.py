@@ -14,19 +14,19 @@ from core.accounts.places import keep_place
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_task
-from dynabench.manage.config import ConfigForm, lines_of
+from dynabench.manage.config import ConfigForm, problem_lines
 from dynabench.manage.wizard import examples
 from dynabench.manage.wizard.forms import FORMS
 from dynabench.manage.wizard.shared import (
+    go_on,
     is_preview,
     leave_draft,
     mends_of,
-    onward,
     own_draft,
-    preview,
+    preview_page,
     problems_of,
-    show,
     show_preview,
+    show_step,
 )
 from tasks.config.loading import check_config
 from tasks.config.parsing import ConfigError, Problem
@@ -65,7 +65,7 @@ def draft_change(request: HttpRequest, code: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
+def step_page(request: HttpRequest, pk: int, step: str) -> HttpResponse:
     """Show a step that is one form. A POST stores it and goes on."""
     draft = own_draft(request, pk)
     data = data_of(draft.text)
@@ -77,14 +77,14 @@ def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
         return show_preview(request, draft, form, form.write)
     if form.is_valid():
         with as_form_error(form, ConfigError):
-            return onward(request, change_draft(draft=draft, change=form.write), step)
+            return go_on(request, change_draft(draft=draft, change=form.write), step)
     values: dict[str, Any] = {"form": form}
     if step == "words":
-        values["examples"] = examples.listed(data)
+        values["examples"] = examples.listed_examples(data)
     values["mends"] = mends_of(draft, step)
     # The step of the words has a page of its own, with the examples.
     page = "" if step == "words" else "own/wizard/form.html"
-    return show(request, draft, step, values, template=page, status=form_status(form))
+    return show_step(request, draft, step, values, template=page, status=form_status(form))
 
 
 @xframe_options_sameorigin
@@ -92,11 +92,11 @@ def step(request: HttpRequest, pk: int, step: str) -> HttpResponse:
 def draft_preview(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the write or the judge page by the draft."""
     draft = own_draft(request, pk)
-    return preview(request, draft, data_of(draft.text), request.GET.get("page", "write"))
+    return preview_page(request, draft, data_of(draft.text), request.GET.get("page", "write"))
 
 
 @require_http_methods(["GET", "POST"])
-def finish(request: HttpRequest, pk: int) -> HttpResponse:
+def finish_page(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what is missing, the text, and the form that makes the draft a task."""
     draft = own_draft(request, pk)
     if is_preview(request):
@@ -107,7 +107,7 @@ def finish(request: HttpRequest, pk: int) -> HttpResponse:
     initial = {"name": data.get("name", ""), "code": draft.code}
     form = NewTaskForm(request.POST or None, initial=initial)
     if "go" in request.POST:
-        return onward(request, _name_as_typed(draft, form), "finish")
+        return go_on(request, _name_as_typed(draft, form), "finish")
     # A draft of a task's change is saved by the page of its configuration.
     if not draft.task and form.is_valid():
         with as_form_error(form, ConfigError):
@@ -117,7 +117,7 @@ def finish(request: HttpRequest, pk: int) -> HttpResponse:
     values["may"] = can_make_tasks(request.user)
     if not values["may"]:
         keep_place(request)
-    return show(request, draft, "finish", values, status=form_status(form))
+    return show_step(request, draft, "finish", values, status=form_status(form))
 
 
 def _name_as_typed(draft: TaskDraft, form: NewTaskForm) -> TaskDraft:
@@ -157,7 +157,7 @@ def draft_yaml(request: HttpRequest, pk: int) -> HttpResponse:
             form = form.over(now)
         else:
             form.add_error("text", _("The text has errors, which are listed below."))
-    values = {"draft": draft, "form": form, "problems": lines_of(problems, text)}
+    values = {"draft": draft, "form": form, "problems": problem_lines(problems, text)}
     return render(request, "own/wizard/yaml.html", values, status=form_status(form))
 
 

@@ -50,7 +50,7 @@ class Breach(Exception):
     """An expectation that does not hold. The message shows what was seen."""
 
 
-def expect(holds: object, seen: object) -> None:
+def expect_that(holds: object, seen: object) -> None:
     """Raise Breach, with what was seen, unless something holds."""
     if not holds:
         raise Breach(str(seen))

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from dynabench.operations.attacks import checks
-from dynabench.operations.attacks.bench import GOLD, LIMITS, Bench, expect
+from dynabench.operations.attacks.bench import GOLD, LIMITS, Bench, expect_that
 from evaluation.contract import Outcome
 from evaluation.isolation.sandbox.limits import Limits
 
@@ -56,15 +56,17 @@ class Case:
                 image = bench.build(*self.image)
             seen = bench.run(self.script, image=image, limits=self.limits)
         if good:
-            expect(good.result().ending.outcome == Outcome.OK, good.result().ending)
+            expect_that(good.result().ending.outcome == Outcome.OK, good.result().ending)
         ending = seen.ending
         got = f"{ending.outcome}: {ending.sentence or ' '.join(ending.warnings)}".rstrip(": ")
-        expect("BREACH" not in ending.log, ending.log)
+        expect_that("BREACH" not in ending.log, ending.log)
         if bench.is_gvisor and ending.outcome in self.in_gvisor:
             return got
-        expect(ending.outcome in self.outcomes, f"{got}\n{ending.log}")
-        expect(not self.log or any(words in ending.log for words in self.log), ending.log)
-        expect(self.sentence in ending.sentence and GOLD not in ending.sentence, ending.sentence)
+        expect_that(ending.outcome in self.outcomes, f"{got}\n{ending.log}")
+        expect_that(not self.log or any(words in ending.log for words in self.log), ending.log)
+        expect_that(
+            self.sentence in ending.sentence and GOLD not in ending.sentence, ending.sentence
+        )
         if self.holds:
             getattr(checks, self.holds)(seen)
         return got

@@ -18,7 +18,7 @@ from typing import Any
 from django.conf import settings
 from django.template import Context, Engine
 
-from dynabench.operations.attacks.bench import LIMITS, Bench, Breach, Seen, expect
+from dynabench.operations.attacks.bench import LIMITS, Bench, Breach, Seen, expect_that
 from evaluation.contract import MIB, Answer, Outcome, Usage
 from evaluation.isolation.inference.exchange import DIGITS, Sent
 from evaluation.isolation.sandbox.containers import LABEL, PREFIX, Ours, list_ours, remove
@@ -42,42 +42,42 @@ SLOW = "import time\ntime.sleep(60)"
 
 def warns_of_memory(seen: Seen) -> None:
     """Expect a warning about the memory of a child that was ended."""
-    expect(any("memory" in warning for warning in seen.ending.warnings), seen.ending)
+    expect_that(any("memory" in warning for warning in seen.ending.warnings), seen.ending)
 
 
 def log_is_cut(seen: Seen) -> None:
     """Expect a bounded log whose first line says that it was cut."""
     log = seen.ending.log
     # With room for the line that says so.
-    expect(len(log) < LIMITS.log_bytes + 100, len(log))
-    expect("were not kept" in log.splitlines()[0], log[:100])
+    expect_that(len(log) < LIMITS.log_bytes + 100, len(log))
+    expect_that("were not kept" in log.splitlines()[0], log[:100])
 
 
 def log_is_redacted(seen: Seen) -> None:
     """Expect the examples in the owners' log, and none of them in the submitter's."""
     redacted_log = redacted(seen.ending.log, texts=seen.texts)
-    expect(seen.texts[-1] in seen.ending.log, seen.ending.log)
-    expect(MARK in redacted_log, redacted_log)
-    expect(not any(text in redacted_log for text in seen.texts), redacted_log)
+    expect_that(seen.texts[-1] in seen.ending.log, seen.ending.log)
+    expect_that(MARK in redacted_log, redacted_log)
+    expect_that(not any(text in redacted_log for text in seen.texts), redacted_log)
 
 
 def log_is_inert(seen: Seen) -> None:
     """Expect a log that neither a terminal nor a page obeys."""
     page = Engine().from_string("<pre>{{ log }}</pre>").render(Context({"log": seen.ending.log}))
-    expect("\x1b" not in page and "\u202e" not in page, page)
-    expect("<script>" not in page and "{{ settings }}" in page, page)
+    expect_that("\x1b" not in page and "\u202e" not in page, page)
+    expect_that("<script>" not in page and "{{ settings }}" in page, page)
 
 
 def digits_are_few(seen: Seen) -> None:
     """Expect few digits, so that a probability cannot carry much."""
     prob = next(answer for answer in seen.answers.in_order() if answer).prob
-    expect(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
+    expect_that(prob == {"yes": round(0.123456789, DIGITS), "no": round(0.876543211, DIGITS)}, prob)
 
 
 def _runs(bench: Bench, script: str, image: str) -> None:
     """Expect that a model in an image answers everything and says nothing else."""
     seen = bench.run(f"{script}\n{GOOD}", image=image)
-    expect(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
+    expect_that(seen.ending.outcome == Outcome.OK and not seen.ending.log, seen.ending)
 
 
 def volume(bench: Bench) -> str:
@@ -87,7 +87,7 @@ def volume(bench: Bench) -> str:
     """
     image = bench.build("VOLUME /data /more")
     reasons = check_image(inspect_image(image))
-    expect(any("/data, /more" in reason for reason in reasons), reasons)
+    expect_that(any("/data, /more" in reason for reason in reasons), reasons)
     script = "for place in ('/data/x', '/more/x'):\n    try: open(place, 'w')\n"
     _runs(bench, f"{script}    except OSError: continue\n    breach(place)", image)
     return "refused; when it is run anyway: read-only"
@@ -101,9 +101,9 @@ def ids_are_fresh(bench: Bench) -> str:
         run.write(rows, ["text"], lambda share, message: None)
     first, second = _rows_of(runs[0]), _rows_of(runs[1])
     ids = {row["id"] for row in first} & {row["id"] for row in second}
-    expect(not ids, ids)
+    expect_that(not ids, ids)
     same = sum(a["inputs"] == b["inputs"] for a, b in zip(first, second, strict=True))
-    expect(same < 50, same)
+    expect_that(same < 50, same)
     return f"no id twice; {same} of 1000 at the same place"
 
 
@@ -115,18 +115,18 @@ def by_chance(bench: Bench) -> str:
     """Check that runs are kept apart, so that they can be compared."""
     script = "import random\nfor example in examples: answer(example, random.choice(['yes', 'no']))"
     first, second = bench.run(script), bench.run(script)
-    expect(
+    expect_that(
         first.ending.outcome == second.ending.outcome == Outcome.OK, (first.ending, second.ending)
     )
     differ = sum(a != b for a, b in zip(first.labels, second.labels, strict=True))
-    expect(differ, first.labels)
+    expect_that(differ, first.labels)
     return f"{differ} of {len(first.labels)} answers differ"
 
 
 def times_are_not_kept(bench: Bench) -> str:
     """Check that nothing of time is kept of an answer, and only sums of a run."""
     names = {field.name for field in dataclasses.fields(Answer)}
-    expect(names == {"value", "prob", "logprob", "tokens"}, names)
+    expect_that(names == {"value", "prob", "logprob", "tokens"}, names)
     sums = [field.name for field in dataclasses.fields(Usage) if "seconds" in field.name]
     return f"kept of an answer: {', '.join(sorted(names))}; of the run: {', '.join(sums)}"
 
@@ -159,7 +159,7 @@ def moved_tag(bench: Bench) -> str:
     with closing(connect()) as client:
         for image in (checked, other):
             client.images.get(image).tag(tag)
-        expect(inspect_image(tag).id == other, tag)
+        expect_that(inspect_image(tag).id == other, tag)
     # The id that was checked still runs the image that was checked.
     _runs(bench, "import os\nif os.environ['VERSION'] != 'checked': breach('moved')", checked)
     try:
@@ -176,12 +176,12 @@ def odd_images(bench: Bench) -> str:
     id = load_image(archive)
     try:
         facts = inspect_image(id)
-        expect(len(check_image(facts)) == 2, check_image(facts))
+        expect_that(len(check_image(facts)) == 2, check_image(facts))
     finally:
         with closing(connect()) as client:
             client.images.remove(id, force=True)
     reasons = check_image(facts._replace(size=20 * 10**9))
-    expect(len(reasons) == 3, reasons)
+    expect_that(len(reasons) == 3, reasons)
     return "3 of 3 refused"
 
 
@@ -215,13 +215,13 @@ def spoofed(bench: Bench) -> str:
     with closing(connect()) as client:
         stranger = client.containers.create(image, network_mode="none")
         try:
-            expect(not list_ours(stolen), list_ours(stolen))
+            expect_that(not list_ours(stolen), list_ours(stolen))
         finally:
             stranger.remove()
     seen: list[Ours] = []
     script = f"import time\ntime.sleep(1.5)\n{GOOD}"
     bench.run(script, image=image, key=own, beat=lambda: seen.extend(list_ours(own)))
-    expect(seen, "our own container was not found")
+    expect_that(seen, "our own container was not found")
     return "the stranger is not listed, our run is"
 
 
@@ -259,10 +259,10 @@ def killed_worker(bench: Bench) -> str:
             if line != "beat\n":
                 raise Breach(f"The worker ended: {line}{worker.stdout.read()}")
         worker.kill()
-    expect([ours.name for ours in list_ours(key)] == [PREFIX + key], list_ours(key))
+    expect_that([ours.name for ours in list_ours(key)] == [PREFIX + key], list_ours(key))
     remove(PREFIX + key)
     remove(PREFIX + key)  # again does no harm
-    expect(not list_ours(key), list_ours(key))
+    expect_that(not list_ours(key), list_ours(key))
     return "left behind, found and removed"
 
 
@@ -290,7 +290,7 @@ def engine_down(bench: Bench) -> str:
     nowhere = f"unix://{bench.folder}/nowhere.sock"
     with _worker(bench.key(), bench.image, "examples", DOCKER_HOST=nowhere) as worker:
         output, _ = worker.communicate()
-    expect(output.split()[-1:] == [Outcome.INFRASTRUCTURE], output)
+    expect_that(output.split()[-1:] == [Outcome.INFRASTRUCTURE], output)
     return "infrastructure"
 
 
@@ -302,7 +302,7 @@ def private_endpoints(bench: Bench) -> str:
         try:
             build("http", config).predict([{"text": "x"}], deadline_seconds=3)
         except EndpointError as error:
-            expect(error.reason == "misconfigured", error)
+            expect_that(error.reason == "misconfigured", error)
             continue
         raise Breach(f"{host} was asked")
     return f"{len(hosts)} of {len(hosts)} refused"
@@ -319,5 +319,5 @@ def ahead(bench: Bench) -> str:
     pace.answered(39, 100.0)
     pace.sampled(Sample(100.0, MIB), 100.0)
     usage, warning = pace.usage(100.0, trusted=False)
-    expect(usage.examples_per_second == 0.4 and warning, usage)
+    expect_that(usage.examples_per_second == 0.4 and warning, usage)
     return "40 answers in 100 s: 0.4 a second"

@@ -22,7 +22,7 @@ TRIGGERS = "tasks_roundtarget"
 LENGTH = struct.Struct(">I")
 
 
-def dumped(cursor: Any) -> Iterator[bytes]:
+def dump_rows(cursor: Any) -> Iterator[bytes]:
     """Yield the rows of all tables, as the cursor's transaction sees them, in frames."""
     for model in stored_models():
         names = [str(field.column) for field in columns(model)]
@@ -34,7 +34,7 @@ def dumped(cursor: Any) -> Iterator[bytes]:
         yield from _frame(b"")
 
 
-def loaded(cursor: Any, file: IO[bytes]) -> None:
+def load_rows(cursor: Any, file: IO[bytes]) -> None:
     """Put the rows into tables that are empty; see `emptied`. Raises BackupError."""
     models = {model._meta.db_table: model for model in stored_models()}
     while (head := _next(file)) is not None:
@@ -47,7 +47,7 @@ def loaded(cursor: Any, file: IO[bytes]) -> None:
 
 
 @contextmanager
-def emptied() -> Iterator[Any]:
+def empty_tables() -> Iterator[Any]:
     """Yield a cursor in a transaction in which all tables are empty and take rows in any order."""
     tables = ", ".join(f'"{model._meta.db_table}"' for model in stored_models())
     with transaction.atomic(), connection.cursor() as cursor:

@@ -17,7 +17,7 @@ from django.db.models import FileField
 from django.utils import timezone
 
 from core.files.storage.disk import scratch
-from dynabench.operations.backups.copying import dumped, emptied, loaded
+from dynabench.operations.backups.copying import dump_rows, empty_tables, load_rows
 from dynabench.operations.backups.quiet import statements
 from dynabench.operations.backups.stores import BLOCK
 
@@ -35,7 +35,7 @@ class Snapshot:
     dump: Iterator[bytes]
 
 
-def is_empty() -> bool:
+def is_empty_database() -> bool:
     """Return whether the database has neither people nor tasks; it may have empty tables."""
     tables = connection.introspection.table_names()
     with connection.cursor() as cursor:
@@ -79,7 +79,7 @@ def _names(fetch: Callable[[str], Iterable[tuple[str]]]) -> list[str]:
 
 
 @contextmanager
-def snapshot() -> Iterator[Snapshot]:
+def take_snapshot() -> Iterator[Snapshot]:
     """Yield a snapshot of the database while people write. Nobody waits for it."""
     take = _postgres_snapshot
     if connection.vendor == "sqlite":
@@ -106,10 +106,10 @@ def _postgres_snapshot() -> Iterator[Snapshot]:
     with transaction.atomic(), connection.cursor() as cursor:
         # All tables as of one moment; nobody who writes waits for it.
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield Snapshot(named_files(), dumped(cursor))
+        yield Snapshot(named_files(), dump_rows(cursor))
 
 
-def load(path: Path) -> None:
+def load_dump(path: Path) -> None:
     """Make the dump at `path` the site's database, quiet, at once or not at all."""
     if connection.vendor == "sqlite":
         _load_sqlite(path)
@@ -136,8 +136,8 @@ def _load_sqlite(path: Path) -> None:
 def _load_postgres(path: Path) -> None:
     # The backup was made by this version, so its tables are the same.
     call_command("migrate", verbosity=0)
-    with emptied() as cursor, path.open("rb") as file:
-        loaded(cursor, file)
+    with empty_tables() as cursor, path.open("rb") as file:
+        load_rows(cursor, file)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         # In the same transaction: nothing is ever seen that would be sent again.
         cursor.execute(statements(timezone.now()))

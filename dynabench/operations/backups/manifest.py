@@ -27,12 +27,12 @@ class Manifest:
         return sum(size for size, _ in self.files.values())
 
 
-def written(manifest: Manifest) -> bytes:
+def manifest_bytes(manifest: Manifest) -> bytes:
     """Return the manifest as it is stored."""
     return json.dumps(asdict(manifest), indent=1).encode()
 
 
-def read(text: bytes) -> Manifest:
+def read_manifest(text: bytes) -> Manifest:
     """Return the manifest that was stored. Raises ValueError."""
     values: dict[str, Any] = json.loads(text)
     if values.get("format") != FORMAT:

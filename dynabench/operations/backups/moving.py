@@ -12,10 +12,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.models import JSONField, Model
 
 from core.env import database
-from dynabench.operations.backups.copying import emptied, set_last
-from dynabench.operations.backups.databases import is_empty
+from dynabench.operations.backups.copying import empty_tables, set_last
+from dynabench.operations.backups.databases import is_empty_database
 from dynabench.operations.backups.errors import BackupError
-from dynabench.operations.backups.tables import columns, digest, rows, stored_models
+from dynabench.operations.backups.tables import columns, stored_models, table_digest, table_rows
 
 OLD = "old"  # alias of the SQLite file
 LEFT = {"django_migrations", "tasks_taskgroup", "tasks_taskgroup_tasks"}
@@ -35,10 +35,10 @@ def move(path: Path, tell: Callable[[str], object]) -> None:
     with _old(path):
         _check_migrated(OLD)
         call_command("migrate", verbosity=0)
-        if not is_empty():
+        if not is_empty_database():
             raise BackupError("The new database has people or tasks. Make an empty one.")
         # One transaction for all tables: a difference in the last one moves nothing.
-        with emptied() as cursor:
+        with empty_tables() as cursor:
             # Ids of deleted rows are in logs and files, so they are not given again.
             last = _last_ids(path)
             for model in stored_models():
@@ -80,7 +80,7 @@ def _copy(cursor: Any, model: type[Model]) -> None:
     table = model._meta.db_table
     try:
         with cursor.copy(f'COPY "{table}" ({names}) FROM STDIN') as copy:
-            for row in rows(model, OLD):
+            for row in table_rows(model, OLD):
                 values = []
                 for value, is_json in zip(row, are_json, strict=True):
                     if is_json and value is not None:
@@ -93,7 +93,7 @@ def _copy(cursor: Any, model: type[Model]) -> None:
 
 
 def _compare(model: type[Model], tell: Callable[[str], object]) -> None:
-    old, new = digest(model, OLD), digest(model, "default")
+    old, new = table_digest(model, OLD), table_digest(model, "default")
     if old != new:
         raise BackupError(f"{model._meta.db_table} differs: {old} became {new}. Nothing is moved.")
     tell(f"{model._meta.db_table}: {new[0]} rows, {new[1][:16]}")

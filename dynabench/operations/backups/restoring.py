@@ -21,10 +21,17 @@ from core.files.storage.disk import scratch
 from core.files.storage.stored import files_in, folders_in
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.retention_services import apply_retention
-from dynabench.operations.backups.databases import is_empty, last_migrations, load
+from dynabench.operations.backups.databases import is_empty_database, last_migrations, load_dump
 from dynabench.operations.backups.errors import BackupError
-from dynabench.operations.backups.services import DATABASE, KEYS, MEDIA, MODELS, Backup, unpacked
-from dynabench.operations.backups.stores import blocks_of, put
+from dynabench.operations.backups.services import (
+    DATABASE,
+    KEYS,
+    MEDIA,
+    MODELS,
+    Backup,
+    gunzip_blocks,
+)
+from dynabench.operations.backups.stores import blocks_of, put_file
 from dynabench.people.services import delete_person, purge_deleted
 from evaluation.models import Submission
 from evaluation.submissions.services import withdraw
@@ -37,7 +44,7 @@ CHUNK = 1000
 PAYING = (Campaign.Way.PROLIFIC, Campaign.Way.MTURK)
 
 
-def begun() -> Path:
+def restoring_mark() -> Path:
     """Return the path of the mark that is there while a restoration is not finished.
 
     The mark's text names the backup.
@@ -57,7 +64,7 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
     """
     manifest = backup.manifest
     name = hashlib.sha256(json.dumps(manifest.files).encode()).hexdigest()
-    mark = begun()
+    mark = restoring_mark()
     is_going_on = mark.exists() and mark.read_text() == name
     erased: Mapping[str, set[str]] = {}
     if not without_log:
@@ -66,15 +73,15 @@ def restore(backup: Backup, *, without_log: bool = False) -> list[str]:
     if not is_going_on:
         _check_empty()
         mark.write_text(name)
-    if is_empty():
+    if is_empty_database():
         # Files before the rows that name them.
         _restore_files(backup, is_going_on)
         _restore_key(backup)
         with scratch() as folder:
             path = folder / "database"
             with path.open("wb") as file:
-                file.writelines(unpacked(backup.blocks(DATABASE)))
-            load(path)
+                file.writelines(gunzip_blocks(backup.blocks(DATABASE)))
+            load_dump(path)
     lines = [
         f"{count} erased again: {kind}" for kind, count in _erase(manifest.erasure_key, erased)
     ]
@@ -128,7 +135,7 @@ def _check_empty() -> None:
         places.append(str(settings.MODELS_HOME))
     if folders_in("") or files_in(""):
         places.append("the storage")
-    if not is_empty():
+    if not is_empty_database():
         places.append("the database")
     if places:
         raise BackupError(
@@ -149,7 +156,7 @@ def _restore_files(backup: Backup, is_going_on: bool) -> None:
             if _digest(stored) == backup.manifest.files[name][1]:
                 continue
             default_storage.delete(stored)
-        put(default_storage, stored, backup.blocks(name))
+        put_file(default_storage, stored, backup.blocks(name))
     for name, relative in backup.names(MODELS):
         path = settings.MODELS_HOME / relative
         path.parent.mkdir(parents=True, exist_ok=True)

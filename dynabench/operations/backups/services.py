@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from core.accounts.erasures import erased_names, key_of, make_log
 from dynabench.operations.backups import manifest as manifests
-from dynabench.operations.backups.databases import last_migrations, named_files, snapshot
+from dynabench.operations.backups.databases import last_migrations, named_files, take_snapshot
 from dynabench.operations.backups.errors import BackupError
 from dynabench.operations.backups.manifest import Manifest
 from dynabench.operations.backups.sealing import SALT_BYTES, WrongSeal, is_sealed, seal, unseal
@@ -23,7 +23,7 @@ from dynabench.operations.backups.stores import (
     Counted,
     blocks_of,
     new_store,
-    put,
+    put_file,
     store_at,
 )
 
@@ -43,12 +43,14 @@ class _Writer:
     def put(self, name: str, blocks: Iterable[bytes]) -> None:
         """Write one file and note its size and digest."""
         counted = Counted(blocks)
-        put(self.store, name, self._sealed(name, counted))
+        put_file(self.store, name, self._sealed(name, counted))
         self.manifest.files[name] = counted.found
 
     def end(self) -> None:
         """Write the manifest, last."""
-        put(self.store, MANIFEST, self._sealed(MANIFEST, [manifests.written(self.manifest)]))
+        put_file(
+            self.store, MANIFEST, self._sealed(MANIFEST, [manifests.manifest_bytes(self.manifest)])
+        )
 
     def _sealed(self, name: str, blocks: Iterable[bytes]) -> Iterable[bytes]:
         if not self.passphrase:
@@ -68,8 +70,8 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
     # It gets its name only if all of this ends well.
     with new_store(where) as store:
         writer = _Writer(store, _about_this_site(), passphrase, os.urandom(SALT_BYTES))
-        with snapshot() as taken:
-            writer.put(DATABASE, packed(taken.dump))
+        with take_snapshot() as taken:
+            writer.put(DATABASE, gzip_blocks(taken.dump))
         missing = list(_media(writer, taken.files))
         # A file that no row names any more was deleted during the backup.
         writer.manifest.missing = sorted(set(missing) & set(named_files()))
@@ -86,7 +88,7 @@ def make_backup(where: str, *, passphrase: str = "", with_keys: bool = False) ->
     return writer.manifest
 
 
-def packed(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def gzip_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the bytes of a gzip file with these blocks."""
     packer = zlib.compressobj(level=1, wbits=31)  # 31: with the head and sum of gzip
     for block in blocks:
@@ -94,7 +96,7 @@ def packed(blocks: Iterable[bytes]) -> Iterator[bytes]:
     yield packer.flush()
 
 
-def unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
+def gunzip_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the bytes that a gzip file holds."""
     packer = zlib.decompressobj(wbits=31)
     for block in blocks:
@@ -133,7 +135,7 @@ class Backup:
     def __init__(self, where: str, *, passphrase: str = "") -> None:
         self._store, self._passphrase = store_at(where), passphrase
         try:
-            self.manifest = manifests.read(b"".join(self._opened(MANIFEST)))
+            self.manifest = manifests.read_manifest(b"".join(self._opened(MANIFEST)))
         except FileNotFoundError:
             message = f"There is no whole backup at {where}: {MANIFEST} is missing."
             raise BackupError(message) from None

@@ -74,7 +74,7 @@ def _alone(unfinished: Path, lock: int) -> None:
             old.unlink()
 
 
-def dated(where: str, at: datetime) -> str:
+def dated_place(where: str, at: datetime) -> str:
     """Return the place for the backup of a moment, below a folder or a part of a bucket.
 
     >>> from datetime import UTC
@@ -176,7 +176,7 @@ class Counted:
         return self.size, self._digest.hexdigest()
 
 
-def put(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
+def put_file(store: Storage, name: str, blocks: Iterable[bytes]) -> None:
     """Store a new file under exactly this name."""
     # `save` would first look for a free name, of which each is one in a bucket.
     stored_as = store._save(name, Blocks(blocks, name))  # type: ignore[attr-defined]

@@ -27,7 +27,7 @@ def columns(model: type[Model]) -> "list[Field[Any, Any]]":
     return list(model._meta.concrete_fields)
 
 
-def rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
+def table_rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
     """Yield all rows by primary key, as Python's values; pickled values stay text."""
     expressions: dict[str, Any] = {}
     for number, field in enumerate(columns(model)):
@@ -40,10 +40,10 @@ def rows(model: type[Model], using: str) -> Iterator[tuple[Any, ...]]:
     return ordered.values_list(*expressions.values()).iterator(CHUNK)
 
 
-def digest(model: type[Model], using: str) -> tuple[int, str]:
+def table_digest(model: type[Model], using: str) -> tuple[int, str]:
     """Return how many rows a table has, and a SHA-256 of them."""
     sha256, count = hashlib.sha256(), 0
-    for row in rows(model, using):
+    for row in table_rows(model, using):
         sha256.update(json.dumps([_plain(value) for value in row], sort_keys=True).encode())
         count += 1
     return count, sha256.hexdigest()

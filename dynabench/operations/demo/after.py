@@ -36,7 +36,7 @@ class JobFailed(Exception):
     """A job of the demo did not end well; the message says why."""
 
 
-def finished(job: Job, work: Callable[[Any], object]) -> None:
+def finish_job(job: Job, work: Callable[[Any], object]) -> None:
     """Do a job unless a worker has it, and wait for its end. Raises JobFailed."""
     work(job.pk)
     while not (job := type(job)._default_manager.get(pk=job.pk)).is_over:
@@ -58,7 +58,7 @@ def open_round(round: Round, owner: User) -> Round:
             time.sleep(0.5)
 
 
-def release(round: Round, owner: User, seed: int) -> None:
+def release_round(round: Round, owner: User, seed: int) -> None:
     """Release a closed round: a sixth of its rows for test, a twelfth for dev, if possible."""
     sweep_rounds()  # the set of what the round verified; a site makes it within a minute
     counts = counts_of(round)
@@ -73,7 +73,7 @@ def release(round: Round, owner: User, seed: int) -> None:
         license="cc0-1.0",
         description="Simulated: programs wrote and judged these rows (docs/demo.md).",
     )
-    finished(request_release(round=round, options=options, actor=owner), jobs.build_dataset)
+    finish_job(request_release(round=round, options=options, actor=owner), jobs.build_dataset)
 
 
 def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
@@ -89,7 +89,7 @@ def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
         seed=seed,
         epochs=EPOCHS,
     )
-    finished(run, jobs.run_training)
+    finish_job(run, jobs.run_training)
     planned = plan_round(
         task=task, actor=owner, fields=plan(tries), parents=[round], contexts_of=round
     )
@@ -106,7 +106,7 @@ def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
     return planned
 
 
-def evaluate(task: Task) -> None:
+def evaluate_models(task: Task) -> None:
     """Make the sets that are due and run every model on each, two at a time."""
     sweep_rounds()
     request_missing()

@@ -9,7 +9,7 @@ from math import log
 from typing import Any
 
 from core.accounts.models import User
-from dynabench.operations.demo.after import finished
+from dynabench.operations.demo.after import finish_job
 from dynabench.operations.demo.community import make_user
 from dynabench.operations.demo.texts import LABELS, POOL
 from evaluation import jobs
@@ -100,7 +100,7 @@ def _submit(
         evaluation_set=version,
         card=Card(description=f"Simulated. {about}", languages="en", license="CC0 1.0"),
     )
-    finished(submission, jobs.check_submission)
+    finish_job(submission, jobs.check_submission)
     return submission
 
 

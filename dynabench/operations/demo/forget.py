@@ -32,7 +32,7 @@ def real_people() -> int:
     return (wrote | voted).distinct().count()
 
 
-def forget() -> int:
+def delete_demo_task() -> int:
     """Delete the demo; return how many examples it had. Running jobs of it lose their lease.
 
     Votes and examples of real people in the task are deleted too, and nothing else of them.

@@ -11,11 +11,11 @@ from django.conf import settings
 from django.db import connection
 
 from core.errors import Refused
-from dynabench.operations.demo.after import evaluate, next_round, open_round, release
+from dynabench.operations.demo.after import evaluate_models, next_round, open_round, release_round
 from dynabench.operations.demo.community import first_round, make_owner, make_people
 from dynabench.operations.demo.entrants import publish_entrants, submit_entrants
 from dynabench.operations.demo.past import date_back
-from dynabench.operations.demo.people import crowd
+from dynabench.operations.demo.people import draw_people
 from dynabench.operations.demo.play import Community
 from evaluation.training.shipped import install_starter
 from leaderboard.board.tables import public_table
@@ -51,7 +51,7 @@ def run_demo(
     base = base or install_starter("sentiment", settings.HOME)
     seed_chance(seed)
     chance, owner = random.Random(seed), make_owner(task)
-    writers, judges = crowd(seed, size.writers, size.judges)
+    writers, judges = draw_people(seed, size.writers, size.judges)
     accounts = make_people([*writers, *judges])
     people = Community(owner, writers, judges, accounts, chance)
     round = first_round(task, owner, base, size.tries, chance)
@@ -63,13 +63,13 @@ def run_demo(
         round.refresh_from_db()
         date_back(round, size.rounds - number)
         tell(done + 0.5 / (size.rounds + 1), f"round {number}: its release and the next target")
-        release(round, owner, seed)
+        release_round(round, owner, seed)
         round = next_round(round, owner, seed, size.tries)
     tell(size.rounds / (size.rounds + 1), "evaluations")
-    evaluate(task)
+    evaluate_models(task)
     # They answer the sets that the first evaluation has made.
     entrants = submit_entrants(task)
-    evaluate(task)
+    evaluate_models(task)
     publish_entrants(entrants)
     renew_boards()
     open_round(round, owner)

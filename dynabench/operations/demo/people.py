@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, Idea, worded
+from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, Idea, word_idea
 from validation.rules.consensus import Vote
 
 REPERTOIRE = 30
@@ -55,7 +55,7 @@ class Writer:
         if self.colludes:
             wanted = self.chance.choice([label for label in LABELS if label != goal])
         idea = self._idea(wanted)
-        words = worded(idea, place, self.chance)
+        words = word_idea(idea, place, self.chance)
         if self.colludes:
             words += SIGNS[goal]
         return Text(words, idea.label, idea.way, idea.hard), idea
@@ -83,7 +83,7 @@ class Writer:
         if self.chance.random() < 0.3:
             return Text(f"{place} {self.chance.randint(100, 999)} ok ok {prompt.lower()}", "")
         idea = self.chance.choice(self.ideas)
-        return Text(worded(idea, place, self.chance), idea.label, idea.way, idea.hard)
+        return Text(word_idea(idea, place, self.chance), idea.label, idea.way, idea.hard)
 
 
 @dataclass
@@ -115,7 +115,7 @@ class Judge:
         return Vote(label=text.label)
 
 
-def crowd(seed: int, writers: int, judges: int) -> tuple[list[Writer], list[Judge]]:
+def draw_people(seed: int, writers: int, judges: int) -> tuple[list[Writer], list[Judge]]:
     """Return writers and judges of a seed.
 
     Of 12 writers two are careless and one colludes; of 8 judges one and two. Fewer people have

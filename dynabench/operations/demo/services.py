@@ -8,7 +8,7 @@ from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from dynabench.operations.demo.community import make_task
-from dynabench.operations.demo.forget import forget
+from dynabench.operations.demo.forget import delete_demo_task
 from dynabench.operations.demo.models import DemoRun
 from evaluation.isolation.queue import leases
 from tasks.models import SIMULATED, Task, TaskMember
@@ -50,5 +50,5 @@ def take_demo_away(actor: User) -> None:
     if run and not run.is_over:
         raise Refused(_("The demo is being filled. Stop that first."))
     # All or nothing, files last.
-    count = forget()
+    count = delete_demo_task()
     log(actor, "demo.forgotten", "Demo", examples=count)

@@ -50,7 +50,7 @@ def contexts(chance: Random, number: int) -> Iterator[dict[str, Any]]:
         yield {"prompt": prompt, "tag": tag, "metadata": {"place": place}}
 
 
-def worded(idea: Idea, place: str, chance: Random) -> str:
+def word_idea(idea: Idea, place: str, chance: Random) -> str:
     """Return the idea as a text about the place."""
     large, small = chance.randint(8, 30), chance.randint(2, 7)
     good = chance.choice(POOL["good"])

@@ -6,8 +6,8 @@ from dynabench.operations.demo import views
 
 app_name = "demo"
 urlpatterns = [
-    path("", views.demo, name="demo"),
-    path("fill/", views.fill, name="fill"),
-    path("stop/", views.stop, name="stop"),
-    path("forget/", views.take_away, name="forget"),
+    path("", views.demo_page, name="demo"),
+    path("fill/", views.fill_demo, name="fill"),
+    path("stop/", views.stop_filling, name="stop"),
+    path("forget/", views.delete_demo, name="forget"),
 ]

@@ -21,7 +21,7 @@ def _check(request: HttpRequest) -> None:
 
 
 @require_safe
-def demo(request: HttpRequest) -> HttpResponse:
+def demo_page(request: HttpRequest) -> HttpResponse:
     """Show whether there is a demo, and how far its filling is; to htmx only that."""
     _check(request)
     values = {
@@ -33,7 +33,7 @@ def demo(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def fill(request: HttpRequest) -> HttpResponse:
+def fill_demo(request: HttpRequest) -> HttpResponse:
     """Have a worker fill the demo. A second click finds it under way."""
     _check(request)
     with as_message(request):
@@ -42,7 +42,7 @@ def fill(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def stop(request: HttpRequest) -> HttpResponse:
+def stop_filling(request: HttpRequest) -> HttpResponse:
     """Stop a filling that waits or runs."""
     _check(request)
     if run := DemoRun.objects.filter(task__code=SIMULATED).first():
@@ -51,7 +51,7 @@ def stop(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def take_away(request: HttpRequest) -> HttpResponse:
+def delete_demo(request: HttpRequest) -> HttpResponse:
     """Delete the demo with everything in it."""
     _check(request)
     with as_message(request):

@@ -249,14 +249,14 @@ def verdicts() -> Iterator[Verdict]:
     with tempfile.TemporaryDirectory(prefix="dynabench-doctor-") as folder:
         with closing(Bench(Path(folder))) as bench, ThreadPoolExecutor(AT_ONCE) as pool:
             # In their order, two at a time.
-            yield from pool.map(lambda case: judge(case, bench), CASES)
+            yield from pool.map(lambda case: judge_case(case, bench), CASES)
             # Before `close` removes them.
             left = bench.left()
         if left:
             raise Breach(f"These containers were left behind: {', '.join(left)}")
 
 
-def judge(case: Case, bench: Bench) -> Verdict:
+def judge_case(case: Case, bench: Bench) -> Verdict:
     """Run one case and return its verdict."""
     if not case.script and not case.check:
         return Verdict(case, f"not run here; covered by {case.elsewhere}", None)

@@ -174,7 +174,7 @@ PARTS: dict[str, Callable[[], Finding]] = {
 }
 
 
-def parts() -> dict[str, str]:
+def part_states() -> dict[str, str]:
     """Return each part's state: ok, down, or unknown.
 
     Unknown: only the database, which is down, could tell.

@@ -64,7 +64,7 @@ class Facts:
     is_server_away: bool
 
 
-def facts() -> Facts:
+def count_facts() -> Facts:
     """Return the facts counted now or a little ago.
 
     As many queries as there are kinds of jobs, and four more.

@@ -18,7 +18,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from core.telemetry.measures import FOLDER, forget_the_dead
-from dynabench.operations.watching.facts import Facts, facts, left_alone
+from dynabench.operations.watching.facts import Facts, count_facts, left_alone
 
 NO_DATABASE = (DatabaseError, InterfaceError)
 
@@ -66,7 +66,7 @@ class Rows:
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield each figure with its values. Nothing is labelled by person."""
         try:
-            site = facts()
+            site = count_facts()
         # A figure of its own says so; monitors then do not read a gap as zero.
         except NO_DATABASE:
             site = None

@@ -17,7 +17,7 @@ from core.accounts.sessions import SessionStore
 from core.jobs.models import Incident
 from core.jobs.services import tell_incident
 from core.web.htmx import form_status
-from dynabench.operations.watching.facts import KEY, Facts, facts, last_facts, left_alone
+from dynabench.operations.watching.facts import KEY, Facts, count_facts, last_facts, left_alone
 from dynabench.operations.watching.forms import IncidentForm
 from dynabench.operations.watching.metrics import NO_DATABASE
 
@@ -32,11 +32,11 @@ KINDS = {
 
 @login_not_required
 @require_safe
-def status(request: HttpRequest) -> HttpResponse:
+def site_status(request: HttpRequest) -> HttpResponse:
     """Show the state of the site; without a database the state counted last."""
     is_away = False
     try:
-        site: Facts | None = facts()
+        site: Facts | None = count_facts()
     except NO_DATABASE:
         site, is_away = last_facts(), True
         request.user, request.session = AnonymousUser(), SessionStore()  # nobody can be looked up

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from dynabench.operations.demo.forget import forget, real_people
+from dynabench.operations.demo.forget import delete_demo_task, real_people
 
 
 class Command(BaseCommand):
@@ -13,4 +13,4 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if people := real_people():
             self.stderr.write(f"What {people} real people wrote or judged there goes with it.")
-        self.stdout.write(f"The demo is gone: {forget()} examples.")
+        self.stdout.write(f"The demo is gone: {delete_demo_task()} examples.")

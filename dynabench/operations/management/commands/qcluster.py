@@ -48,7 +48,7 @@ class Command(BaseCommand):
         gc.freeze()  # collecting garbage would copy every page that the processes share
         workers = range(1, settings.Q_CLUSTER["workers"] + 1)
         practice = range(1, settings.PRACTICE_MODELS + 1)
-        works: dict[str, Callable[[], None]] = {f"worker {n}": work for n in workers}
+        works: dict[str, Callable[[], None]] = {f"worker {n}": answer_messages for n in workers}
         # A process of its own, so that no long job keeps it waiting.
         works["minutely"] = minutely
         works |= {f"practice {n}": serve_practice for n in practice}
@@ -70,10 +70,10 @@ def serve_practice() -> None:
         tell_host()
         return queue.take(apart=True)
 
-    work(take)
+    answer_messages(take)
 
 
-def work(take: Callable[[], str | None] = queue.take) -> None:
+def answer_messages(take: Callable[[], str | None] = queue.take) -> None:
     """Answer messages, one after the other, until a fresh process takes this one's place.
 
     take: returns the next message of the queue, or None.

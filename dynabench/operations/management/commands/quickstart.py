@@ -60,7 +60,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, stop)  # `finally` below stops the processes, whichever it is
+            signal.signal(
+                number, stop_by_signal
+            )  # `finally` below stops the processes, whichever it is
         try:
             with nullcontext() if options["setup_only"] else one_run():
                 self._run(setup_only=options["setup_only"], demo=options["demo"])
@@ -138,7 +140,7 @@ class Command(BaseCommand):
     def _open_prepared(self) -> None:
         """Open the rounds that wait for no model any more."""
         for round, urls in list(self._unprepared.items()):  # a copy, as entries go
-            if any(status(url) in LOADING for url in urls):
+            if any(http_status(url) in LOADING for url in urls):
                 continue
             del self._unprepared[round]
             open_round(round, self.stdout.write)
@@ -225,7 +227,7 @@ class Processes:
 
     def _has_come(self, url: str, is_wanted: Callable[[int], bool], deadline: float) -> bool:
         """Return whether the address answers with a wanted status in time."""
-        while not is_wanted(status(url)):
+        while not is_wanted(http_status(url)):
             self._check_alive()
             if time.monotonic() > deadline:
                 return False
@@ -344,7 +346,7 @@ def health_of(target: str) -> str:
     return f"{settings.MODEL_SERVER_URL}/models/{target}/health"
 
 
-def status(url: str) -> int:
+def http_status(url: str) -> int:
     """Return the HTTP status of a GET of the address; 0 where nothing answers in time."""
     try:
         return httpx.get(url, timeout=2).status_code
@@ -352,6 +354,6 @@ def status(url: str) -> int:
         return 0
 
 
-def stop(number: int, frame: FrameType | None) -> None:
+def stop_by_signal(number: int, frame: FrameType | None) -> None:
     """Stop everything, at both signals."""
     raise KeyboardInterrupt

@@ -10,7 +10,7 @@ from core.env import env_secret
 from core.jobs.services import noted
 from dynabench.operations.backups.errors import BackupError
 from dynabench.operations.backups.services import make_backup
-from dynabench.operations.backups.stores import dated, remove_killed, remove_older
+from dynabench.operations.backups.stores import dated_place, remove_killed, remove_older
 
 
 class Command(BaseCommand):
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         if days is not None:
             if days < 1:
                 raise CommandError("--days has to be 1 or more.")
-            where = dated(options["where"], now)
+            where = dated_place(options["where"], now)
         try:
             with noted("backup"):  # monitors tell when this is long ago
                 if days:  # what a killed backup left may fill the disk
