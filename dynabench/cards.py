@@ -31,7 +31,7 @@ class Teaser:
 
 
 @dataclass(frozen=True)
-class Card:
+class TaskCard:
     """A task in a list. waiting: examples in the queue of the judges; size: of an arena."""
 
     task: Task
@@ -59,7 +59,7 @@ class Card:
         return bool(self.is_open and self.task.allow_try_out and self.task.config.practice_contexts)
 
 
-def cards_of(tasks: Sequence[Task]) -> list[Card]:
+def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
     """Return a card for each task, open ones first, and sensitive ones after others."""
     latest = {round.task_id: round for round in seen_rounds(tasks)}
     rounds = list(latest.values())
@@ -71,7 +71,7 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
     sizes = sizes_of(tasks)
     cards = []
     for task in tasks:
-        card = Card(task, teaser=teasers.get(task.pk), size=sizes.get(task.pk))
+        card = TaskCard(task, teaser=teasers.get(task.pk), size=sizes.get(task.pk))
         round = latest.get(task.pk)
         if round:
             card = replace(card, round=round, waiting=waiting[round.pk])
@@ -82,7 +82,7 @@ def cards_of(tasks: Sequence[Task]) -> list[Card]:
     return sorted(cards, key=lambda card: (not card.is_open, card.task.is_sensitive))
 
 
-def cards_for(user: User, cards: Sequence[Card]) -> list[Card]:
+def cards_for(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
     """Return the cards, without numbers of examples that this person may not judge. One query."""
     waiting = [card.task.pk for card in cards if card.waiting]
     if not waiting:

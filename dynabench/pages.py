@@ -19,7 +19,7 @@ from core.accounts.services import annotator_of
 from core.text.markdown import render_markdown
 from core.web.htmx import htmx_partial, render_page
 from core.web.refusals import Curable
-from dynabench.cards import Card, cards_for, cards_of
+from dynabench.cards import TaskCard, cards_for, cards_of
 from dynabench.communities.permissions import listed_communities
 from dynabench.operations.demo.services import can_offer
 from leaderboard.people.next_steps import next_steps
@@ -93,7 +93,7 @@ def favicon(request: HttpRequest) -> HttpResponse:
     return redirect(static("favicon.svg"))
 
 
-def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
+def _beginning(request: HttpRequest, cards: Sequence[TaskCard]) -> dict[str, Any]:
     """Return the first thing to do: for strangers a try-out, for others what they left.
 
     Tasks that have the person as a member come first.
@@ -125,7 +125,7 @@ def _beginning(request: HttpRequest, cards: Sequence[Card]) -> dict[str, Any]:
     }
 
 
-def _first_to_write(user: User, cards: Sequence[Card]) -> Task | None:
+def _first_to_write(user: User, cards: Sequence[TaskCard]) -> Task | None:
     """Return the task of the first card in which the person may write now, or None."""
     for card in cards:
         if card.is_open and can_write(user, card.task):
@@ -133,7 +133,7 @@ def _first_to_write(user: User, cards: Sequence[Card]) -> Task | None:
     return None
 
 
-def _is_short(card: Card) -> bool:
+def _is_short(card: TaskCard) -> bool:
     """Return whether it may be tried out at once: without a warning to read or a conversation.
 
     What people write in a simulated task goes away with the demo.

@@ -89,7 +89,7 @@ DAILY = Pace("site.daily", timedelta(days=1))
 PACES = (MINUTELY, QUARTERLY, DAILY)
 
 
-class Work(NamedTuple):
+class ScheduledWork(NamedTuple):
     """Periodic work: the job, how often it is done, what it counts, and why it is done.
 
     do: takes nothing and returns a number, which the log tells with the words of `counts`.
@@ -101,21 +101,47 @@ class Work(NamedTuple):
     why: str
 
 
-SCHEDULE: Sequence[Work] = (
-    Work(close_due_rounds, MINUTELY, "rounds closed", "Their end has come or budget is reached."),
-    Work(open_waiting_rounds, MINUTELY, "rounds opened", "Their targets have been loaded."),
-    Work(renew_boards, MINUTELY, "runs resampled", "Boards show runs that have ended."),
-    Work(renew_campaigns, MINUTELY, "ledger rows added", "Places run out, and pay becomes due."),
-    Work(ask_for_vectors, MINUTELY, "tasks whose texts are compared", "Studies have new texts."),
-    Work(deliver_due, MINUTELY, "deliveries tried", "Webhooks and notices tell what happened."),
-    Work(probe_paused_targets, MINUTELY, "targets that answer again", "Their pause is over."),
-    Work(ask_parts, QUARTERLY, "parts that do not answer", "Nobody else would notice in time."),
-    Work(remind_of_tokens, DAILY, "people reminded of tokens", "Their tokens end in two weeks."),
-    Work(take_back_stray_votes, DAILY, "votes taken back", "Panels vote only in their studies."),
-    Work(purge_deleted, DAILY, "examples of people who left emptied", "Deletions were cut short."),
-    Work(refit_second_opinions, DAILY, "examples decided otherwise", "New votes change the model."),
-    Work(apply_retention, DAILY, "rows emptied by their age", "Data is kept for a limited time."),
-    Work(settle_all, DAILY, "ledger rows added late", "The site was away when they were due."),
+SCHEDULE: Sequence[ScheduledWork] = (
+    ScheduledWork(
+        close_due_rounds, MINUTELY, "rounds closed", "Their end has come or budget is reached."
+    ),
+    ScheduledWork(
+        open_waiting_rounds, MINUTELY, "rounds opened", "Their targets have been loaded."
+    ),
+    ScheduledWork(renew_boards, MINUTELY, "runs resampled", "Boards show runs that have ended."),
+    ScheduledWork(
+        renew_campaigns, MINUTELY, "ledger rows added", "Places run out, and pay becomes due."
+    ),
+    ScheduledWork(
+        ask_for_vectors, MINUTELY, "tasks whose texts are compared", "Studies have new texts."
+    ),
+    ScheduledWork(
+        deliver_due, MINUTELY, "deliveries tried", "Webhooks and notices tell what happened."
+    ),
+    ScheduledWork(
+        probe_paused_targets, MINUTELY, "targets that answer again", "Their pause is over."
+    ),
+    ScheduledWork(
+        ask_parts, QUARTERLY, "parts that do not answer", "Nobody else would notice in time."
+    ),
+    ScheduledWork(
+        remind_of_tokens, DAILY, "people reminded of tokens", "Their tokens end in two weeks."
+    ),
+    ScheduledWork(
+        take_back_stray_votes, DAILY, "votes taken back", "Panels vote only in their studies."
+    ),
+    ScheduledWork(
+        purge_deleted, DAILY, "examples of people who left emptied", "Deletions were cut short."
+    ),
+    ScheduledWork(
+        refit_second_opinions, DAILY, "examples decided otherwise", "New votes change the model."
+    ),
+    ScheduledWork(
+        apply_retention, DAILY, "rows emptied by their age", "Data is kept for a limited time."
+    ),
+    ScheduledWork(
+        settle_all, DAILY, "ledger rows added late", "The site was away when they were due."
+    ),
 )
 """All periodic work, in the order in which the work of one pace is done."""
 
@@ -136,7 +162,7 @@ def do_what_is_due() -> list[str]:
     return failed
 
 
-def _is_done(work: Work) -> bool:
+def _is_done(work: ScheduledWork) -> bool:
     """Do some work and return whether that was possible.
 
     A failure is logged, and does not stop the work that comes after it.

@@ -38,7 +38,7 @@ State = Consensus.State
 
 
 @dataclass(frozen=True)
-class Row:
+class ExampleRow:
     """An example as the table shows it."""
 
     example: Example
@@ -172,7 +172,7 @@ def _matching_rows(task: Task, filters: FilterForm, after: int) -> dict[str, Any
     }
 
 
-def _row(task: Task, example: Example) -> Row:
+def _row(task: Task, example: Example) -> ExampleRow:
     config = task.config
     name = config.answer_field
     consensus: Consensus | None = getattr(example, "consensus", None)
@@ -182,7 +182,7 @@ def _row(task: Task, example: Example) -> Row:
     model_answers = []
     for output in example.target_outputs.all():
         model_answers.append(config.display(name, output.output.get(name)))
-    return Row(
+    return ExampleRow(
         example=example,
         text=one_line(config, example.inputs),
         author_answer=author_answer,

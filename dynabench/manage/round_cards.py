@@ -22,7 +22,7 @@ State = Round.State
 
 
 @dataclass(frozen=True)
-class Card:
+class RoundCard:
     """A round with its numbers."""
 
     round: Round
@@ -67,7 +67,7 @@ class Card:
         return not self.numbers["collected"] and not self.numbers["by_programs"]
 
 
-def round_cards(task: Task, number: int | None = None) -> list[Card]:
+def round_cards(task: Task, number: int | None = None) -> list[RoundCard]:
     """Return the cards of a task's rounds, the newest first, or of the one with this number.
 
     Eight queries, and one for each round that has just closed.
@@ -83,7 +83,7 @@ def round_cards(task: Task, number: int | None = None) -> list[Card]:
     listed = []
     for round in rounds:
         used = _used(numbers[round.pk], votes.get(round.pk, 0))
-        card = Card(
+        card = RoundCard(
             round=round,
             numbers=numbers[round.pk],
             waiting=waiting[round.pk],

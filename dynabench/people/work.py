@@ -64,7 +64,7 @@ VERDICTS = {
 
 
 @dataclass(frozen=True)
-class Row:
+class OwnExampleRow:
     """One of the person's examples in the table. `points` is None while nothing is decided."""
 
     example: Example
@@ -173,7 +173,7 @@ def own_examples(
     return examples
 
 
-def example_rows(me: Annotator, examples: QuerySet[Example]) -> list[Row]:
+def example_rows(me: Annotator, examples: QuerySet[Example]) -> list[OwnExampleRow]:
     """Return the examples of `own_examples` as rows. Seven queries, whatever their number."""
     # Prefetched, as are the decisions: a page has up to 20 rows.
     outputs = TargetOutput.objects.select_related("target")
@@ -198,7 +198,7 @@ def _is_over(example: Example) -> bool:
     return bool(consensus and not consensus.still_needed)
 
 
-def _row(example: Example, points: float | None, votes: Sequence[Validation]) -> Row:
+def _row(example: Example, points: float | None, votes: Sequence[Validation]) -> OwnExampleRow:
     config = example.round.task.config
     decision = next(iter(example.owner_decisions.all()), None)
     answers = result_panel.answers(example, config, list(example.target_outputs.all()))
@@ -206,7 +206,7 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
     if decision:
         owner_said = choice_words(config, decision, example)
         owner_reason = decision.reason
-    return Row(
+    return OwnExampleRow(
         example=example,
         text=written(config, example.inputs),
         media=shown_media(config, example.inputs),

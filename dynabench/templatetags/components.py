@@ -42,8 +42,8 @@ def sign_in() -> dict[str, str]:
     return {"provider": provider, "by_password": settings.PASSWORD_SIGN_IN}
 
 
-@register.simple_block_tag
-def table(content: str, label: str, look: str = "") -> SafeString:
+@register.simple_block_tag(name="table")
+def scrolling_table(content: str, label: str, look: str = "") -> SafeString:
     """Wrap a table so that it scrolls by itself on narrow screens.
 
     `label` is its name, `look` its classes.
@@ -75,8 +75,8 @@ def announce(context: Context, content: str) -> str:
     return format_html('<span hx-swap-oob="innerHTML:#status">{}</span>', message)
 
 
-@register.filter
-def stop(text: str) -> str:
+@register.filter("stop")
+def full_stop(text: str) -> str:
     """Return the full stop of a sentence that this text ends; empty where it ends one itself."""
     if text.endswith((".", "!", "?", "…")):
         return ""
@@ -237,8 +237,8 @@ def admin_row(context: Context, row: Model) -> SafeString:
     return format_html('<a href="{}">{}{}</a>', url, gettext("Admin"), words)
 
 
-@register.simple_tag
-def nothing(title: str, words: str = "", url: str = "", action: str = "") -> SafeString:
+@register.simple_tag(name="nothing")
+def empty_place(title: str, words: str = "", url: str = "", action: str = "") -> SafeString:
     """Show what will be in an empty place, and a button to `url`, if any."""
     values = {"title": title, "words": words, "url": url, "action": action}
     return render_to_string("components/empty.html", values)

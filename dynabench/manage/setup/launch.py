@@ -32,7 +32,7 @@ WORDS = {
 CONFIG = ("instructions", "examples")
 
 
-class Line(NamedTuple):
+class MissingThing(NamedTuple):
     """One missing thing: its words, the page where to add it, and whether it is required."""
 
     words: str
@@ -56,7 +56,9 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
     prepared = _prepared(task, round)
     lines, may_open = [], True
     for gap in gaps(task.config, prepared):
-        lines.append(Line(_words(gap.name, task, prepared), _url(gap.name, round), gap.is_needed))
+        lines.append(
+            MissingThing(_words(gap.name, task, prepared), _url(gap.name, round), gap.is_needed)
+        )
         if gap.is_needed:
             may_open = False
     return {"launch": lines, "first": round, "may_open": may_open}
