@@ -47,14 +47,17 @@ def once_ready(make: Callable[[], Application]) -> Application:
         nonlocal application, is_open, was_closed
         if is_open:  # nearly always
             return application(environ, start_response)
-        reason = _what_lacks()
-        if reason == "":
+        try:
+            reason = _what_lacks()
+        except (DatabaseError, InterfaceError):
+            # The application itself tells of that. Whether it may open is asked the next time.
+            return application(environ, start_response)
+        if not reason:
             with opening:  # of several threads that find it ready, one opens it
                 if was_closed and not is_open:
                     _read_static_names()
                     application = make()
                 is_open = True
-        if not reason:  # ready, or without a database, of which the application itself tells
             return application(environ, start_response)
         was_closed = True
         # Pages of the former version, which serves beside this one, name static files here too.
@@ -74,15 +77,12 @@ def _read_static_names() -> None:
         storage.hashed_files, storage.manifest_hash = storage.load_manifest()
 
 
-def _what_lacks() -> str | None:
-    """Return a sentence about what the version lacks.
+def _what_lacks() -> str:
+    """Return a sentence about what this version lacks to serve; empty for nothing.
 
-    Empty: nothing. None: the database does not answer, which is told elsewhere.
+    Raises DatabaseError or InterfaceError where the database does not answer.
     """
-    try:
-        findings = [check_schema(), check_static_files()]
-    except (DatabaseError, InterfaceError):
-        return None
+    findings = [check_schema(), check_static_files()]
     return " ".join(finding.message for finding in findings if finding.state != "ok")
 
 
