@@ -94,7 +94,7 @@ def discussion(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         "reviews": can_review(request.user, task),
         "owns": can_own(request.user, task),
     }
-    # After the comments were read, which are marked as new for this view.
+    # Mentions of the reader on this page are seen from now on.
     services.see(person=annotator_of(reader), example=example)
     # Noted for the day when the person's role no longer reads labels: then they might judge it.
     note_shown_examples(

@@ -139,7 +139,7 @@ def _page(
         "query": "",
         "said": str(error or ""),
         "picked": set(request.POST.getlist("example")),
-        # Examples that changed after this moment are left alone by an action.
+        # An action leaves alone what others have decided since this moment.
         "looked_at": timezone.now().isoformat(),
         "run": place.get("run"),
         "actions": Action,
