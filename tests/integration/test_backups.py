@@ -72,8 +72,8 @@ from core.accounts.models import ApiToken, User
 from dynabench.operations.backups import restoring
 from dynabench.campaigns.models import Payment
 from dynabench.checks import finished_restoration
-from dynabench.operations.backups.databases import is_empty
-from dynabench.operations.backups.tables import digest, stored_models
+from dynabench.operations.backups.databases import is_empty_database
+from dynabench.operations.backups.tables import table_digest, stored_models
 from dynabench.notices.services import renew_and_tell
 from dynabench.webhooks.delivery import note_events
 from dynabench.webhooks.models import Delivery
@@ -84,15 +84,16 @@ from evaluation.submissions.emails import tell_ends
 where = os.environ["WHERE"]
 child = os.fork()
 if not child:  # it is killed when all files are there, and the database is not
-    restoring.load = lambda path: os.kill(os.getpid(), 9)
+    restoring.load_dump = lambda path: os.kill(os.getpid(), 9)
     call_command("restore", where)
 os.waitpid(child, 0)
-assert is_empty() and finished_restoration()  # no other command starts
+assert is_empty_database() and finished_restoration()  # no other command starts
 tables = {}
 erase = restoring._erase
 
 def look_first(*arguments):
-    tables.update({model._meta.db_table: digest(model, "default") for model in stored_models()})
+    for model in stored_models():
+        tables[model._meta.db_table] = table_digest(model, "default")
     return erase(*arguments)
 
 restoring._erase = look_first
@@ -175,7 +176,7 @@ def people_write(round: Round) -> None:
 @contextmanager
 def writing_meanwhile(round):
     """A snapshot after which people write and delete before anything else is read."""
-    real = services.snapshot
+    real = services.take_snapshot
 
     @contextmanager
     def then_people_write():
@@ -322,11 +323,11 @@ def refused(why):
 
 with sqlite3.connect(path) as old:
     old.execute("UPDATE sqlite_sequence SET seq = 5000 WHERE name = 'tasks_task'")
-digest = moving.digest
-moving.digest = lambda model, using: (0, using)
+digest = moving.table_digest
+moving.table_digest = lambda model, using: (0, using)
 refused("differs")
 assert not Task.objects.exists()
-moving.digest = digest
+moving.table_digest = digest
 call_command("move_database", path)
 with sqlite3.connect(path) as old:
     for model in stored_models():
