@@ -20,16 +20,18 @@ from tasks.models import Round
 from validation.models import Consensus, GoldAnswer, Validation
 
 OWED = ("earned", "accepted", "bonus")
+"""Kinds of ledger rows that say what somebody is owed."""
 TAKEN = ("testing", "working", "submitted", "approved", "rejected")
+"""States of a place that nobody else can take."""
 RESERVED = (*TAKEN, "lapsed")
-"""Whose money is kept for them."""
+"""States of a place whose money is reserved: people who are out of time may still submit."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a person has done since they agreed, of what a campaign asks.
+    """The work that a person has done since they agreed, of what a campaign asks.
 
-    has_code: whether who has done it gets a code for the panel.
+    has_code: whether people who have done it all get a code for the panel.
     """
 
     kind: str
@@ -41,7 +43,7 @@ class Done:
 
     @property
     def parts(self) -> list[tuple[str, int]]:
-        """What is asked for, and how much of it is done."""
+        """Return the kinds of work that are asked for, and how much of each is done."""
         parts = {
             "write": [("write", self.written)],
             "judge": [("judge", self.judged)],
@@ -52,22 +54,22 @@ class Done:
 
     @property
     def is_enough(self) -> bool:
-        """Whether nothing is left to do."""
+        """Return whether nothing is left to do."""
         return all(done >= self.each for _name, done in self.parts)
 
     @property
     def amount(self) -> int:
-        """How much is done of all that is asked, `asked`."""
+        """Return how much is done of all that is asked, `asked`."""
         return sum(min(done, self.each) for _name, done in self.parts)
 
     @property
     def asked(self) -> int:
-        """How much is asked in all."""
+        """Return how much is asked in all."""
         return self.each * len(self.parts)
 
 
 def ids_of(place: Place) -> Arrival | None:
-    """The panel's ids of a person; None where there are none, or none any more."""
+    """Return the panel's ids of a person; None where there are none, or not any more."""
     try:
         return Arrival(**json.loads(decrypt(place.sealed_id) or "null"))
     except (Unreadable, TypeError):
@@ -75,30 +77,33 @@ def ids_of(place: Place) -> Arrival | None:
 
 
 def in_rounds(campaign: Campaign, path: str) -> Q:
-    """What is in the campaign's rounds, all of its task where none is chosen; one query.
+    """Return the condition of being in the campaign's rounds. One query.
 
-    path: from the rows to their round.
+    All rounds of its task where none is chosen. path: from the rows to their round.
     """
     chosen = list(campaign.rounds.values_list("pk", flat=True))
     return Q(**{f"{path}__in": chosen}) if chosen else Q(**{f"{path}__task": campaign.task_id})
 
 
 def rounds_are_over(campaign: Campaign) -> bool:
-    """Whether it chose rounds and none of them has work any more; one query."""
-    over = (Round.State.RELEASED, *((Round.State.CLOSED,) if campaign.kind == "write" else ()))
+    """Return whether the campaign chose rounds and none of them has work any more. One query."""
+    over = [Round.State.RELEASED]
+    if campaign.kind == "write":
+        # A closed round takes no more examples, but judges work in it until it is released.
+        over.append(Round.State.CLOSED)
     chosen = campaign.rounds.values_list("state", flat=True)
     return bool(chosen) and all(state in over for state in chosen)
 
 
 def may_submit(place: Place, done: Done) -> bool:
-    """Whether all is done, or cannot be gone on with, as work ran out or the rounds are over."""
+    """Return whether all is done, or nobody can go on: work ran out, or the rounds are over."""
     has_begun = done.amount > 0
     over = place.ran_out_at is not None or (has_begun and rounds_are_over(place.campaign))
     return done.is_enough or over
 
 
 def pay_of(place: Place, done: Done) -> int:
-    """What somebody who submits now earns for the task.
+    """Return what somebody who submits now earns for the task.
 
     All of it also where the rounds ended first; where work ran out, the part that is done.
     """
@@ -109,13 +114,16 @@ def pay_of(place: Place, done: Done) -> int:
 
 
 def awaiting(campaign: Campaign) -> QuerySet[Place]:
-    """The places that wait for the owner's decision; a part that is paid as a bonus needs none."""
+    """Return the places that wait for the owner's decision.
+
+    A part of the work that is paid as a bonus needs none.
+    """
     rows = campaign.all_places.filter(state=Place.State.SUBMITTED)
     return rows.filter(part_pay=None) if campaign.pays_parts_as_bonus else rows
 
 
 def written_by(place: Place) -> QuerySet[Example]:
-    """The examples of a place; what was retracted does not count."""
+    """Return the examples of a place, without those that were retracted."""
     return Example.objects.filter(
         in_rounds(place.campaign, "round"),
         annotator=place.annotator_id,
@@ -125,15 +133,15 @@ def written_by(place: Place) -> QuerySet[Example]:
 
 
 def done_of(place: Place) -> Done:
-    """What the person of a place has done, gold items of any round among what is judged."""
+    """Return what the person of a place has done; gold items of any round count as judged."""
     campaign = place.campaign
     done = {}
     if campaign.kind in ("write", "both"):
         done["written"] = written_by(place).count()
     if campaign.kind in ("judge", "both"):
-        mine = Q(validator=place.annotator_id, created_at__gte=place.began_at)
-        votes = Validation.objects.filter(mine, in_rounds(campaign, "example__round"))
-        gold = GoldAnswer.objects.filter(mine, gold__example__round__task=campaign.task_id)
+        own = Q(validator=place.annotator_id, created_at__gte=place.began_at)
+        votes = Validation.objects.filter(own, in_rounds(campaign, "example__round"))
+        gold = GoldAnswer.objects.filter(own, gold__example__round__task=campaign.task_id)
         done["judged"] = votes.count() + gold.count()
     if campaign.kind == "arena":
         voted = Battle.objects.filter(task=campaign.task_id, voter=place.annotator_id)
@@ -142,35 +150,35 @@ def done_of(place: Place) -> Done:
 
 
 def ledger_of(campaign: Campaign) -> QuerySet[LedgerRow]:
-    """All rows of a campaign."""
+    """Return all ledger rows of a campaign."""
     return LedgerRow.objects.filter(place__campaign=campaign).select_related("place__annotator")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A place as an owner reads it: by pseudonym, with what it is owed and got."""
+    """A place as an owner reads it: by pseudonym, with its sums in the ledger, by kind."""
 
     place: Place
     sums: dict[str, int]
 
     @property
     def owed(self) -> int:
-        """What is not paid yet."""
-        return sum(self.sums.get(kind, 0) for kind in OWED) - self.sums.get("paid", 0)
+        """Return what is not paid yet."""
+        return self.earned - self.sums.get("paid", 0)
 
     @property
     def earned(self) -> int:
-        """Everything that is owed or was paid."""
+        """Return everything that is owed or was paid."""
         return sum(self.sums.get(kind, 0) for kind in OWED)
 
     @property
     def has_submitted(self) -> bool:
-        """Whether the person did the work; who did not pass the test ends without it."""
+        """Return whether the person did the work; people who fail the test end without it."""
         return self.place.submitted_at is not None and self.place.state != Place.State.SCREENED
 
     @property
     def seconds(self) -> float:
-        """From the consent to the end; 0 before it."""
+        """Return the time from the consent to the end; 0 before it."""
         place = self.place
         if not (place.submitted_at and place.began_at):
             return 0.0
@@ -178,57 +186,60 @@ class Row:
 
 
 def rows_of(campaign: Campaign) -> list[Row]:
-    """All places of people who agreed; two queries."""
+    """Return all places of people who agreed, with their sums. Two queries."""
     sums: dict[int, dict[str, int]] = {}
+    # Without the default order, which would add the primary key to the groups.
     grouped = ledger_of(campaign).order_by().values("place", "kind").annotate(sum=Sum("amount"))
-    for one in grouped:
-        sums.setdefault(one["place"], {})[one["kind"]] = one["sum"]
+    for group in grouped:
+        sums.setdefault(group["place"], {})[group["kind"]] = group["sum"]
     places = campaign.all_places.exclude(annotator=None).select_related("annotator")
     return [Row(place, sums.get(place.pk, {})) for place in places]
 
 
 def people_paid(campaign: Campaign, rows: Sequence[Row]) -> int | None:
-    """How many people the budget pays, each the most they can earn; None: there is no limit."""
+    """Return how many people the budget pays, if each earns the most; None: there is no limit."""
     others = sum(row.earned for row in rows if row.place.state not in RESERVED)
     return campaign.pay.people(campaign.budget, campaign.written, others)
 
 
 def in_payment(campaign: Campaign) -> set[int]:
-    """The places whose money the panel is asked for, or may have been."""
+    """Return the places whose money the panel is asked for, or may have been."""
     over = (Payment.State.DONE, Payment.State.REFUSED)
     rows = Payment.objects.filter(place__campaign=campaign).exclude(state__in=over)
     return set(rows.values_list("place", flat=True))
 
 
 def owed_outside(campaign: Campaign) -> list[Row]:
-    """Who is owed what an owner may pay elsewhere, without paying it twice; four queries.
+    """Return people who are owed what an owner may pay elsewhere, without paying it twice.
 
-    Where a panel is asked by its API, it pays for the task once that is approved.
+    Where a panel is asked by its API, it pays for the task once that is approved. Four queries.
     """
-    going = in_payment(campaign)
-    waits = set(awaiting(campaign).values_list("pk", flat=True)) if campaign.sealed_token else set()
-    return [
-        row for row in rows_of(campaign) if row.owed > 0 and row.place.pk not in {*going, *waits}
-    ]
+    paid_by_panel = in_payment(campaign)
+    if campaign.sealed_token:
+        paid_by_panel.update(awaiting(campaign).values_list("pk", flat=True))
+    return [row for row in rows_of(campaign) if row.owed > 0 and row.place.pk not in paid_by_panel]
 
 
 def approval_due(campaign: Campaign) -> tuple[int, datetime] | None:
-    """How many wait for the owner, and when the panel approves the first; None: nobody's time runs.
+    """Return how many submissions wait for the owner, and when the panel approves the first.
 
-    One query, and none where the panel does not approve by itself.
+    None where none waits, or the panel does not approve by itself (then without a query). One
+    query.
     """
     after = campaign.approves_after
     if after is None:
         return None
-    found = awaiting(campaign).aggregate(n=Count("pk"), first=Min("submitted_at"))
-    return (found["n"], found["first"] + after) if found["n"] else None
+    waiting = awaiting(campaign).aggregate(n=Count("pk"), first=Min("submitted_at"))
+    if not waiting["n"]:
+        return None
+    return waiting["n"], waiting["first"] + after
 
 
 @dataclass(frozen=True)
 class Numbers:
     """A campaign in numbers; money in the currency's smallest unit, with fee and tax in `cost`.
 
-    What is said of `parts` and later ones holds for all that the campaign costs, as far as known.
+    `parts` and the fields after it are about all that the campaign costs, as far as known.
     """
 
     taken: int
@@ -247,13 +258,13 @@ class Numbers:
 
     @property
     def each(self) -> Parts:
-        """The parts of one fooling example, where there are any."""
-        many = max(1, self.fooling)
-        return Parts._make(None if part is None else round(part / many) for part in self.parts)
+        """Return the parts of the cost of one fooling example."""
+        n = max(1, self.fooling)
+        return Parts._make(None if part is None else round(part / n) for part in self.parts)
 
 
 def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
-    """What an owner watches: places, money, what an hour came to, what a fooling example costs."""
+    """Return what an owner watches: places, money, an hour's pay, the cost of a fooling example."""
     ended = sum(row.has_submitted for row in rows)
     earned = sum(row.earned for row in rows)
     cost = campaign.pay.with_costs(earned)
@@ -278,12 +289,12 @@ def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
 
 
 def fooling_of(campaign: Campaign) -> QuerySet[Consensus]:
-    """The decisions on this campaign's examples that verify an error of a model."""
+    """Return the decisions on this campaign's examples that verify an error of a model."""
     return decided_of(campaign).filter(is_validated_error=True)
 
 
 def examples_of(campaign: Campaign) -> QuerySet[Example]:
-    """What its people wrote, from when they agreed till they submitted or left.
+    """Return what a campaign's people wrote, from when they agreed till they submitted or left.
 
     Retracted examples too. What they write later may be for another campaign.
     """
@@ -297,12 +308,12 @@ def examples_of(campaign: Campaign) -> QuerySet[Example]:
 
 
 def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
-    """The decisions on these examples, but those that were retracted or sent back."""
+    """Return the decisions on these examples, without retracted ones and those sent back."""
     standing = examples_of(campaign).filter(retracted_at=None)
     return Consensus.objects.filter(example__in=standing, is_verified=True, is_sent_back=False)
 
 
 def payments_of(campaign: Campaign) -> QuerySet[Payment]:
-    """What the panel was asked and is not done, unclear ones first."""
+    """Return what the panel was asked and has not done, unclear payments first."""
     rows = Payment.objects.filter(place__campaign=campaign).exclude(state=Payment.State.DONE)
     return rows.select_related("place__annotator").order_by("-state", "pk")

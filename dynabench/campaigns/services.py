@@ -33,6 +33,7 @@ from dynabench.campaigns.ways.panels import PANELS
 from tasks.mails import wants_invitations
 from tasks.models import Round, Task
 from tasks.permissions import check_approved, check_owns
+from validation.models import Consensus
 
 State = Campaign.State
 FROM = {
@@ -42,10 +43,13 @@ FROM = {
 }
 """From which states an owner brings a campaign into another one."""
 ENDED = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
+"""States of a place whose work is done: its examples earn what decisions on them bring."""
 FIXED = ("kind", "way", "each", "currency", "pay_task", "pay_accepted", "pay_bonus", "pay_test")
-"""What was promised to people: it stays once the campaign was open."""
+"""Fields that were promised to people: they stay once the campaign was open."""
 TESTS = {"test_items", "test_tries", "tour"}
+"""Fields on which the number of gold items that the test needs depends."""
 COSTS = {"budget", "fee_percent", "tax_percent"}
+"""Fields on which it depends whether the budget covers what is reserved."""
 
 
 @transaction.atomic
@@ -58,17 +62,17 @@ def make_campaign(
     rounds: Collection[Round] = (),
     **plan: Any,
 ) -> Campaign:
-    """A draft. No lock, a unique constraint. Raises Refused, Invalid."""
+    """Make a draft of a campaign. No lock, a unique constraint. Raises Refused, Invalid."""
     check_owns(actor, task)
     plan["name"] = checked_name(plan["name"])
     if Campaign.objects.filter(slug=plan["slug"]).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
     _check_address(plan["way"], plan.get("completion_url", ""))
-    made = Campaign.objects.create(task=task, sealed_token=encrypt(token), **plan)
-    made.rounds.set(_of_task(task, rounds))
-    _add_consent(made, consent)
-    log(actor, "campaign.made", task, campaign=made.slug)
-    return made
+    campaign = Campaign.objects.create(task=task, sealed_token=encrypt(token), **plan)
+    campaign.rounds.set(_check_rounds(task, rounds))
+    _add_consent(campaign, consent)
+    log(actor, "campaign.made", task, campaign=campaign.slug)
+    return campaign
 
 
 @transaction.atomic
@@ -89,21 +93,13 @@ def change_campaign(
     if plan.get("name", locked.name) != locked.name:
         plan["name"] = checked_name(plan["name"])
     if locked.opened_at:
-        wrong = next((name for name in FIXED if plan[name] != getattr(locked, name)), None)
-        if wrong:
-            said = _("This was promised to people. Make another campaign to change it.")
-            raise Invalid(said, field=wrong)
+        _check_promises(locked, plan)
     if Campaign.objects.filter(slug=plan["slug"]).exclude(pk=locked.pk).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
-    changed = changed_fields(locked, plan | ({"sealed_token": encrypt(token)} if token else {}))
-    if {"way", "completion_url"} & {*changed}:
-        _check_address(locked.way, locked.completion_url)
-    if TESTS & {*changed} and locked.state in (State.OPEN, State.FULL):
-        _check_golds(locked, "test_items")
-    limit = locked.budget if COSTS & {*changed} else None
-    if limit is not None and (least := reserved(locked)) > limit:
-        said = _("%(least)d are reserved for people who take part. Choose no less.")
-        raise Invalid(said % {"least": least}, field="budget")
+    if token:
+        plan["sealed_token"] = encrypt(token)
+    changed = changed_fields(locked, plan)
+    _check_changes(locked, set(changed))
     if _choose_rounds(locked, rounds):
         changed.append("rounds")
     newest = locked.consents.first()
@@ -112,6 +108,30 @@ def change_campaign(
         changed.append("consent")
     log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=changed)
     return locked
+
+
+def _check_promises(campaign: Campaign, plan: dict[str, Any]) -> None:
+    """Check that a plan keeps what was promised to people. Raises Invalid."""
+    for name in FIXED:
+        if plan[name] != getattr(campaign, name):
+            message = _("This was promised to people. Make another campaign to change it.")
+            raise Invalid(message, field=name)
+
+
+def _check_changes(campaign: Campaign, changed: set[str]) -> None:
+    """Check what the changed fields of a campaign bring with them. Raises Invalid.
+
+    The changes are stored already: the transaction takes them back.
+    """
+    if changed & {"way", "completion_url"}:
+        _check_address(campaign.way, campaign.completion_url)
+    if changed & TESTS and campaign.state in (State.OPEN, State.FULL):
+        _check_golds(campaign, "test_items")
+    if changed & COSTS and campaign.budget is not None:
+        least = reserved(campaign)
+        if least > campaign.budget:
+            message = _("%(least)d are reserved for people who take part. Choose no less.")
+            raise Invalid(message % {"least": least}, field="budget")
 
 
 @transaction.atomic
@@ -124,24 +144,31 @@ def change_questions(*, campaign: Campaign, actor: User, text: str) -> Campaign:
 
 
 def _choose_rounds(campaign: Campaign, rounds: Collection[Round]) -> bool:
-    """Whether they are others; once it was open, what counts cannot become less."""
-    before, now = set(campaign.rounds.all()), set(_of_task(campaign.task, rounds))
+    """Store the rounds in which work counts, and return whether they are others than before.
+
+    Once the campaign was open, the work that counts cannot become less. Raises Invalid.
+    """
+    before, now = set(campaign.rounds.all()), set(_check_rounds(campaign.task, rounds))
     if before == now:
         return False
     if campaign.opened_at and now and not (before and before <= now):
-        said = _("The work in the rounds that it had counts on. Add rounds, or choose none: all.")
-        raise Invalid(said, field="rounds")
+        message = _(
+            "The work in the rounds that it had counts on. Add rounds, or choose none: all."
+        )
+        raise Invalid(message, field="rounds")
     campaign.rounds.set(now)
     return True
 
 
-def _of_task(task: Task, rounds: Collection[Round]) -> Collection[Round]:
-    if any(one.task_id != task.pk for one in rounds):
+def _check_rounds(task: Task, rounds: Collection[Round]) -> Collection[Round]:
+    """Return the rounds, all of the task. Raises Invalid."""
+    if any(round.task_id != task.pk for round in rounds):
         raise Invalid(_("Choose rounds of this task."), field="rounds")
     return rounds
 
 
 def _add_consent(campaign: Campaign, text: str) -> ConsentText:
+    """Store the next version of the consent text. The campaign is locked, or new."""
     last = campaign.consents.aggregate(last=Max("number"))["last"] or 0
     return ConsentText.objects.create(campaign=campaign, number=last + 1, text=text)
 
@@ -156,8 +183,8 @@ def set_campaign_state(
     """
     locked = lock_owned(campaign, actor)
     if locked.state not in FROM[State(state)]:
-        said = _("The campaign is %(state)s now. Look at it again.")
-        raise Refused(said % {"state": _(locked.state)}, code="state")
+        message = _("The campaign is %(state)s now. Look at it again.")
+        raise Refused(message % {"state": _(locked.state)}, code="state")
     if state == State.OPEN:
         _check_ready(locked, ethics_name)
         locked.ethics_name = locked.ethics_name or ethics_name
@@ -186,6 +213,7 @@ def move_campaign(
 
 
 def _check_ready(campaign: Campaign, ethics_name: str) -> None:
+    """Check that a campaign may open: approved, with its texts, work, money. Raises Invalid."""
     check_approved(campaign.task)
     if not campaign.ethics.strip():
         raise Invalid(_("Write an ethics statement first: Change."), field="ethics_name")
@@ -199,108 +227,130 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
     _check_address(campaign.way, campaign.completion_url, "ethics_name")
     if campaign.budget is not None and people_paid(campaign, rows_of(campaign)) == 0:
         each, code = campaign.pay.most(campaign.written), campaign.currency
-        told = {"each": units(each, code), "most": units(campaign.budget, code), "code": code}
-        said = _("A person can cost %(each)s and the budget is %(most)s %(code)s: it pays nobody.")
-        raise Invalid(said % told, field="budget")
+        words = {"each": units(each, code), "most": units(campaign.budget, code), "code": code}
+        message = _(
+            "A person can cost %(each)s and the budget is %(most)s %(code)s: it pays nobody."
+        )
+        raise Invalid(message % words, field="budget")
 
 
 def _check_golds(campaign: Campaign, field: str) -> None:
-    """Raises Invalid where the task has fewer gold items than the tries of one person take."""
-    needed, there = items_needed(campaign), golds_of(campaign).count() if campaign.test_items else 0
+    """Check that the task has the gold items that the tries of one person take. Raises Invalid."""
+    needed = items_needed(campaign)
+    there = golds_of(campaign).count() if needed else 0
     if there < needed:
-        told = {"needed": needed, "there": there}
-        said = _(
+        words = {"needed": needed, "there": there}
+        message = _(
             "The test needs %(needed)d gold items, as nobody meets one again, and the task has "
             "%(there)d. Mark more, or ask for fewer items or tries."
         )
-        raise Invalid(said % told, field=field)
+        raise Invalid(message % words, field=field)
 
 
 def _check_address(way: str, url: str, field: str = "completion_url") -> None:
-    """Raises Invalid for a completion address that nobody would be sent to."""
+    """Check that people who come this way are sent to the completion address. Raises Invalid."""
     panel = PANELS.get(way)
     if url and (panel is None or panel.done):
-        said = _("People who come this way are not sent to a completion address. Leave it empty.")
-        raise Invalid(said, field=field)
+        message = _(
+            "People who come this way are not sent to a completion address. Leave it empty."
+        )
+        raise Invalid(message, field=field)
 
 
 @transaction.atomic
 def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None:
-    """Invite each address: accounts by their pages and digest, others by a link in a mail.
+    """Invite each address: accounts on their pages and by digest, others by email with a link.
 
-    The owner does not learn which is which. No lock; who is invited again has as long again.
+    The owner does not learn which is which. No lock; an invitation of somebody who was invited
+    before
+    begins from now.
     """
     check_owns(actor, campaign.task)
     check_approved(campaign.task)
     verified = EmailAddress.objects.filter(email__in=addresses, verified=True, user__is_active=True)
-    known = dict(verified.values_list("email", "user"))
-    for address, user in known.items():
+    user_of = dict(verified.values_list("email", "user"))
+    for address, user in user_of.items():
         if wants_invitations(address):
             now = {"made_at": timezone.now()}
             Invited.objects.update_or_create(campaign=campaign, user_id=user, defaults=now)
-    mail_invitations(campaign, [one for one in addresses if one not in known])
+    mail_invitations(campaign, [address for address in addresses if address not in user_of])
 
 
 @transaction.atomic
 def settle(*, campaign: Campaign) -> int:
-    """Note what became due by decisions on examples; returns how many rows the ledger got.
+    """Note what became due by decisions on examples; return how many ledger rows were added.
 
-    Of each person no more examples are paid than were asked for, so that the budget holds. Locks
-    the campaign, so that two of these count alike. What was noted once stays.
+    1. Find the verified errors whose bonus was not noted yet, and the share that each is worth.
+    2. For each decision, note the pay for an accepted example and the bonus, once.
+    3. Stop for a person at the number of examples that were asked for, so that the budget holds.
+
+    What was noted once stays, whatever is decided later.
+    Locks the campaign, so that two processes do not count the same examples twice.
     """
     campaign = lock(campaign.pk)
-    places = {place.annotator_id: place for place in campaign.all_places.filter(state__in=ENDED)}
+    ended = campaign.all_places.filter(state__in=ENDED)
+    place_of = {place.annotator_id: place for place in ended}
     noted = LedgerRow.objects.filter(place__campaign=campaign)
-    known = set(noted.values_list("place", "kind", "cause"))
-    rows, paid_for = [], Counter(noted.filter(amount__gt=0).values_list("place", "kind"))
-    all_decided = list(decided_of(campaign).select_related("example").order_by("pk"))
-    paid = {cause for _place, kind, cause in known if kind == "bonus"}
+    noted_keys = set(noted.values_list("place", "kind", "cause"))
+    paid_counts = Counter(noted.filter(amount__gt=0).values_list("place", "kind"))
+    decisions = list(decided_of(campaign).select_related("example").order_by("pk"))
+    bonus_causes = {cause for _place, kind, cause in noted_keys if kind == "bonus"}
     fresh = [
-        one
-        for one in all_decided
+        decision
+        for decision in decisions
         if campaign.pay_bonus
-        and one.is_validated_error
-        and one.example.annotator_id in places
-        and f"example {one.example.uuid}" not in paid
+        and decision.is_validated_error
+        and decision.example.annotator_id in place_of
+        and _cause_of(decision) not in bonus_causes
     ]
-    shares = dict.fromkeys((one.pk for one in fresh), 1.0)
+    shares = dict.fromkeys((decision.pk for decision in fresh), 1.0)
     if campaign.novel_bonus and fresh:
         shares = novelty_of(campaign.task, fresh)
-    for decided in all_decided:
-        place = places.get(decided.example.annotator_id)
-        due = {"accepted": campaign.pay_accepted} if campaign.pay_accepted else {}
-        if decided.pk in shares:  # none is noted, too: it was looked at
-            due["bonus"] = round(campaign.pay_bonus * shares[decided.pk])
+    rows = []
+    for decision in decisions:
+        place = place_of.get(decision.example.annotator_id)
+        if place is None:
+            continue
+        due = {}
+        if campaign.pay_accepted:
+            due["accepted"] = campaign.pay_accepted
+        if decision.pk in shares:
+            # A bonus of 0 is noted, too, so that the example is not compared each minute.
+            due["bonus"] = round(campaign.pay_bonus * shares[decision.pk])
+        cause = _cause_of(decision)
         for kind, amount in due.items():
-            cause = f"example {decided.example.uuid}"
-            if not place or paid_for[place.pk, kind] >= campaign.written:
+            is_at_limit = paid_counts[place.pk, kind] >= campaign.written
+            if is_at_limit or (place.pk, kind, cause) in noted_keys:
                 continue
-            if (place.pk, kind, cause) not in known:
-                paid_for[place.pk, kind] += amount > 0
-                money = {"amount": amount, "currency": campaign.currency}
-                rows.append(LedgerRow(place=place, kind=kind, cause=cause, **money))
+            paid_counts[place.pk, kind] += amount > 0
+            money = {"amount": amount, "currency": campaign.currency}
+            rows.append(LedgerRow(place=place, kind=kind, cause=cause, **money))
     LedgerRow.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
 
 
+def _cause_of(decision: Consensus) -> str:
+    """Return the cause by which the ledger knows a decision's example."""
+    return f"example {decision.example.uuid}"
+
+
 @transaction.atomic
 def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
-    """Note that everything owed now was paid outside of this site; returns to how many.
+    """Note that everything owed now was paid outside of this site; return to how many people.
 
-    But what the panel is to pay. cause: the owner's own word, such as a bank's reference; each is
-    used once a person. Locks the campaign. Raises Refused.
+    Not what the panel is to pay. cause: the owner's own word, such as a bank's reference; each is
+    used
+    once. Locks the campaign. Raises Refused, Invalid.
     """
     locked = lock_owned(campaign, actor)
-    owed = owed_outside(locked)
-    rows = [
-        LedgerRow(
-            place=row.place, kind="paid", amount=row.owed, currency=locked.currency, cause=cause
-        )
-        for row in owed
-    ]
     used = LedgerRow.objects.filter(place__campaign=locked, kind="paid", cause=cause)
     if used.exists():
         raise Invalid(_("This reference was used before. Choose another one."), field="cause")
+    currency = locked.currency
+    rows = [
+        LedgerRow(place=row.place, kind="paid", amount=row.owed, currency=currency, cause=cause)
+        for row in owed_outside(locked)
+    ]
     LedgerRow.objects.bulk_create(rows)
     log(actor, "campaign.paid", locked.task, campaign=locked.slug, people=len(rows))
     return len(rows)
@@ -308,27 +358,29 @@ def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
 
 @transaction.atomic
 def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") -> None:
-    """Approve what somebody submitted, or reject it; their pay for it stays. Locks the place.
+    """Approve what somebody submitted, or reject it; what they are owed for it stays.
 
     The person reads the reason, which a rejection must have. An approval is final: they rely on it.
-    Raises Refused, Invalid.
+    Locks the place. Raises Refused, Invalid.
     """
     check_owns(actor, place.campaign.task)
     if not approve and not reason:
         raise Invalid(_("Give a reason; the person reads it."), field="reason")
-    found = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
-    if found.state not in (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED):
+    locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    if locked.state not in (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED):
         raise Refused(_("Nothing was submitted yet."), code="state")
-    if found.state == Place.State.APPROVED and not approve:
+    if locked.state == Place.State.APPROVED and not approve:
         raise Refused(_("This was approved, which cannot be taken back."), code="state")
-    found.state = Place.State.APPROVED if approve else Place.State.REJECTED
-    found.reason = reason
-    found.save(update_fields=["state", "reason"])
-    log(actor, f"campaign.place-{found.state}", place.campaign.task, place=found.pk, reason=reason)
+    locked.state = Place.State.APPROVED if approve else Place.State.REJECTED
+    locked.reason = reason
+    locked.save(update_fields=["state", "reason"])
+    log(
+        actor, f"campaign.place-{locked.state}", place.campaign.task, place=locked.pk, reason=reason
+    )
 
 
 def lock_owned(campaign: Campaign, actor: User) -> Campaign:
-    """The campaign, locked for one of the task's owners. Raises Refused."""
+    """Return the campaign, locked for one of the task's owners. Raises Refused."""
     locked = lock(campaign.pk)
     check_owns(actor, locked.task)
     return locked

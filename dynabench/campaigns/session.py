@@ -1,6 +1,6 @@
-"""What a browser knows of a campaign: before the yes a cookie, after it a session that is narrow.
+"""What a browser knows of a campaign: a cookie before the consent, a narrow session after it.
 
-Who comes from a panel signs in without a password, so they reach the task's work and nothing else.
+People of a panel sign in without a password, so they may open the task's work and nothing else.
 """
 
 import json
@@ -29,7 +29,8 @@ KEPT_SECONDS = 3600
 FRAMED = "campaign-framed"
 SLUG = "campaign"
 WORK = ("annotation:", "validation:", "leaderboard:battle")
-# In SQL, as each answer needs it: Django takes longer to build it than the database to answer it.
+# In SQL, as each request of somebody at work asks it: Django takes longer to build the query than
+# the database to answer it.
 PAUSE = """
 SELECT campaign.slug FROM campaigns_pause AS pause
   JOIN campaigns_place AS place ON place.id = pause.place_id
@@ -39,16 +40,17 @@ SELECT campaign.slug FROM campaigns_pause AS pause
 WHERE annotator.user_id = %s AND task.code = %s AND pause.lifted_at IS NULL
 ORDER BY pause.id LIMIT 1
 """
-Morsel._reserved.setdefault("partitioned", "Partitioned")  # type: ignore[attr-defined]  # till 3.14
+# Python knows this attribute of cookies from 3.14 on.
+Morsel._reserved.setdefault("partitioned", "Partitioned")  # type: ignore[attr-defined]
 Morsel._flags.add("partitioned")  # type: ignore[attr-defined]
 
 
 def keep_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -> None:
-    """Let the browser keep who came, encrypted; here nothing is stored."""
-    told = {"campaign": campaign.pk, "arrival": list(arrival)}
+    """Let the browser keep who came, encrypted; the site stores nothing."""
+    arrived = {"campaign": campaign.pk, "arrival": list(arrival)}
     response.set_cookie(
         COOKIE,
-        encrypt(json.dumps(told)),
+        encrypt(json.dumps(arrived)),
         max_age=KEPT_SECONDS,
         path=f"/c/{campaign.slug}/",
         secure=settings.SESSION_COOKIE_SECURE,
@@ -58,23 +60,23 @@ def keep_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -
 
 
 def arrival_of(request: HttpRequest, campaign: Campaign) -> Arrival | None:
-    """Who came, as the browser kept it for this campaign; None once it is gone."""
+    """Return who came, as the browser kept it for this campaign; None once it is gone."""
     try:
-        told = json.loads(decrypt(request.COOKIES.get(COOKIE, "")) or "{}")
+        arrived = json.loads(decrypt(request.COOKIES.get(COOKIE, "")) or "{}")
     except (Unreadable, ValueError):
         return None
-    return Arrival(*told["arrival"]) if told.get("campaign") == campaign.pk else None
+    return Arrival(*arrived["arrival"]) if arrived.get("campaign") == campaign.pk else None
 
 
 def forget_arrival(response: HttpResponse, campaign: Campaign) -> None:
-    """The browser need not know it any more."""
+    """Delete the browser's cookie of who came."""
     response.delete_cookie(COOKIE, path=f"/c/{campaign.slug}/")
 
 
 def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
-    """Sign the person of a place in; whoever used this browser before is signed out.
+    """Sign the person of a place in, and anybody else who used this browser out.
 
-    back: the host in whose frame they are. No address of theirs is kept.
+    back: the host in whose frame they are. The address from which they come is not kept.
     """
     assert place.annotator
     assert place.annotator.user
@@ -91,25 +93,30 @@ def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
 
 
 def is_of_panel(request: HttpRequest) -> bool:
-    """Whether the person came without an account of their own."""
+    """Return whether the person came from a panel, without an account of their own."""
     user = request.user
     return user.is_authenticated and user.is_of_panel
 
 
 class PanelPeople(MiddlewareMixin):
-    """Leads people of a panel, and who is paused, from other pages back to their campaign."""
+    """A middleware that leads people of a panel, and paused people, back to their campaign."""
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
     ) -> HttpResponse | None:
-        """None lets them pass."""
+        """Return the redirection to the campaign; None lets the request pass.
+
+        1. Paused people do no work in the task.
+        2. People of a panel open the pages of their study's task and few others.
+        """
         match = request.resolver_match
         if match is None or match.view_name == "status" or not request.user.is_authenticated:
             return None
         slug = request.session.get(SLUG)
         code = kwargs.get("code")
         if code and match.view_name.startswith(WORK) and (slug or request.method == "POST"):
-            # Who has an account may have signed in anew, so each of their answers is asked for.
+            # People with an account may have signed in again, which ends the session that knew
+            # their campaign, so every POST is looked up.
             with connection.cursor() as cursor:
                 cursor.execute(PAUSE, [request.user.pk, code])
                 paused_in = cursor.fetchone()
@@ -117,7 +124,8 @@ class PanelPeople(MiddlewareMixin):
                 return redirect("campaigns:progress", *paused_in)
         if not is_of_panel(request):
             return None
-        request.is_narrow = True  # type: ignore[attr-defined]  # the layout leaves other pages out
+        # The layout shows such people no links to other pages.
+        request.is_narrow = True  # type: ignore[attr-defined]
         if is_open(match.view_name, kwargs, person(request)):
             return None
         if match.namespace == "v1":
@@ -126,14 +134,14 @@ class PanelPeople(MiddlewareMixin):
 
 
 class Frames(MiddlewareMixin):
-    """Lets Mechanical Turk, and it alone, show its people's pages in a frame.
+    """A middleware that lets only Mechanical Turk show its people's pages in a frame.
 
     A frame of another host gets cookies only where they say so; `Partitioned` keeps them apart for
     each host (CHIPS), which browsers ask for that block cookies of third parties.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        """With the host in the policy and no X-Frame-Options, which knows no hosts."""
+        """Put the host into the policy, without X-Frame-Options, which knows no hosts."""
         session = getattr(request, "session", None)
         is_framed = getattr(request, "is_framed", False)
         if session is not None and session.accessed:

@@ -4,6 +4,8 @@ They could be cast before such people were kept to their studies' tasks. Their c
 study alone, so the votes are deleted. What a round was released with stays.
 """
 
+from collections import defaultdict
+
 from django.db.models import Exists, OuterRef, QuerySet
 
 from core.accounts.models import Annotator
@@ -14,25 +16,29 @@ from validation.decisions.services import take_back_votes
 from validation.models import Validation
 
 CHUNK = 1000
+"""Votes of one run, so that it stays short."""
 OF_PANELS = (Annotator.Source.PROLIFIC, Annotator.Source.MTURK, Annotator.Source.PANEL)
 
 
 def take_back_stray_votes() -> int:
-    """Take back such votes, and delete such comparisons; returns how many.
+    """Take back such votes, and delete such comparisons; return how many.
 
     Locks one example at a time.
     """
-    found = _strays()
-    by_example: dict[int, list[int]] = {}
-    for example, validator in found.values_list("example", "validator")[:CHUNK]:
-        by_example.setdefault(example, []).append(validator)
-    taken = sum(take_back_votes(example=pk, validators=by) for pk, by in by_example.items())
+    # By example, whose lock lets its consensus be counted again without these votes.
+    validators_of: dict[int, list[int]] = defaultdict(list)
+    for example, validator in _stray_votes().values_list("example", "validator")[:CHUNK]:
+        validators_of[example].append(validator)
+    taken = 0
+    for example, validators in validators_of.items():
+        taken += take_back_votes(example=example, validators=validators)
     places = Place.objects.filter(annotator=OuterRef("voter"), campaign__task=OuterRef("task"))
-    compared = Comparison.objects.filter(~Exists(places), voter__source__in=OF_PANELS)
-    return taken + compared.delete()[0]
+    comparisons = Comparison.objects.filter(~Exists(places), voter__source__in=OF_PANELS)
+    return taken + comparisons.delete()[0]
 
 
-def _strays() -> QuerySet[Validation]:
+def _stray_votes() -> QuerySet[Validation]:
+    """Return the votes of people of panels on tasks of no study of theirs."""
     votes = Validation.objects.filter(validator__source__in=OF_PANELS, is_imported=False)
     votes = votes.exclude(example__round__state=Round.State.RELEASED)
     task = OuterRef("example__round__task")

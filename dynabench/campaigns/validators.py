@@ -1,4 +1,4 @@
-"""What an owner writes in a language of ours is checked before it is stored, by line."""
+"""Checks of what an owner writes in a language of ours, with an error for each line."""
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
@@ -9,17 +9,19 @@ from tasks.config.parsing import ConfigError
 
 
 def check_rules(text: str) -> None:
-    """Raises ValidationError with each line that is no rule."""
+    """Check that each line is a rule. Raises ValidationError with each that is none."""
     try:
         read_rules(text)
     except RuleError as error:
-        said = _("Line %(line)d: %(what)s.")
-        lines = [{"line": one.line, "what": _(one.message) % one.words} for one in error.problems]
-        raise ValidationError([said % line for line in lines]) from None
+        messages = []
+        for problem in error.problems:
+            what = _(problem.message) % problem.words
+            messages.append(_("Line %(line)d: %(what)s.") % {"line": problem.line, "what": what})
+        raise ValidationError(messages) from None
 
 
 def check_questionnaire(text: str) -> None:
-    """Raises ValidationError with each problem, its line and how to mend it."""
+    """Check a questionnaire. Raises ValidationError with each problem, its line and its cure."""
     try:
         read_questionnaire(text)
     except ConfigError as error:

@@ -1,5 +1,6 @@
 """The pages of people who take part, `/c/<slug>/…`: arrive, agree, work, finish or leave."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from allauth.account.adapter import get_adapter
@@ -47,46 +48,50 @@ WORK = {
 }
 
 
-def _find(request: HttpRequest, slug: str) -> Campaign:
-    """The campaign; its page may be framed where it is Mechanical Turk's."""
-    found = get_object_or_404(Campaign.objects.select_related("task"), slug=slug)
-    request.is_framed = found.way == Campaign.Way.MTURK  # type: ignore[attr-defined]
-    return found
+def _find_campaign(request: HttpRequest, slug: str) -> Campaign:
+    """Return the campaign, and let Mechanical Turk frame its pages. Raises Http404."""
+    campaign = get_object_or_404(Campaign.objects.select_related("task"), slug=slug)
+    request.is_framed = campaign.way == Campaign.Way.MTURK  # type: ignore[attr-defined]
+    return campaign
 
 
 @never_cache
 @login_not_required
 @require_http_methods(["GET", "HEAD"])
 def arrive(request: HttpRequest, slug: str) -> HttpResponse:
-    """Who comes by the panel's link goes on at the clean address, to the text to agree to.
+    """Show the text to agree to, or lead somebody who agreed before back to their place.
 
-    Nothing is stored here before the yes; the browser keeps who came. In a panel's preview nobody
-    comes.
+    1. In a panel's preview nobody arrives: show the study.
+    2. A panel's link names who came: the browser keeps that, and goes on at the clean address.
+    3. Who came by a panel: their place, or the consent.
+    4. Who has an account: their place, or the consent, where the campaign is for accounts.
+
+    Nothing is stored here before the consent.
     """
-    campaign = _find(request, slug)
+    campaign = _find_campaign(request, slug)
     panel = PANELS.get(campaign.way)
     if panel and panel.is_preview(request.GET.dict()):
         return _page(request, campaign, "campaigns/preview.html", _texts(campaign))
-    if came := _arrival(request, campaign):
+    if named := _arrival(request, campaign):
         response = redirect("campaigns:arrive", slug)
-        keep_arrival(response, campaign, came)
+        keep_arrival(response, campaign, named)
         return response
     if arrival := arrival_of(request, campaign):
         place = place_services.known_place(campaign, arrival)
-        return _back(request, place) if place else _asked(request, campaign)
+        return _show_way_back(request, place) if place else _ask_consent(request, campaign)
     if request.user.is_authenticated:
-        mine = campaign.all_places.filter(annotator__user=request.user)
-        if mine.exists():
+        own_places = campaign.all_places.filter(annotator__user=request.user)
+        if own_places.exists():
             return redirect("campaigns:progress", slug)
     if not _is_by_account(request, campaign):
         return _page(request, campaign, "campaigns/no_id.html", status=400)
     if not request.user.is_authenticated or is_of_panel(request):
         return redirect_to_login(request.path)
-    return _asked(request, campaign)
+    return _ask_consent(request, campaign)
 
 
 def _arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
-    """Who comes, by the address; None where it names nobody."""
+    """Return who comes, by the address; None where it names nobody."""
     if campaign.way == Campaign.Way.INVITATION:
         return invited(campaign, request.GET.get("key", ""))
     panel = PANELS.get(campaign.way)
@@ -94,16 +99,16 @@ def _arrival(request: HttpRequest, campaign: Campaign) -> Arrival | None:
 
 
 def _is_by_account(request: HttpRequest, campaign: Campaign) -> bool:
-    """Whether people of this site come with their account; of an invitation, who has one."""
+    """Return whether this person may come with an account of the site."""
     if campaign.way == Campaign.Way.INVITATION:
         return is_invited(campaign, request.user)
     return campaign.way == Campaign.Way.ACCOUNT
 
 
-def _back(request: HttpRequest, place: Place) -> HttpResponse:
-    """Who took part before goes on where they were.
+def _show_way_back(request: HttpRequest, place: Place) -> HttpResponse:
+    """Lead somebody who took part before back to their place, or ask them to sign in there.
 
-    A link alone signs nobody in, as any page of the web may lead a browser to it: people say yes.
+    A link does not sign anybody in, as any page of the web may lead a browser to it.
     """
     if place.annotator is None or place.annotator.user is None:
         return _page(request, place.campaign, "campaigns/left.html", status=410)
@@ -116,8 +121,8 @@ def _back(request: HttpRequest, place: Place) -> HttpResponse:
 @login_not_required
 @require_POST
 def go_on(request: HttpRequest, slug: str) -> HttpResponse:
-    """Sign in who took part before, as their browser's cookie says."""
-    campaign = _find(request, slug)
+    """Sign in somebody who took part before, as their browser's cookie says."""
+    campaign = _find_campaign(request, slug)
     arrival = arrival_of(request, campaign)
     place = place_services.known_place(campaign, arrival) if arrival else None
     if arrival is None or place is None or place.annotator is None or not place.annotator.user:
@@ -128,8 +133,9 @@ def go_on(request: HttpRequest, slug: str) -> HttpResponse:
     return response
 
 
-def _asked(request: HttpRequest, campaign: Campaign) -> HttpResponse:
-    """The text to agree to; a kind word where there is no place."""
+def _ask_consent(request: HttpRequest, campaign: Campaign) -> HttpResponse:
+    """Show the consent text, or a friendly message when the campaign is full."""
+    # An address that arrives very often makes the site look for no more places.
     if is_used_up("arriving", get_adapter().get_client_ip(request)):
         return _no_place(request, campaign, "busy", status=429)
     try:
@@ -142,12 +148,13 @@ def _asked(request: HttpRequest, campaign: Campaign) -> HttpResponse:
 def _no_place(
     request: HttpRequest, campaign: Campaign, why: str, *, status: int = 200
 ) -> HttpResponse:
+    """Render the page that says why nobody may come, with the way back to the panel."""
     values = {"why": why, **_way_back(campaign, campaign.code_returned)}
     return _page(request, campaign, "campaigns/no_place.html", values, status=status)
 
 
 def _way_back(campaign: Campaign, code: str) -> dict[str, str]:
-    """The panel's code, and the address that takes it."""
+    """Return the panel's code, and the address that takes it."""
     panel = PANELS.get(campaign.way)
     url = panel.way_back(campaign.completion_url, code) if panel else ""
     return {"code": code, "back_url": url}
@@ -156,13 +163,14 @@ def _way_back(campaign: Campaign, code: str) -> dict[str, str]:
 def _consent_page(
     request: HttpRequest, campaign: Campaign, form: ConsentForm, *, is_again: bool = False
 ) -> HttpResponse:
+    """Render the consent form. is_again: the text has changed since the person agreed."""
     values = {"form": form, "is_again": is_again, **_texts(campaign)}
     status = 422 if form.errors else 200
     return _page(request, campaign, "campaigns/consent.html", values, status=status)
 
 
 def _texts(campaign: Campaign) -> dict[str, str]:
-    """What people read before they agree."""
+    """Return the texts that people read before they agree."""
     text = campaign.consents.first()
     return {
         "text": render_markdown(text.text) if text else "",
@@ -178,20 +186,24 @@ def _page(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    told = {"campaign": campaign, **(values or {})}
-    return render(request, template, told, status=status)
+    """Render a page of the campaign."""
+    context = {"campaign": campaign} | (values or {})
+    return render(request, template, context, status=status)
 
 
 @never_cache
 @login_not_required
 @require_POST
 def consent(request: HttpRequest, slug: str) -> HttpResponse:
-    """A yes stores the person and signs them in; of a no nothing stays."""
-    campaign = _find(request, slug)
+    """Store the person who agrees and sign them in; somebody who declines leaves no trace."""
+    campaign = _find_campaign(request, slug)
     arrival = arrival_of(request, campaign)
-    by_account = request.user.is_authenticated and _is_by_account(request, campaign)
-    is_known = arrival and place_services.known_place(campaign, arrival)
-    if is_known or (arrival is None and (not by_account or is_of_panel(request))):
+    if arrival:
+        may_agree = place_services.known_place(campaign, arrival) is None
+    else:
+        has_account = request.user.is_authenticated and not is_of_panel(request)
+        may_agree = has_account and _is_by_account(request, campaign)
+    if not may_agree:
         return redirect("campaigns:arrive", slug)
     if "no" in request.POST:
         return _gone(request, campaign, "no")
@@ -201,27 +213,28 @@ def consent(request: HttpRequest, slug: str) -> HttpResponse:
     text = get_object_or_404(campaign.consents, number=form.cleaned_data["number"])
     with as_form_error(form):
         try:
-            taken, secret = place_services.take_place(
+            place, secret = place_services.take_place(
                 campaign=campaign, consent=text, arrival=arrival,
                 user=None if arrival else person(request),
                 address=get_adapter().get_client_ip(request) or "",
             )  # fmt: skip
         except NoPlace as error:
             return _gone(request, campaign, error.code)
-        enter(request, taken, back=arrival.back if arrival else "")
+        enter(request, place, back=arrival.back if arrival else "")
+        # People with an account reach what is stored of them by signing in.
         return _agreed(request, campaign, secret if arrival else "")
     return _consent_page(request, campaign, form)
 
 
 def _gone(request: HttpRequest, campaign: Campaign, why: str) -> HttpResponse:
-    """The way back, and the browser need not know who came."""
+    """Render the way back, and let the browser forget who came."""
     response = _no_place(request, campaign, why)
     forget_arrival(response, campaign)
     return response
 
 
 def _agreed(request: HttpRequest, campaign: Campaign, secret: str) -> HttpResponse:
-    """The personal link, once; who has an account needs none."""
+    """Show the personal link once, or lead somebody who needs none to their progress."""
     if secret:
         url = request.build_absolute_uri(reverse("personal", args=[secret]))
         response = _page(request, campaign, "campaigns/agreed.html", {"url": url})
@@ -231,18 +244,18 @@ def _agreed(request: HttpRequest, campaign: Campaign, secret: str) -> HttpRespon
     return response
 
 
-def _mine(request: HttpRequest, slug: str) -> Place:
-    """The signed-in person's place. Raises Http404."""
-    campaign = _find(request, slug)
-    mine = campaign.all_places.select_related("consent", "annotator", "campaign__task")
-    return get_object_or_404(mine, annotator__user=person(request))
+def _own_place(request: HttpRequest, slug: str) -> Place:
+    """Return the signed-in person's place. Raises Http404."""
+    campaign = _find_campaign(request, slug)
+    places = campaign.all_places.select_related("consent", "annotator", "campaign__task")
+    return get_object_or_404(places, annotator__user=person(request))
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD"])
 def progress(request: HttpRequest, slug: str) -> HttpResponse:
-    """What is done and what is left; once all is submitted, the way back to the panel."""
-    place = _mine(request, slug)
+    """Show what is done and what is left; once all is submitted, the way back to the panel."""
+    place = _own_place(request, slug)
     campaign = place.campaign
     newest = campaign.consents.first()
     if place.consent != newest and place.state in (State.WORKING, State.LAPSED):
@@ -274,8 +287,8 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD"])
 def next_work(request: HttpRequest, slug: str) -> HttpResponse:
-    """Go to the work that is not done; to the page of the progress, which says more, if none is."""
-    place = _mine(request, slug)
+    """Lead to the work that is not done, or to the progress, which says more, if none is left."""
+    place = _own_place(request, slug)
     campaign = place.campaign
     if place.state == State.WORKING and place.consent == campaign.consents.first():
         done = done_of(place)
@@ -286,7 +299,7 @@ def next_work(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _code(place: Place) -> str:
-    """The panel's code for how somebody's part ended."""
+    """Return the panel's code for how somebody's participation ended."""
     campaign = place.campaign
     is_part = campaign.pays_parts_as_bonus and place.part_pay is not None
     if place.state in (State.RETURNED, State.OVER) or is_part:
@@ -298,8 +311,8 @@ def _code(place: Place) -> str:
 
 @require_POST
 def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
-    """A yes, or a no, to a new version of the text."""
-    place = _mine(request, slug)
+    """Store a person's consent to a new version of the text; somebody who declines leaves."""
+    place = _own_place(request, slug)
     if "no" in request.POST:
         place_services.give_back(place=place)
         return redirect("campaigns:progress", slug)
@@ -315,11 +328,13 @@ def agree_again(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def finish(request: HttpRequest, slug: str) -> HttpResponse:
     """Submit, once everything is done or no work is left."""
-    place = _mine(request, slug)
+    place = _own_place(request, slug)
     done = done_of(place)
     if place.state in (State.WORKING, State.LAPSED) and not may_submit(place, done):
+        # Where no work is left, a part may be submitted.
         place_services.note_end_of_work(place, done)
     with as_message(request):
+        # The session's campaign is from now on the one that was finished.
         enter(request, place_services.submit(place=place))
     return redirect("campaigns:progress", slug)
 
@@ -327,15 +342,15 @@ def finish(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def leave(request: HttpRequest, slug: str) -> HttpResponse:
     """Give the place back before the end."""
-    place_services.give_back(place=_mine(request, slug))
-    enter(request, _mine(request, slug))
+    place_services.give_back(place=_own_place(request, slug))
+    enter(request, _own_place(request, slug))
     return redirect("campaigns:progress", slug)
 
 
 @require_POST
 def appeal(request: HttpRequest, slug: str) -> HttpResponse:
-    """Say why one disagrees with a pause."""
-    place = _mine(request, slug)
+    """Store why the person disagrees with a pause."""
+    place = _own_place(request, slug)
     with as_message(request):
         quality_services.appeal(place=place, text=request.POST.get("appeal", "").strip())
         messages.success(request, _("The owner reads what you wrote."))
@@ -345,27 +360,27 @@ def appeal(request: HttpRequest, slug: str) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def questions(request: HttpRequest, slug: str) -> HttpResponse:
-    """What the study asks before all else, once."""
-    place = _mine(request, slug)
+    """Show and store the questions before the work, once."""
+    place = _own_place(request, slug)
     if place.state != State.TESTING or place.answers is not None:
         return redirect("campaigns:progress", slug)
-    asked = read_questionnaire(place.campaign.questions)
-    form = QuestionnaireForm(asked, request.POST if request.method == "POST" else None)
+    questionnaire = read_questionnaire(place.campaign.questions)
+    form = QuestionnaireForm(questionnaire, request.POST if request.method == "POST" else None)
     if form.is_valid():
         with as_form_error(form):
             answer_questions(place=place, answers=form.answers, about=form.about)
-            enter(request, _mine(request, slug))
+            enter(request, _own_place(request, slug))
             return redirect("campaigns:progress", slug)
-    told = {"form": form, "is_about": bool(asked.about)}
+    values = {"form": form, "is_about": bool(questionnaire.about)}
     status = 422 if form.errors else 200
-    return _page(request, place.campaign, "campaigns/questions.html", told, status=status)
+    return _page(request, place.campaign, "campaigns/questions.html", values, status=status)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def test(request: HttpRequest, slug: str) -> HttpResponse:
-    """The guided tour and the test: a try is sent as a whole, and answered with explanations."""
-    place = _mine(request, slug)
+    """Show the guided tour and the test; store a try, and answer it with explanations."""
+    place = _own_place(request, slug)
     if place.state != State.TESTING:
         return redirect("campaigns:progress", slug)
     if place.campaign.questions and place.answers is None:
@@ -373,40 +388,43 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
     row = qualification_services.begin(place=place)
     golds = [] if row.passed_at else items_of(place, row.tries)
     tour = tour_of(place.campaign)
+    # People who saw an item here never judge it, so it is noted before they see it.
     qualification_services.note_tour(place=place, tour=tour)
+    answers = request.POST.dict()
+    items = [shown(place, gold, answers.get(str(gold.example.uuid), "")) for gold in golds]
     values: dict[str, Any] = {
         "row": row,
         "lacks_items": lacks_items(place.campaign, row, golds),
         "steps": tour,
-        "items": [
-            shown(place, gold, request.POST.get(str(gold.example.uuid), "")) for gold in golds
-        ],
+        "items": items,
     }
-    if request.method == "POST":
-        try:
-            row = qualification_services.take_test(place=place, answers=request.POST.dict())
-        except Refused as error:
-            told = {**values, "refused": str(error)}
-            return _page(request, place.campaign, "campaigns/test.html", told, status=422)
-        place = _mine(request, slug)
-        enter(request, place)
-        if values["lacks_items"]:
-            return redirect("campaigns:progress", slug)
-        may_begin = place.state == State.WORKING
-        if may_begin and not golds:  # nothing was asked, so there is nothing to tell
-            return redirect("campaigns:next", slug)
-        asked = list(zip(values["items"], golds, strict=True))
-        missed = _missed(asked, request.POST.dict())
-        told = {"row": row, "missed": missed, "may_begin": may_begin}
-        return _page(request, place.campaign, "campaigns/tested.html", told)
-    return _page(request, place.campaign, "campaigns/test.html", values)
+    if request.method != "POST":
+        return _page(request, place.campaign, "campaigns/test.html", values)
+    try:
+        row = qualification_services.take_test(place=place, answers=answers)
+    except Refused as error:
+        values["refused"] = str(error)
+        return _page(request, place.campaign, "campaigns/test.html", values, status=422)
+    place = _own_place(request, slug)
+    enter(request, place)
+    if values["lacks_items"]:
+        return redirect("campaigns:progress", slug)
+    may_begin = place.state == State.WORKING
+    if may_begin and not golds:  # nothing was asked, so there is nothing to explain
+        return redirect("campaigns:next", slug)
+    missed = _missed_items(items, golds, answers)
+    values = {"row": row, "missed": missed, "may_begin": may_begin}
+    return _page(request, place.campaign, "campaigns/tested.html", values)
 
 
-def _missed(asked: list[tuple[Item, Gold]], said: dict[str, str]) -> list[tuple[Item, str, str]]:
-    """The items that were answered otherwise, with the right answer and why it is."""
-    found = []
-    for item, gold in asked:
+def _missed_items(
+    items: Sequence[Item], golds: Sequence[Gold], answers: Mapping[str, str]
+) -> list[tuple[Item, str, str]]:
+    """Return the items that were answered wrongly, with the right answer and the explanation."""
+    missed = []
+    for item, gold in zip(items, golds, strict=True):
         right = f"label:{gold.label}" if gold.label else f"verdict:{gold.verdict}"
-        if said.get(str(item.example.uuid)) != right:
-            found.append((item, dict(item.answers).get(right, right), gold.explanation))
-    return found
+        if answers.get(str(item.example.uuid)) != right:
+            right_words = dict(item.answers).get(right, right)
+            missed.append((item, right_words, gold.explanation))
+    return missed

@@ -18,25 +18,28 @@ from validation.judging.services import open_session
 
 
 def is_work_left(place: Place, done: Done) -> bool:
-    """Whether the person can go on now with something that they have not done enough of.
+    """Return whether the person can go on now with something that they have not done enough of.
 
-    They are handed what comes next, as by the page on which they would do it: the next example to
-    judge, a passage to write about.
+    This gives them what comes next, as the page would on which they do it: a lease of the next
+    example to judge, an assignment to write about. So it takes the locks of those services.
     """
     assert place.annotator
     task = place.campaign.task
     if care_of(place.annotator, task).rest == Rest.DAY:
+        # The task lets nobody work for longer in one day.
         return False
     left = [name for name, n in done.parts if n < done.each]
     return any(HAS[name](place.annotator, task) for name in left)
 
 
 def _may_judge(person: Annotator, task: Task) -> bool:
+    """Return whether there is an example for the person to judge; it is leased to them."""
     session = open_session(validator=person, task=task)
     return session.is_paused or session.lease is not None
 
 
 def _may_write(person: Annotator, task: Task) -> bool:
+    """Return whether the person may write another example; they get an assignment."""
     round = round_to_write(task, person)
     if round is None:
         return False
@@ -52,6 +55,7 @@ def _may_write(person: Annotator, task: Task) -> bool:
 
 
 def _may_compare(person: Annotator, task: Task) -> bool:
+    """Return whether the person may begin a battle, or has one open."""
     if open_battle(person, task):
         return True
     try:

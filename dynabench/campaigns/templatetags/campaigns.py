@@ -34,22 +34,23 @@ MEASURE_WORDS = {
 
 @register.simple_tag
 def money(amount: int, currency: str) -> str:
-    """An amount of the smallest unit, with its currency."""
+    """Return an amount of the smallest unit, with its currency."""
     return f"{units(amount, currency)}\u00a0{currency}"
 
 
 @register.simple_tag
 def money_or_unknown(amount: int | None, currency: str) -> str:
-    """As `money`, where the amount is known."""
+    """Return an amount as `money` does; "unknown" where there is none."""
     return _("unknown") if amount is None else money(amount, currency)
 
 
 def _working(**where: Any) -> QuerySet[Place]:
-    """The places of people who work, the first one first."""
+    """Return the places of people who work, the first one first."""
     going = Place.objects.filter(state__in=(Place.State.WORKING, Place.State.LAPSED), **where)
     return going.select_related("campaign").order_by("pk")
 
 
+# Prepared, as the page after each written example asks for it.
 WRITING = PreparedRead(
     lambda: _working(
         annotator=Slot("annotator"),
@@ -61,7 +62,7 @@ WRITING = PreparedRead(
 
 @dataclass(frozen=True)
 class Study:
-    """A study for which somebody works, by its address, and what they have done for it."""
+    """A study for which somebody works, with what they have done for it."""
 
     slug: str
     done: Done
@@ -69,7 +70,7 @@ class Study:
 
 @register.simple_tag
 def study_written_for(example: Example) -> Study | None:
-    """The study for which the author has written all.
+    """Return the study for which the author has written all; None without one.
 
     One query, and a few more in a study.
     """
@@ -81,7 +82,7 @@ def study_written_for(example: Example) -> Study | None:
 
 @register.simple_tag
 def done_for(user: User, task: Task, slug: str, kind: str) -> Done | None:
-    """What somebody who works for this study of the task has done, if they do such work in it."""
+    """Return what somebody who works for this study has done; None without such work in it."""
     place = _working(
         annotator__user=user.pk,
         campaign__task=task,
@@ -93,25 +94,28 @@ def done_for(user: User, task: Task, slug: str, kind: str) -> Done | None:
 
 @register.simple_tag
 def percent(share: float) -> str:
-    """A share in whole percent."""
+    """Return a share in whole percent."""
     return f"{share:.0%}"
 
 
 @register.filter
-def broken_rule(one: Mapping[str, Any]) -> str:
-    """A rule that somebody's work breaks, with the evidence; `one` as `Broken` has it."""
-    measure = MEASURES[one["measure"]]
+def broken_rule(rule: Mapping[str, Any]) -> str:
+    """Return a rule that somebody's work breaks, with the evidence, in words.
+
+    rule: as `Broken` has it.
+    """
+    measure = MEASURES[rule["measure"]]
     if measure.is_share:
-        value = f"{one['value']:.0%} ({one['low']:.0%}–{one['high']:.0%})"
-        limit = f"{one['limit']:.0%}"
+        value = f"{rule['value']:.0%} ({rule['low']:.0%}–{rule['high']:.0%})"
+        limit = f"{rule['limit']:.0%}"
     else:
-        value, limit = f"{one['value']:.1f} s", f"{one['limit']:g} s"
+        value, limit = f"{rule['value']:.1f} s", f"{rule['limit']:g} s"
     if measure.side == "below":
-        said = _("%(what)s: %(value)s of %(n)d. The study asks for at least %(limit)s.")
+        message = _("%(what)s: %(value)s of %(n)d. The study asks for at least %(limit)s.")
     else:
-        said = _("%(what)s: %(value)s of %(n)d. The study allows %(limit)s.")
-    what = MEASURE_WORDS[one["measure"]]
-    return said % {"what": what, "value": value, "n": one["n"], "limit": limit}
+        message = _("%(what)s: %(value)s of %(n)d. The study allows %(limit)s.")
+    what = MEASURE_WORDS[rule["measure"]]
+    return message % {"what": what, "value": value, "n": rule["n"], "limit": limit}
 
 
 MOST_PARTICIPANTS = 50
@@ -128,10 +132,11 @@ class Participants:
 
 @register.simple_tag
 def participants_of(task: Task) -> Participants:
-    """Return who came from a panel, by pseudonym, with their study. One query."""
+    """Return the people who came from a panel, by pseudonym, with their study. One query."""
     of_panels = Place.objects.filter(
         campaign__task=task, annotator__user__email__endswith=PANEL_PEOPLE
     )
     rows = of_panels.select_related("annotator", "campaign").order_by("-pk")
-    found = list(rows[: MOST_PARTICIPANTS + 1])
-    return Participants(found[:MOST_PARTICIPANTS], len(found) > MOST_PARTICIPANTS)
+    # One more than the page shows tells whether there are more, without a count.
+    places = list(rows[: MOST_PARTICIPANTS + 1])
+    return Participants(places[:MOST_PARTICIPANTS], len(places) > MOST_PARTICIPANTS)

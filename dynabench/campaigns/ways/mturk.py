@@ -17,45 +17,46 @@ class MechanicalTurk:
     knows_keys = True
 
     def __init__(self, url: str, token: str) -> None:
+        """Keep the account's address and key; no connection is made yet."""
         self._url = url
         self._key, _, self._secret = token.partition(":")
 
     def status(self, arrival: Arrival) -> str:
-        """As `Api.status`."""
-        found = self._ask("get_assignment", AssignmentId=arrival.session)
-        said = str(found.get("Assignment", {}).get("AssignmentStatus", ""))
-        return WORDS.get(said, said)
+        """Return what became of an assignment, as `Api.status`."""
+        answer = self._ask("get_assignment", AssignmentId=arrival.session)
+        status = str(answer.get("Assignment", {}).get("AssignmentStatus", ""))
+        return WORDS.get(status, status)
 
     def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
-        """As `Api.decide`."""
+        """Approve or reject an assignment, as `Api.decide`."""
         if approve:
             self._ask("approve_assignment", AssignmentId=arrival.session)
         else:
-            told = {"AssignmentId": arrival.session, "RequesterFeedback": reason}
-            self._ask("reject_assignment", **told)
+            self._ask("reject_assignment", AssignmentId=arrival.session, RequesterFeedback=reason)
 
     def bonuses(self, arrival: Arrival) -> int:
-        """As `Api.bonuses`; Mechanical Turk pays in US dollars."""
-        found = self._ask("list_bonus_payments", AssignmentId=arrival.session, MaxResults=100)
-        return sum(round(float(one["BonusAmount"]) * 100) for one in found["BonusPayments"])
+        """Return the sum of bonuses, as `Api.bonuses`. Mechanical Turk pays in US dollars."""
+        answer = self._ask("list_bonus_payments", AssignmentId=arrival.session, MaxResults=100)
+        return sum(round(float(bonus["BonusAmount"]) * 100) for bonus in answer["BonusPayments"])
 
     def set_up(self, bonuses: Sequence[Bonus]) -> str:
-        """Nothing is prepared."""
+        """Prepare nothing: each bonus is paid by its own call."""
         return ""
 
     def pay(self, prepared: str, bonuses: Sequence[Bonus], reason: str) -> None:
-        """As `Api.pay`: what is sent again with its token is paid once."""
-        for one in bonuses:
+        """Pay bonuses, as `Api.pay`; one that is sent again with its token is paid once."""
+        for bonus in bonuses:
             self._ask(
                 "send_bonus",
-                WorkerId=one.arrival.id,
-                AssignmentId=one.arrival.session,
-                BonusAmount=units(one.amount, "USD"),
+                WorkerId=bonus.arrival.id,
+                AssignmentId=bonus.arrival.session,
+                BonusAmount=units(bonus.amount, "USD"),
                 Reason=reason,
-                UniqueRequestToken=one.key,
+                UniqueRequestToken=bonus.key,
             )
 
-    def _ask(self, call: str, **told: Any) -> dict[str, Any]:
+    def _ask(self, call: str, **arguments: Any) -> dict[str, Any]:
+        """Call the API and return its answer. Raises PanelRefused, PanelUnclear."""
         import boto3  # type: ignore[import-untyped]  # the web imports none of it
         from botocore.config import Config  # type: ignore[import-untyped]
         from botocore.exceptions import (  # type: ignore[import-untyped]
@@ -63,6 +64,7 @@ class MechanicalTurk:
             ClientError,
         )
 
+        # No retries of boto3's own: whether a call may be sent again is the caller's to decide.
         config = Config(
             connect_timeout=SECONDS, read_timeout=SECONDS, retries={"total_max_attempts": 1}
         )
@@ -75,16 +77,17 @@ class MechanicalTurk:
             config=config,
         )
         try:
-            found: dict[str, Any] = getattr(client, call)(**told)
+            answer: dict[str, Any] = getattr(client, call)(**arguments)
         except ClientError as error:
-            said, status = str(error)[:200], error.response["ResponseMetadata"]["HTTPStatusCode"]
-            if "already" in said and "UniqueRequestToken" in told:
+            message = str(error)[:200]
+            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+            if "already" in message and "UniqueRequestToken" in arguments:
                 return {}  # paid before, with this token
             if status >= 500:
                 raise PanelUnclear(f"Mechanical Turk answered {status}.") from None
-            raise PanelRefused(f"Mechanical Turk refused: {said}") from None
+            raise PanelRefused(f"Mechanical Turk refused: {message}") from None
         except BotoCoreError as error:
             raise PanelUnclear(
                 f"Mechanical Turk did not answer ({type(error).__name__})."
             ) from None
-        return found
+        return answer

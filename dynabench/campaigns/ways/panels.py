@@ -14,7 +14,7 @@ UNFILLED = re.compile(r"[{\[<(%$#].*[}\]>)%#]", re.DOTALL)
 
 
 class Arrival(NamedTuple):
-    """Who came, as the panel says: an id that tells them apart and authorises nothing.
+    """A person who came, as the panel names them: by an id that authorises nothing.
 
     session: the panel's id of this participation. back: the host that takes Mechanical Turk's form.
     """
@@ -40,26 +40,30 @@ class Panel:
     preview: re.Pattern[str] = NEVER
 
     def read(self, query: Mapping[str, str]) -> Arrival | None:
-        """Who comes by an address with this query; None where it names nobody as the panel does."""
-        found = {name: query.get(key, "") for name, key in self._names()}
-        if not all(map(self.ids.fullmatch, found.values())):
+        """Return who comes by an address with this query; None where it names nobody."""
+        ids = self._read_ids(query)
+        if not all(map(self.ids.fullmatch, ids.values())):
             return None
         back = query.get("turkSubmitTo", "").rstrip("/")
-        return Arrival(**found, back=back if back in MTURK_HOSTS else "")
+        if back not in MTURK_HOSTS:
+            # Anybody may write a link, and people's browsers would send the form there.
+            back = ""
+        return Arrival(**ids, back=back)
 
     def is_preview(self, query: Mapping[str, str]) -> bool:
         """Return whether somebody only looks at the study, and takes no part in it."""
-        found = {name: query.get(key, "") for name, key in self._names()}
-        if self.preview.fullmatch(found.get("session", "")):
+        ids = self._read_ids(query)
+        if self.preview.fullmatch(ids.get("session", "")):
             return True
-        return any(map(UNFILLED.fullmatch, found.values()))
+        return any(map(UNFILLED.fullmatch, ids.values()))
 
-    def _names(self) -> list[tuple[str, str]]:
-        named = [("id", self.id), ("session", self.session), ("study", self.study)]
-        return [(name, key) for name, key in named if key]
+    def _read_ids(self, query: Mapping[str, str]) -> dict[str, str]:
+        """Return the ids of a query that the panel writes, by the fields of an arrival."""
+        parameters = {"id": self.id, "session": self.session, "study": self.study}
+        return {name: query.get(key, "") for name, key in parameters.items() if key}
 
     def way_back(self, url: str, code: str) -> str:
-        """Where the panel wants people to go with a code; empty where it has no such address."""
+        """Return where the panel wants people to go with a code; empty where it has no address."""
         address = self.done or url
         if not (address and code):
             return ""

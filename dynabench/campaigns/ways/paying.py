@@ -7,11 +7,11 @@ from dynabench.campaigns.ways.panels import Arrival
 
 
 class PanelRefused(Exception):
-    """The panel said no: nothing happened there. The message is for the owner."""
+    """The refusal of a panel: nothing happened there. The message is for the owner."""
 
 
 class PanelUnclear(Exception):
-    """No answer came, or none that tells: it may have happened."""
+    """The lack of a clear answer of a panel: the call may have been carried out."""
 
 
 class Bonus(NamedTuple):
@@ -29,16 +29,16 @@ class Api(Protocol):
     """Whether a bonus that is sent again with its key is paid once."""
 
     def status(self, arrival: Arrival) -> str:
-        """waiting, approved, rejected or another word of the panel's."""
+        """Return waiting, approved, rejected or another word of the panel's."""
 
     def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
         """Approve what somebody submitted, or reject it with a reason."""
 
     def bonuses(self, arrival: Arrival) -> int:
-        """The sum of the bonuses that somebody got for this, in the smallest unit."""
+        """Return the sum of the bonuses that somebody got for this, in the smallest unit."""
 
     def set_up(self, bonuses: Sequence[Bonus]) -> str:
-        """Prepare a payment, which moves no money; its id at the panel, where there is one."""
+        """Prepare a payment, which moves no money; return its id at the panel, or ""."""
 
     def pay(self, prepared: str, bonuses: Sequence[Bonus], reason: str) -> None:
         """Pay what was prepared."""

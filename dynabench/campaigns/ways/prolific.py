@@ -18,47 +18,58 @@ WORDS = {"AWAITING REVIEW": "waiting", "APPROVED": "approved", "REJECTED": "reje
 
 
 class Prolific:
-    """One study, asked with its researcher's token."""
+    """A study at Prolific, with its researcher's token."""
 
     knows_keys = False
 
     def __init__(self, url: str, token: str, study: str, currency: str, hosts: list[str]) -> None:
+        """Keep the study and its token; no connection is made yet.
+
+        hosts: private ones that the site may ask.
+        """
         self._url, self._token, self._hosts = url.rstrip("/"), token, tuple(hosts)
         self._study, self._currency = study, currency
 
     def status(self, arrival: Arrival) -> str:
-        """As `Api.status`."""
-        said = str(self._submission(arrival).get("status", ""))
-        return WORDS.get(said, said)
+        """Return what became of a submission, as `Api.status`."""
+        status = str(self._submission(arrival).get("status", ""))
+        return WORDS.get(status, status)
 
     def decide(self, arrival: Arrival, *, approve: bool, reason: str) -> None:
-        """As `Api.decide`; Prolific asks for reasons of 100 characters or more."""
-        told: dict[str, Any] = {"action": "APPROVE"}
+        """Approve or reject a submission, as `Api.decide`.
+
+        Prolific asks for reasons of 100 characters or more.
+        """
+        body: dict[str, Any] = {"action": "APPROVE"}
         if not approve:
-            told = {"action": "REJECT", "message": reason, "rejection_category": "OTHER"}
-        self._ask("POST", f"/api/v1/submissions/{arrival.session}/transition/", told)
+            body = {"action": "REJECT", "message": reason, "rejection_category": "OTHER"}
+        self._ask("POST", f"/api/v1/submissions/{arrival.session}/transition/", body)
 
     def bonuses(self, arrival: Arrival) -> int:
-        """As `Api.bonuses`."""
+        """Return the sum of bonuses, as `Api.bonuses`."""
         return sum(map(int, self._submission(arrival).get("bonus_payments") or ()))
 
     def set_up(self, bonuses: Sequence[Bonus]) -> str:
-        """As `Api.set_up`: a line for each person."""
-        lines = [f"{one.arrival.id},{units(one.amount, self._currency)}" for one in bonuses]
-        told = {"study_id": self._study, "csv_bonuses": "\n".join(lines)}
-        prepared = str(self._ask("POST", "/api/v1/submissions/bonus-payments/", told).get("id", ""))
+        """Prepare bonuses, a line for each person, as `Api.set_up`."""
+        lines = [f"{bonus.arrival.id},{units(bonus.amount, self._currency)}" for bonus in bonuses]
+        body = {"study_id": self._study, "csv_bonuses": "\n".join(lines)}
+        prepared = str(self._ask("POST", "/api/v1/submissions/bonus-payments/", body).get("id", ""))
+        # It becomes a part of the address by which money moves.
         if not prepared.isalnum():
             raise PanelUnclear("Prolific named no payment.")
         return prepared
 
     def pay(self, prepared: str, bonuses: Sequence[Bonus], reason: str) -> None:
-        """As `Api.pay`."""
+        """Pay what was prepared, as `Api.pay`."""
         self._ask("POST", f"/api/v1/bulk-bonus-payments/{prepared}/pay/", {})
 
     def _submission(self, arrival: Arrival) -> dict[str, Any]:
+        """Return a person's submission as Prolific has it."""
         return self._ask("GET", f"/api/v1/submissions/{arrival.session}/", None)
 
     def _ask(self, method: str, path: str, payload: Any) -> dict[str, Any]:
+        """Call the API and return its answer. Raises PanelRefused, PanelUnclear."""
+        # No retries: whether a call may be sent again is the caller's to decide.
         try:
             reply = SHARED.request(
                 method,
@@ -74,16 +85,16 @@ class Prolific:
         except EndpointError as error:
             raise PanelUnclear(f"Prolific did not answer ({error.reason}).") from None
         if 400 <= reply.status < 500:
-            raise PanelRefused(f"Prolific refused ({reply.status}): {_said(reply.body)}")
+            raise PanelRefused(f"Prolific refused ({reply.status}): {_beginning(reply.body)}")
         if not 200 <= reply.status < 300:
             raise PanelUnclear(f"Prolific answered {reply.status}.")
         try:
-            found = json.loads(reply.body or b"{}")
+            answer = json.loads(reply.body or b"{}")
         except ValueError:
             raise PanelUnclear("Prolific's answer cannot be read.") from None
-        return found if isinstance(found, dict) else {}
+        return answer if isinstance(answer, dict) else {}
 
 
-def _said(body: bytes) -> str:
-    """The beginning of an error's text."""
+def _beginning(body: bytes) -> str:
+    """Return the beginning of an error's text."""
     return body.decode(errors="replace")[:200]
