@@ -8,38 +8,44 @@ from tempfile import TemporaryFile
 from typing import IO
 
 ALLOWED = (".json", ".safetensors", ".txt", ".model", ".md", ".jinja")
-"""What transformers writes: configuration, weights without code in them, tokenizer, card."""
+"""Endings of files that transformers writes: configuration, weights, tokenizer, card.
+
+None of these formats holds code that is run when a file is loaded.
+"""
 NAMES = ("LICENSE", "NOTICE")
+"""Names of files that are taken whatever they end in."""
 CONFIGS = {"config.json", "adapter_config.json"}
-"""Of a model, and of a LoRA adapter, as peft saves it."""
+"""Configurations of a model, and of a LoRA adapter, as peft saves it."""
 SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
 def allowed_files(folder: Path) -> list[Path]:
-    """The files at the top of a model's folder that a server takes, by name.
+    """Return the files at the top of a model's folder that a server takes, by name.
 
     Raises ValueError where it is no folder of a model.
     """
-    found = sorted(path for path in folder.iterdir() if _is_allowed(path))
-    if CONFIGS.isdisjoint(path.name for path in found):
+    files = sorted(path for path in folder.iterdir() if _is_allowed(path))
+    if CONFIGS.isdisjoint(path.name for path in files):
+        # Often somebody names the folder above the model's.
         inner = next(folder.glob("*/config.json"), None)
-        mend = f"Name {inner.parent}." if inner else f"Save model and tokenizer: {SAVE}"
-        raise ValueError(f"config.json is missing in {folder}. {mend}")
-    if not any(path.suffix == ".safetensors" for path in found):
+        cure = f"Name {inner.parent}." if inner else f"Save model and tokenizer: {SAVE}"
+        raise ValueError(f"config.json is missing in {folder}. {cure}")
+    if not any(path.suffix == ".safetensors" for path in files):
         raise ValueError(
             f"There are no weights in {folder} that a server takes. Save them as safetensors: "
             "model.save_pretrained(folder, safe_serialization=True)"
         )
-    return found
+    return files
 
 
 def _is_allowed(path: Path) -> bool:
-    known = path.suffix in ALLOWED or path.name in NAMES
-    return path.is_file() and known and not path.name.startswith(".")
+    """Return whether a server takes a file of this name; hidden files are left out."""
+    is_taken = path.suffix in ALLOWED or path.name in NAMES
+    return path.is_file() and is_taken and not path.name.startswith(".")
 
 
 def size_of(path: Path) -> int:
-    """How many bytes of a file or a model's folder are to be sent, known before any is read.
+    """Return how many bytes of a file or a model's folder are to be sent, before any is read.
 
     Raises FileNotFoundError, ValueError.
     """
@@ -50,7 +56,7 @@ def size_of(path: Path) -> int:
 
 
 def packed(path: Path) -> IO[bytes]:
-    """What is uploaded of a path: a tar of a model's folder, or the file itself; it is open.
+    """Open what is uploaded of a path: a tar of a model's folder, or the file itself.
 
     The tar has no name on the disk, so whatever ends this process leaves nothing of it behind.
     Raises FileNotFoundError, ValueError.
@@ -61,6 +67,7 @@ def packed(path: Path) -> IO[bytes]:
     archive = TemporaryFile()  # noqa: SIM115 (its caller closes it)
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for file in files:
+            # Without times, owners and modes, so that the same files give the same bytes.
             member = tarfile.TarInfo(file.name)
             member.size = file.stat().st_size  # of what a link leads to
             with file.open("rb") as source:
@@ -69,22 +76,23 @@ def packed(path: Path) -> IO[bytes]:
 
 
 def packed_name(path: Path) -> str:
-    """What that is called."""
+    """Return the name of what `packed` opens."""
     return f"{own_name(path)}.tar" if path.is_dir() else path.name
 
 
 def own_name(path: Path) -> str:
-    """What a path is called, also where it is `.`; of a link its own name."""
+    """Return the name of a path, also where it is `.`; of a link its own name."""
+    # Not `resolve`, which would name what a link leads to.
     return Path(os.path.abspath(path)).name
 
 
 def digest_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return digest_in(file)
 
 
 def digest_in(file: IO[bytes]) -> str:
-    """The same of an open file, from its start."""
+    """Return the SHA-256 of an open file, from its start, in hexadecimal digits."""
     file.seek(0)
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

@@ -41,11 +41,13 @@ class Methods(
     Leasing,
     ABC,
 ):
-    """What both clients can do, and their settings.
+    """The methods of both clients, and their settings.
 
-    api_key: also of DYNABENCH_API_KEY, or of `dynabench login`; without one only what is public is
-    read. url: of the server, also of DYNABENCH_URL, else http://127.0.0.1:8000. retries: of a
-    request that met no answer or a busy server. progress: whether progress is shown (on stderr).
+    api_key: by default DYNABENCH_API_KEY, or the key of `dynabench login`. Without a key you read
+    only public data.
+    url: of the server; by default DYNABENCH_URL, or http://127.0.0.1:8000.
+    retries: how often a request is sent again that got no answer or met a busy server.
+    progress: whether progress is shown (on stderr).
     transport: another way to send requests, such as a mock one.
     """
 
@@ -58,52 +60,59 @@ class Methods(
         progress: bool = True,
         transport: Any = None,
     ) -> None:
+        """Make a client; no request is sent yet."""
         self.server, self.retries, self.progress = server_url(url), retries, progress
         self._open(transport, api_key)
 
     @abstractmethod
     def _open(self, transport: Any, key: str | None) -> None:
-        """Make the connections."""
+        """Create the HTTP client."""
 
     def _options(self, key: str | None) -> dict[str, Any]:
-        """Of an httpx client. Redirects are not followed: the key is for this server alone."""
-        found = api_key(self.server, key)
-        return {
-            "base_url": f"{self.server}/api/v1",
-            "headers": {"Authorization": f"Bearer {found}"} if found else {},
-            "timeout": TIMEOUT,
-        }
+        """Return the options of an httpx client."""
+        # Redirects are not followed (httpx's default): the key is for this server only.
+        own_key = api_key(self.server, key)
+        headers = {"Authorization": f"Bearer {own_key}"} if own_key else {}
+        return {"base_url": f"{self.server}/api/v1", "headers": headers, "timeout": TIMEOUT}
 
 
 def _arguments(call: Call) -> dict[str, Any]:
-    """Of `httpx.Client.stream`."""
+    """Return the arguments of `httpx.Client.stream` for a call."""
     arguments = {"params": call.params or None, "headers": call.headers, "content": call.content}
-    return arguments if call.json is None else {**arguments, "json": call.json}
+    if call.json is not None:
+        arguments["json"] = call.json
+    return arguments
 
 
 class DynabenchClient(Methods, Blocking):
     """A Dynabench server for programs; every method blocks until it is done."""
 
     def _open(self, transport: Any, key: str | None) -> None:
+        """Create a client that blocks."""
         self._http = httpx.Client(transport=transport, **self._options(key))
 
     def run(self, flow: Flow[T]) -> T:
-        """What the flow returns."""
+        """Run a flow to its end and return what it returns.
+
+        Each step that it yields is done here; the result is sent into the flow, or the error raised
+        in it.
+        """
         try:
             step = next(flow)
             while True:
                 try:
-                    found = self._do(step)
+                    result = self._do(step)
                 except Exception as error:
                     step = flow.throw(error)
                 else:
-                    step = flow.send(found)
+                    step = flow.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         finally:
             flow.close()
 
     def _do(self, step: Step) -> Any:
+        """Do a step of a flow and return its result."""
         match step:
             case Call():
                 return self._answer(step)
@@ -113,6 +122,7 @@ class DynabenchClient(Methods, Blocking):
                 return step.do()
 
     def _answer(self, call: Call) -> httpx.Response:
+        """Send a request; return the answer with its body, which `call.into` may take instead."""
         with self._http.stream(call.method, call.path, **_arguments(call)) as response:
             if call.into and response.is_success:
                 take = call.into(response)
@@ -127,35 +137,39 @@ class DynabenchClient(Methods, Blocking):
         self._http.close()
 
     def __enter__(self) -> Self:
+        """Return the client, which `with` closes."""
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """Close the client."""
         self.close()
 
 
 class AsyncDynabenchClient(Methods, Awaiting):
-    """The same methods, each to be awaited."""
+    """A Dynabench server for programs; every method is awaited."""
 
     def _open(self, transport: Any, key: str | None) -> None:
+        """Create a client that is awaited."""
         self._http = httpx.AsyncClient(transport=transport, **self._options(key))
 
     async def run(self, flow: Flow[T]) -> T:
-        """What the flow returns."""
+        """Run a flow to its end and return what it returns, as `DynabenchClient.run`."""
         try:
             step = next(flow)
             while True:
                 try:
-                    found = await self._do(step)
+                    result = await self._do(step)
                 except Exception as error:
                     step = flow.throw(error)
                 else:
-                    step = flow.send(found)
+                    step = flow.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         finally:
             flow.close()
 
     async def _do(self, step: Step) -> Any:
+        """Do a step of a flow and return its result; work with files runs in a thread."""
         match step:
             case Call():
                 return await self._answer(step)
@@ -165,6 +179,7 @@ class AsyncDynabenchClient(Methods, Awaiting):
                 return await to_thread(step.do)
 
     async def _answer(self, call: Call) -> httpx.Response:
+        """Send a request; return the answer with its body, which `call.into` may take instead."""
         async with self._http.stream(call.method, call.path, **_arguments(call)) as response:
             if call.into and response.is_success:
                 take = call.into(response)
@@ -179,9 +194,11 @@ class AsyncDynabenchClient(Methods, Awaiting):
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
+        """Return the client, which `async with` closes."""
         return self
 
     async def __aexit__(
         self, *_: type[BaseException] | BaseException | TracebackType | None
     ) -> None:
+        """Close the client."""
         await self.close()

@@ -18,25 +18,31 @@ class Communing(Uploading):
 
     @method
     def communities(self) -> Flow[list[types.Community]]:
-        """The communities that one may see."""
+        """Return the communities that one may see."""
         return self._all("/communities/")
 
     @method
     def community(self, slug: str) -> Flow[types.WholeCommunity]:
-        """Its text, tasks and news; and the files that a model for all of them must bring."""
+        """Return a community: its text, tasks and news.
+
+        `files` names those that a model for all of its tasks must bring.
+        """
         return self._get(f"/communities/{slug}/")
 
     @method
     def community_board(
         self, slug: str, weights: Weights | None = None, track: str | None = None
     ) -> Flow[types.CommunityBoard]:
-        """The board across its tasks. weights: of tasks, 0 to 8; its owners' unless told."""
-        asked = {f"w_{name}": weight for name, weight in (weights or {}).items()}
-        return self._get(f"/communities/{slug}/board/", **asked, track=track)
+        """Return the board across a community's tasks.
+
+        weights: of tasks, 0 to 8; by default its owners'.
+        """
+        params = {f"w_{name}": weight for name, weight in (weights or {}).items()}
+        return self._get(f"/communities/{slug}/board/", **params, track=track)
 
     @method
     def community_submissions(self, slug: str) -> Flow[list[types.Joint]]:
-        """What one submitted to all of its tasks, the newest first."""
+        """Return what one submitted to all tasks of a community, the newest first."""
         return self._all(f"/communities/{slug}/submissions/")
 
     @method
@@ -49,10 +55,11 @@ class Communing(Uploading):
         track: str = "",
         description: str = "",
     ) -> Flow[types.Joint]:
-        """Submit a model to all tasks that take its kind: all of them do, or none. Raises Invalid.
+        """Submit a model to all tasks that take its kind: all of them accept it, or none does.
 
         model: `org/name@COMMIT` of a model on the hub; else a folder or an archive: of the model,
-        or with `<task>/<set>.jsonl` for predictions and `<task>.jsonl` for training rows.
+        or with
+        `<task>/<set>.jsonl` for predictions and `<task>.jsonl` for training rows. Raises Invalid.
         """
         body: dict[str, Any] = {"kind": kind, "track": track, "description": description}
         if kind == "hub" or (kind == "llm" and not Path(model).exists()):
@@ -63,10 +70,10 @@ class Communing(Uploading):
             body["upload"] = yield from self._upload_model(kind, path)
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
         body["name"] = name or f"{own_name(path)[:80]} {now}"
-        made: types.Joint = yield from self._write(
+        submission: types.Joint = yield from self._write(
             "POST", f"/communities/{slug}/submissions/", body
         )
-        return made
+        return submission
 
     @method
     def propose_community(self, name: str, slug: str, goal: str) -> Flow[types.CommunityProposal]:
@@ -76,7 +83,7 @@ class Communing(Uploading):
 
     @method
     def community_proposals(self) -> Flow[list[types.CommunityProposal]]:
-        """One's own proposals; for administrators those that wait, too."""
+        """Return one's own proposals; for administrators also those that wait for a decision."""
         return self._all("/communities/proposals/")
 
     @method
@@ -91,12 +98,15 @@ class Communing(Uploading):
     def change_community(
         self, slug: str, **change: Unpack[types.CommunityChange]
     ) -> Flow[types.WholeCommunity]:
-        """Change its name, text, tracks or whether everybody sees it; this and below: owners."""
+        """Change a community's name, text, tracks, or whether everybody sees it.
+
+        This method and those below are for owners.
+        """
         return self._write("PATCH", f"/communities/{slug}/", change)
 
     @method
     def community_owners(self, slug: str) -> Flow[list[types.CommunityOwner]]:
-        """Who runs it, by pseudonym."""
+        """Return a community's owners, by pseudonym."""
         return self._get(f"/communities/{slug}/owners/")
 
     @method
@@ -106,22 +116,22 @@ class Communing(Uploading):
 
     @method
     def remove_community_owner(self, slug: str, owner_id: int) -> Flow[None]:
-        """Take an owner out, oneself too. Raises Refused for the last one."""
+        """Remove an owner, also oneself. Raises Refused for the last one."""
         return self._write("DELETE", f"/communities/{slug}/owners/{owner_id}/")
 
     @method
     def post_news(self, slug: str, title: str, text: str) -> Flow[types.Post]:
-        """Tell something, in Markdown."""
+        """Post news, in Markdown."""
         return self._write("POST", f"/communities/{slug}/news/", {"title": title, "text": text})
 
     @method
     def delete_news(self, slug: str, news_id: int) -> Flow[None]:
-        """Take news back."""
+        """Delete news."""
         return self._write("DELETE", f"/communities/{slug}/news/{news_id}/")
 
     @method
     def community_entries(self, slug: str) -> Flow[list[types.CommunityEntry]]:
-        """Its tasks, those too that ask to join."""
+        """Return a community's tasks, also those that ask to join."""
         return self._get(f"/communities/{slug}/entries/")
 
     @method
@@ -142,14 +152,16 @@ class Communing(Uploading):
         return self._write("DELETE", f"/communities/{slug}/entries/{entry_id}/")
 
     def _upload_model(self, kind: str, path: Path) -> Flow[str]:
+        """Upload what a community takes of a path; return the upload's id."""
         if kind in ("directory", "llm") or not path.is_dir():
             return (yield from self._upload(path))
-        with (yield Work(lambda: _lines_in(path))) as file:
+        # Packing many files takes long, so it is work of its own, off the event loop.
+        with (yield Work(lambda: _pack_lines(path))) as file:
             return (yield from self._upload_open(f"{own_name(path)}.tar", file))
 
 
-def _lines_in(folder: Path) -> IO[bytes]:
-    """A tar of the folder's JSON lines, by their places in it; it has no name on the disk."""
+def _pack_lines(folder: Path) -> IO[bytes]:
+    """Return a tar of the folder's JSON lines, by their paths in it, without a name on the disk."""
     archive = TemporaryFile()  # noqa: SIM115 (its caller closes it)
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for file in sorted(folder.rglob("*.jsonl")):

@@ -1,4 +1,4 @@
-"""Which server is asked, and with which key: told, in the environment, or stored by a login."""
+"""The server and the key: of an argument, of the environment, or stored by a login."""
 
 import json
 import os
@@ -11,52 +11,57 @@ LOCAL = "http://127.0.0.1:8000"
 
 
 def keys_file() -> Path:
-    """Where `dynabench login` keeps keys: readable by their owner alone."""
+    """Return where `dynabench login` stores keys: only their owner can read them."""
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "dynabench" / "keys.json"
 
 
 def _stored() -> dict[str, Any]:
+    """Return what logins stored; empty before the first. Raises ValueError."""
     try:
-        found = json.loads(keys_file().read_text())
+        credentials = json.loads(keys_file().read_text())
     except FileNotFoundError:
         return {}
     except ValueError:
         raise ValueError(f"{keys_file()} is damaged. Delete it and log in again.") from None
-    return found if isinstance(found, dict) else {}
+    return credentials if isinstance(credentials, dict) else {}
 
 
 def server_url(url: str | None = None) -> str:
-    """The address without a slash at its end: told, of DYNABENCH_URL, of the last login, or local.
+    """Return the server's address, without a slash at its end.
 
-    Raises ValueError for what is no address.
+    In this order: `url`, DYNABENCH_URL, that of the last login, a server on this machine. Raises
+    ValueError for what is no address.
     """
-    found = url or os.environ.get("DYNABENCH_URL") or _stored().get("server") or LOCAL
-    if not found.startswith(("http://", "https://")):
-        raise ValueError(f"{found}: write the server's address with http:// or https://.")
-    return str(found).rstrip("/")
+    address = url or os.environ.get("DYNABENCH_URL") or _stored().get("server") or LOCAL
+    if not address.startswith(("http://", "https://")):
+        raise ValueError(f"{address}: write the server's address with http:// or https://.")
+    return str(address).rstrip("/")
 
 
 def api_key(url: str, key: str | None = None) -> str | None:
-    """The key for a server: told, of DYNABENCH_API_KEY, or of the last login there."""
+    """Return the key for a server: `key`, DYNABENCH_API_KEY, or that of the last login there."""
     return key or os.environ.get("DYNABENCH_API_KEY") or _stored().get("keys", {}).get(url)
 
 
 def keep_key(url: str, key: str) -> None:
-    """Keep the key of a server, which is used from now on where no other is named."""
-    _keep({"server": url, "keys": {**_stored().get("keys", {}), url: key}})
+    """Store the key of a server, which is used from now on where no other is named."""
+    keys = _stored().get("keys", {})
+    keys[url] = key
+    _store({"server": url, "keys": keys})
 
 
 def forget_key(url: str) -> bool:
-    """Forget the key of a server; whether there was one."""
+    """Delete the stored key of a server; return whether there was one."""
     keys = _stored().get("keys", {})
-    had = keys.pop(url, None) is not None
-    if had:
-        _keep({"keys": keys})
-    return had
+    was_there = keys.pop(url, None) is not None
+    if was_there:
+        _store({"keys": keys})
+    return was_there
 
 
-def _keep(credentials: Mapping[str, Any]) -> None:
+def _store(credentials: Mapping[str, Any]) -> None:
+    """Replace the file of keys at once, whatever ends this process."""
     file = keys_file()
     file.parent.mkdir(parents=True, exist_ok=True)
     # A name of its own, as another process may log in or out meanwhile; 0600 from the beginning.

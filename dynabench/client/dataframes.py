@@ -12,26 +12,24 @@ if TYPE_CHECKING:
 
 
 def as_pandas(folder: str | Path, splits: Iterable[str] | None = None) -> "pandas.DataFrame":
-    """The rows of a folder of `download_data`, or of one JSON lines file, as a data frame.
+    """Return the rows of a folder of `download_data`, or of a JSON lines file, as a data frame.
 
-    A column `split` is added for a folder. splits: all, unless told. Needs
+    A column `split` is added for a folder. splits: by default all. Needs
     `pip install 'dynabench-client[pandas]'`.
     """
-    frame: type[pandas.DataFrame] = _needed("pandas").DataFrame
+    frame: type[pandas.DataFrame] = _import_needed("pandas").DataFrame
     path = Path(folder)
     if path.is_file():
         return frame(_rows(path))  # read_json would guess at dates and numbers
-    rows = [
-        {**row, "split": split}
-        for split, file in _files(path, ".jsonl").items()
-        if splits is None or split in splits
-        for row in _rows(file)
-    ]
+    rows = []
+    for split, file in _files(path, ".jsonl").items():
+        if splits is None or split in splits:
+            rows += [row | {"split": split} for row in _rows(file)]
     return frame(rows)
 
 
 def _files(folder: Path, ending: str) -> dict[str, Path]:
-    """Files by their split; a test split without its answers only where it is not here whole."""
+    """Return files by their split; of a test split the file with its answers, if it is here."""
     files = {file.stem: file for file in sorted(folder.glob(f"*{ending}"))}
     if "test" in files:
         files.pop("test-unlabelled", None)
@@ -39,22 +37,28 @@ def _files(folder: Path, ending: str) -> dict[str, Path]:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file of JSON lines."""
     with path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def as_dataset(folder: str | Path) -> "datasets.DatasetDict":
-    """The splits of a folder of `download_data`.
+    """Return the splits of a folder of `download_data`, for the library `datasets`.
 
     Needs `pip install 'dynabench-client[datasets]'`.
     """
-    found = _files(Path(folder), ".parquet")
-    files = {split.replace("-", "_"): str(file) for split, file in found.items()}
-    splits: datasets.DatasetDict = _needed("datasets").load_dataset("parquet", data_files=files)
+    # `datasets` allows no hyphens in names of splits.
+    files = {
+        split.replace("-", "_"): str(file)
+        for split, file in _files(Path(folder), ".parquet").items()
+    }
+    library = _import_needed("datasets")
+    splits: datasets.DatasetDict = library.load_dataset("parquet", data_files=files)
     return splits
 
 
-def _needed(name: str) -> Any:
+def _import_needed(name: str) -> Any:
+    """Return a package. Raises ImportError with the command that installs it."""
     try:
         return import_module(name)
     except ImportError:

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions that say it in the server's words."""
+"""The exceptions of the client, with the server's own messages."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -10,7 +10,7 @@ Fields = Mapping[str, Sequence[str]]
 
 
 class DynabenchError(Exception):
-    """The base of all of them.
+    """The base of all errors of the client.
 
     code: one word for programs; status: of HTTP, 0 where no answer came; fields: messages by the
     name of the field they are about.
@@ -19,65 +19,65 @@ class DynabenchError(Exception):
     def __init__(
         self, message: str, *, code: str = "", status: int = 0, fields: Fields | None = None
     ) -> None:
+        """Make an error whose text holds the message and those of the fields."""
         self.message, self.code, self.status = message, code, status
         self.fields: Fields = fields or {}
-        about = [
-            f"  {name}: {text}" if name else f"  {text}"
-            for name, texts in self.fields.items()
-            for text in texts
-            if text != message
-        ]
-        super().__init__("\n".join([message, *about]))
+        lines = [message]
+        for name, texts in self.fields.items():
+            # An error of a single field has its text as message.
+            other_texts = [text for text in texts if text != message]
+            lines += [f"  {name}: {text}" if name else f"  {text}" for text in other_texts]
+        super().__init__("\n".join(lines))
 
 
 class AuthenticationError(DynabenchError):
-    """There is no key, or it is unknown, revoked or has ended."""
+    """The lack of a key, or one that is unknown, revoked or has expired."""
 
 
 class PermissionDenied(DynabenchError):
-    """This account may not, or the key lacks a scope (code `scope`)."""
+    """A request that this account may not make, or whose key lacks a scope (code `scope`)."""
 
 
 class NotFound(DynabenchError):
-    """It is not there, or not for this account."""
+    """Something that does not exist, or that this account may not see."""
 
 
 class Invalid(DynabenchError):
-    """Something told cannot be taken as it is; `fields` says what to mend."""
+    """Invalid input; `fields` says what to change."""
 
 
 class Refused(DynabenchError):
-    """A rule of the platform says no, such as a round that is closed."""
+    """A refusal by a rule of the platform, such as of work in a closed round."""
 
 
 class QuotaReached(Refused):
-    """No more models today; the message says when the next one."""
+    """The end of today's models; the message says when the next one is allowed."""
 
 
 class RateLimited(DynabenchError):
-    """Too many requests, and more seconds (`retry_after`) to wait than the client waits."""
+    """Too many requests, with a longer wait (`retry_after`, in seconds) than the client's."""
 
     retry_after: float = 0
 
 
 class ServerError(DynabenchError):
-    """The server failed, or what answers is no Dynabench server."""
+    """A failure of the server, or an answer that is none of a Dynabench server."""
 
 
 class Unreachable(DynabenchError):
-    """No answer came, after several tries."""
+    """The lack of an answer, after several tries."""
 
 
 class TimedOut(DynabenchError, TimeoutError):
-    """It was not over when the time was. It goes on at the server."""
+    """Work that did not end in time. It continues at the server."""
 
 
 class Damaged(DynabenchError):
-    """A downloaded file is not the one that was announced."""
+    """A downloaded file whose digest is not the announced one."""
 
 
 class EvaluationFailed(DynabenchError):
-    """A model was not accepted, or none of its evaluations gave a score.
+    """The failure of a model that was not accepted, or none of whose evaluations gave a score.
 
     outcome: one word, such as `oom`, `timeout` or `model_error`; sentence: what happened; limit and
     measured: of what was too much, as text; log_tail: the last lines that the model wrote.
@@ -86,6 +86,7 @@ class EvaluationFailed(DynabenchError):
     def __init__(
         self, outcome: str, sentence: str, *, limit: str = "", measured: str = "", log: str = ""
     ) -> None:
+        """Make an error whose text holds the sentence, the numbers and the end of the log."""
         self.outcome, self.sentence, self.limit, self.measured = outcome, sentence, limit, measured
         self.log = log
         self.log_tail = "\n".join(log.splitlines()[-20:])
@@ -100,6 +101,7 @@ TOO_LARGE = (
     "have up to 16 MiB."
 )
 BY_CODE: Mapping[str, type[DynabenchError]] = {"quota": QuotaReached}
+"""Exceptions by the code of an error, which goes before its status."""
 BY_STATUS: Mapping[int, type[DynabenchError]] = {
     400: Invalid,
     401: AuthenticationError,
@@ -113,13 +115,14 @@ BY_STATUS: Mapping[int, type[DynabenchError]] = {
 
 
 def error_of(response: httpx.Response) -> DynabenchError:
-    """The exception for an answer that is none of success."""
+    """Return the exception for an answer that is not one of success."""
     status = response.status_code
     problem = _problem_of(response)
     if problem is None and status < 400:
         where = response.headers.get("Location", "another address")
         return ServerError(f"The server sends us on to {where}: set DYNABENCH_URL.", status=status)
     if problem is None:
+        # Not an answer of the API: of a proxy in front of the site, or another server.
         name = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown"
         message = f"{response.url} answered {status} ({name}) and nothing that we understand."
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
@@ -134,7 +137,7 @@ def error_of(response: httpx.Response) -> DynabenchError:
 
 
 def _problem_of(response: httpx.Response) -> dict[str, Any] | None:
-    """What an answer in the API's one shape of errors says."""
+    """Return what an answer says in the API's one shape of errors; None for any other shape."""
     try:
         problem = response.json()["error"]
         return {"message": problem["message"], "code": problem["code"], "fields": problem["fields"]}
@@ -143,6 +146,6 @@ def _problem_of(response: httpx.Response) -> dict[str, Any] | None:
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """The seconds after which to come back, where an answer says them."""
+    """Return the seconds after which to come back; None where an answer does not say them."""
     text = response.headers.get("Retry-After", "")
     return float(text) if text.isdecimal() else None

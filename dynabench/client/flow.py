@@ -1,8 +1,9 @@
-"""How a method is written once and called both ways.
+"""How a method is written once and called both ways, blocking and awaited.
 
-A method is a *flow*: a generator that yields what it wants done (a call, a pause, work with files)
-and is sent what came of it, or has raised in it what went wrong. `DynabenchClient.run` does it and
-blocks, `AsyncDynabenchClient.run` awaits; the flows themselves know of neither.
+A method is a *flow*: a generator that yields steps (a call, a pause, work with files). The client
+does each step and sends its result into the flow, or raises the step's error in it.
+`DynabenchClient.run` blocks, `AsyncDynabenchClient.run` awaits; the flows themselves know of
+neither.
 """
 
 from abc import ABC, abstractmethod
@@ -19,12 +20,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Open = Callable[[httpx.Response], Callable[[bytes], object]]
-"""Given the head of a good answer, what takes each block of its body."""
+"""Called with the head of a good answer; returns what is called with each block of its body."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request; `path` is below /api/v1/. into: where a good answer's body goes, if not in it."""
+    """A request to the API.
+
+    path: below /api/v1/. into: takes a good answer's body, which is otherwise in the result.
+    """
 
     method: str
     path: str
@@ -37,14 +41,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """Nothing, for some seconds."""
+    """A wait of some seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Work:
-    """What may take long on this machine, such as reading large files."""
+    """A call on this machine that may take long, such as reading large files."""
 
     do: Callable[[], Any]
 
@@ -54,30 +58,32 @@ Flow = Generator[Step, Any, T]
 
 
 class Blocking(ABC):
-    """Runs flows to their end."""
+    """A client that runs flows to their end."""
 
     @abstractmethod
     def run(self, flow: Flow[T]) -> T:
-        """What the flow returns."""
+        """Run a flow and return what it returns."""
 
 
 class Awaiting(ABC):
-    """Runs flows while others work."""
+    """A client that runs flows while others work."""
 
     @abstractmethod
     async def run(self, flow: Flow[T]) -> T:
-        """What the flow returns."""
+        """Run a flow and return what it returns."""
 
 
 class method(Generic[P, R]):
-    """Makes a flow a method: one that returns its result, or, of an async client, awaits it."""
+    """A decorator that makes a flow a method, which returns its result, or awaits it."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[R]]) -> None:
+        """Wrap a flow so that the client runs it."""
+
         @wraps(flow)
         def called(client: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
             return client.run(flow(client, *args, **kwargs))
 
-        # What help() and editors show is the result of the flow, not the flow.
+        # help() and editors show the annotation of the result, not of the flow.
         result = get_args(flow.__annotations__["return"])[-1]
         called.__annotations__ = {**flow.__annotations__, "return": result}
         called.__signature__ = signature(flow).replace(return_annotation=result)  # type: ignore[attr-defined]
@@ -91,4 +97,5 @@ class method(Generic[P, R]):
     @overload
     def __get__(self, client: Awaiting, owner: object) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, client: Any, owner: object) -> Any:
+        """Return the method, bound to a client; of a class the function, which has its help."""
         return self.called if client is None else MethodType(self.called, client)

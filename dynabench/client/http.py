@@ -1,4 +1,4 @@
-"""Requests that are tried again, pages and jobs that are followed, files in parts: flows."""
+"""Flows of requests that are retried, of lists and jobs that are followed, of files in parts."""
 
 import os
 import random
@@ -28,21 +28,26 @@ from dynabench.client.progress import bytes_shown, lines_shown
 
 T = TypeVar("T")
 AWAY = (502, 503, 504)
+"""Statuses of a server that is restarting or overloaded, or of a proxy that does not reach it."""
 LONGEST_PAUSE = 120.0
+"""Maximum seconds that the client waits when the server asks it to."""
 LONGEST_LOOK = 10.0
-"""Seconds between two looks at what goes on at the server."""
+"""Maximum seconds between two requests for the state of a job."""
 MOST_SILENCE = 10
-"""So many times in a row the server may not answer while we wait."""
+"""How many times in a row the server may not answer while we wait for a job."""
 OTHER_SERVER = "DYNABENCH_URL, or url=, names the server."
 
 
 def back_off(attempt: int) -> float:
-    """Seconds before the next try: twice as many each time, by chance up to half of them less."""
+    """Return the seconds before the next try: twice as many each time, less a random part.
+
+    The random part is up to a half, so that clients that failed together do not come back together.
+    """
     return float(min(0.5 * 2**attempt, 30) * random.uniform(0.5, 1))
 
 
 class Asking:
-    """What the methods of both clients are made of."""
+    """The base of all methods: requests, lists and downloads."""
 
     server: str
     retries: int
@@ -52,17 +57,20 @@ class Asking:
     def request(
         self, method: str, path: str, json: Any = None, params: Mapping[str, Any] | None = None
     ) -> Flow[Any]:
-        """Ask any address of the API; the JSON that it answers, None where it answers nothing.
+        """Send a request to any address of the API; return the JSON of the answer, or None.
 
         method: of HTTP; path: below /api/v1/, such as `/tasks/nli/`; params: its query. A list
-        comes a page at a time. Tries and errors are those of all methods.
+        comes a page
+        at a time. Retries and errors are those of all methods.
         """
         return self._write(method, f"/{path.lstrip('/')}", json, params)
 
     def _send(self, call: Callable[[], Call]) -> Flow[httpx.Response]:
-        """The answer of success, after all tries that are allowed; `call` makes each of them.
+        """Send a request and return the answer of success, after as many tries as are allowed.
 
-        Every write has an Idempotency-Key, so that it may be sent again. Raises DynabenchError.
+        call: makes the request of each try. Every write has an Idempotency-Key, so that it may be
+        sent
+        again. Raises DynabenchError.
         """
         for attempt in range(self.retries + 1):
             pause = back_off(attempt)
@@ -75,17 +83,21 @@ class Asking:
                 if response.is_success:
                     return response
                 failure = error_of(response)
-                asked = retry_after(response)
-                if not _is_brief(failure, asked) or (asked or 0) > LONGEST_PAUSE:
+                requested_pause = retry_after(response)
+                if not _is_temporary(failure, requested_pause):
                     raise failure
-                pause = max(pause, asked or 0)
+                if requested_pause is not None:
+                    if requested_pause > LONGEST_PAUSE:
+                        raise failure
+                    pause = max(pause, requested_pause)
             if attempt < self.retries:
                 yield Pause(pause)
         raise failure
 
     def _get(self, path: str, **params: Any) -> Flow[Any]:
-        given = {name: value for name, value in params.items() if value is not None}
-        return _data((yield from self._send(lambda: Call("GET", path, given))))
+        """Return the JSON of an address. params: those that are None are left out."""
+        query = {name: value for name, value in params.items() if value is not None}
+        return _data((yield from self._send(lambda: Call("GET", path, query))))
 
     def _write(
         self,
@@ -95,7 +107,7 @@ class Asking:
         params: Mapping[str, Any] | None = None,
         content: bytes | None = None,
     ) -> Flow[Any]:
-        """The data of the answer; None where it has none."""
+        """Send a write with a key of its own; return the JSON of the answer, or None."""
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         if content is not None:
             headers["Content-Type"] = "application/octet-stream"
@@ -103,7 +115,7 @@ class Asking:
         return _data((yield from self._send(lambda: call)))
 
     def _all(self, path: str, **params: Any) -> Flow[list[Any]]:
-        """The rows of a list, of all its pages."""
+        """Return the rows of a list, of all its pages."""
         rows: list[Any] = []
         while True:
             page = yield from self._get(path, **params)
@@ -112,14 +124,19 @@ class Asking:
             rows += page["results"]
             if not page["next"]:
                 return rows
+            # Only the query of the link is used: its host may be another one behind a proxy.
             params |= parse_qs(urlsplit(page["next"]).query)
 
     def _fetch(
         self, path: str, target: Path, sha256: str | None = None, size: int = 0
     ) -> Flow[None]:
-        """Download a file. Of one with a digest only what an earlier try left out is asked for.
+        """Download a file; of a file with a digest, only what an earlier try has left out.
 
         size: in bytes, 0 where it is not known. Raises Damaged when the digest is another one.
+
+        1. Return at once where the file is here already.
+        2. Append to `NAME.part`, which an interrupted download leaves (`_fetch_rest`).
+        3. Compare the digest, and give the file its name.
         """
         if sha256 and target.exists() and (yield Work(lambda: digest_of(target))) == sha256:
             return
@@ -128,23 +145,32 @@ class Asking:
         try:
             with part.open("ab", buffering=0) as file:
                 if not sha256:
+                    # Without a digest nobody could tell whether its beginning is still the same.
                     file.truncate(0)
                 yield from self._fetch_rest(path, file, sha256, size, target.name)
         except DynabenchError:
             if not part.stat().st_size:  # nothing to go on from
                 part.unlink()
             raise
-        if sha256 and (found := (yield Work(lambda: digest_of(part)))) != sha256:
-            part.unlink()
-            raise Damaged(f"{target.name} arrived damaged (SHA-256 {found}). Download it again.")
+        if sha256:
+            digest = yield Work(lambda: digest_of(part))
+            if digest != sha256:
+                part.unlink()
+                message = f"{target.name} arrived damaged (SHA-256 {digest}). Download it again."
+                raise Damaged(message)
+        # A file of this name is always whole.
         part.replace(target)
 
     def _fetch_rest(
         self, path: str, file: FileIO, sha256: str | None, size: int, name: str
     ) -> Flow[None]:
-        """What is missing at the end of a file; a broken connection goes on where it was."""
+        """Download what is missing at the end of a file.
+
+        A broken connection resumes where it was.
+        """
 
         def call() -> Call:
+            # Ranges count bytes of the file as it is stored, so it must not be compressed.
             headers = {"Accept-Encoding": "identity"}
             if sha256 and (here := os.fstat(file.fileno()).st_size):
                 headers |= {"Range": f"bytes={here}-", "If-Range": f'"{sha256}"'}
@@ -152,6 +178,7 @@ class Asking:
 
         def into(response: httpx.Response) -> Callable[[bytes], object]:
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
+                # The server sends all of it: its file is another one than that of the first try.
                 file.truncate(0)
             show(file.tell())
             return take
@@ -166,58 +193,62 @@ class Asking:
                 if not size or here != size:
                     yield from self._send(call)
             except Refused as error:
+                # Nothing after the end of the file: all of it is here, as its digest will say.
                 if error.status != httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-                    raise  # else all of it is here, as its digest will say
+                    raise
 
 
 class Following(Asking):
-    """What asks again until something is over."""
+    """The base of methods that wait until a job at the server has ended."""
 
     def _follow(
         self,
         ask: Callable[[], Flow[T]],
-        stands: Callable[[T], tuple[str, bool]],
+        describe: Callable[[T], tuple[str, bool]],
         timeout: float | None,
     ) -> Flow[T]:
-        """What `ask` brings once it is over.
+        """Ask for a job until it has ended, show its progress, and return it.
 
-        stands: how it stands, as a sentence that is shown, and whether it is over. timeout: seconds
-        to wait at most; None: no end. Raises TimedOut.
+        ask: returns the job. describe: returns how far a job is, as a sentence that is shown, and
+        whether
+        it has ended. timeout: maximum seconds to wait; None: no limit. Raises TimedOut.
         """
         begun, silence, pause = monotonic(), 0, 1.0
         with lines_shown(is_shown=self.progress) as tell:
             while True:
                 try:
-                    found = yield from ask()
+                    job = yield from ask()
                     silence = 0
                 except (Unreachable, ServerError) as error:
+                    # A server that restarts for longer than a request's own retries.
                     silence += 1
                     if silence > MOST_SILENCE:
                         raise
                     tell(f"{error.message} Trying again.")
                 else:
-                    sentence, is_over = stands(found)
+                    sentence, is_over = describe(job)
                     tell(sentence)
                     if is_over:
-                        return found
+                        return job
                 if timeout is not None and monotonic() - begun + pause > timeout:
                     raise TimedOut(f"Not over after {timeout:g} seconds. Ask for it again later.")
                 yield Pause(pause)
                 pause = min(pause * 1.5, LONGEST_LOOK)
 
 
-def _is_brief(failure: DynabenchError, asked: float | None) -> bool:
-    """Whether a refusal is of the moment only; asked: for how many seconds to wait.
+def _is_temporary(failure: DynabenchError, requested_pause: float | None) -> bool:
+    """Return whether a refused request may succeed when it is sent again.
 
-    A 429 that does not say is a rule that stays; `in_progress` is of our own earlier try.
+    requested_pause: the seconds to wait, if the answer says them. A 429 that does not say them is a
+    lasting rule, such as a quota. `in_progress` is about our own earlier try.
     """
     if failure.status == httpx.codes.TOO_MANY_REQUESTS:
-        return asked is not None
+        return requested_pause is not None
     return failure.status in AWAY or failure.code == "in_progress"
 
 
 def _data(response: httpx.Response) -> Any:
-    """The JSON of an answer; None where there is none. Raises ServerError."""
+    """Return the JSON of an answer; None where there is none. Raises ServerError."""
     if response.status_code == httpx.codes.NO_CONTENT:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Evaluating one's own models on one's own machine, by leases: flows."""
+"""Flows by which people evaluate their own models on their own machines, under leases."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -9,11 +9,11 @@ from dynabench.client.upload import Uploading
 
 
 class Leasing(Uploading):
-    """The methods about machines of one's own, and of owners about whose may."""
+    """The methods about one's own machines, and of owners about who may use theirs."""
 
     @method
     def own_workers(self, task: str) -> Flow[list[types.OwnWorker]]:
-        """Who may evaluate models of a task on their own machines; for owners."""
+        """Return who may evaluate models of a task on their own machines; for owners."""
         return self._all(f"/tasks/{task}/own-workers/")
 
     @method
@@ -27,32 +27,38 @@ class Leasing(Uploading):
         takes_sealed: bool = False,
         second: Literal["nobody", "site", "worker"] = "site",
     ) -> Flow[types.OwnWorker]:
-        """Let an account do so with all of its models, or one model, or one set; for owners.
+        """Let an account evaluate all of its models, or one model, or on one set; for owners.
 
         takes_sealed: you agree that inputs of sealed sets go there, which is logged. second: who
-        answers a random tenth too and must agree. Raises Invalid, NotFound, Refused.
+        answers a
+        random tenth too and must agree. Raises Invalid, NotFound, Refused.
         """
-        queue = {"model": model, "evaluation_set": evaluation_set}
-        body = {"email": email, "takes_sealed": takes_sealed, "second": second, **queue}
+        body = {
+            "email": email,
+            "takes_sealed": takes_sealed,
+            "second": second,
+            "model": model,
+            "evaluation_set": evaluation_set,
+        }
         return self._write("POST", f"/tasks/{task}/own-workers/", body)
 
     @method
     def remove_own_worker(self, task: str, worker_id: int) -> Flow[None]:
-        """Let them no longer; for owners."""
+        """Withdraw such a permission; for owners."""
         return self._write("DELETE", f"/tasks/{task}/own-workers/{worker_id}/")
 
     @method
     def take_lease(
         self, task: str, model: str | None = None, evaluation_set: str | None = None
     ) -> Flow[types.Lease | None]:
-        """Take the oldest run that one's machine may evaluate; None: there is none."""
-        wanted = {"model": model, "evaluation_set": evaluation_set}
-        body = {name: value for name, value in wanted.items() if value}
+        """Lease the oldest run that one's machine may evaluate; None: there is none."""
+        filters = {"model": model, "evaluation_set": evaluation_set}
+        body = {name: value for name, value in filters.items() if value}
         return self._write("POST", f"/tasks/{task}/leases/", body)
 
     @method
     def keep_lease(self, token: str, progress: float = 0.0) -> Flow[None]:
-        """Keep a lease for two minutes more. Raises NotFound or Refused where it is lost."""
+        """Extend a lease by two minutes. Raises NotFound or Refused where it is lost."""
         return self._write("POST", f"/leases/{token}/keep/", {"progress": progress})
 
     @method
@@ -65,7 +71,9 @@ class Leasing(Uploading):
     def end_lease(
         self, token: str, answers: str | Path | None, runner: str, ending: dict[str, Any]
     ) -> Flow[None]:
-        """Hand in a file of answers, if there is one, and how the model ended. Raises Refused."""
-        upload = (yield from self._upload(Path(answers))) if answers else None
+        """Send a file of answers, if there is one, and how the model ended. Raises Refused."""
+        upload = None
+        if answers:
+            upload = yield from self._upload(Path(answers))
         body = {"upload": upload, "runner": runner, "ending": ending}
         yield from self._write("POST", f"/leases/{token}/answers/", body)

@@ -1,4 +1,4 @@
-"""Submitting models, and what becomes of them."""
+"""The methods that submit models and follow them."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,13 +15,13 @@ GOOD = ("accepted", "scored", "published")
 """Phases in which a model stays that did not fail."""
 
 
-def _on(gpus: int) -> dict[str, Any]:
-    """What is asked of the site where a model wants a GPU."""
+def _gpu_fields(gpus: int) -> dict[str, Any]:
+    """Return the fields of a submission that needs a GPU of the site; none where it does not."""
     return {"gpus": gpus} if gpus else {}
 
 
 class Models(Uploading, Following):
-    """The methods about models. team, where one is submitted: the name of a team of one's own."""
+    """The methods about models. team: the name of one's team for which a model is submitted."""
 
     @method
     def submit_model(
@@ -33,14 +33,15 @@ class Models(Uploading, Following):
         gpus: int = 0,
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit a model's folder, or an archive of it; the model's id.
+        """Submit a model's folder, or an archive of it; return the model's id.
 
-        Of the folder go configuration, safetensors, tokenizer and card. name: the folder's with the
-        time, unless told. gpus: 1, if the site has any. What an earlier try sent of the same bytes
-        is not sent again. Raises FileNotFoundError, ValueError, Invalid, QuotaReached.
+        Of the folder, configuration, safetensors, tokenizer and card are sent. name: by default the
+        folder's with the time. gpus: 1, if the site has any. What an earlier try sent of the same
+        bytes is
+        not sent again. Raises FileNotFoundError, ValueError, Invalid, QuotaReached.
         """
         path = Path(model_path)
-        fields: dict[str, Any] = {"team": team, **_on(gpus)}
+        fields: dict[str, Any] = {"team": team, **_gpu_fields(gpus)}
         return self._submit(task, "directory", name or path, card, fields, path)
 
     @method
@@ -53,7 +54,7 @@ class Models(Uploading, Following):
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit a file of JSON lines that answers a set's inputs; the model's id."""
+        """Submit a file of JSON lines that answers a set's inputs; return the model's id."""
         file = Path(path)
         fields = {"evaluation_set": evaluation_set, "team": team}
         return self._submit(task, "predictions", name or file, card, fields, file)
@@ -67,7 +68,7 @@ class Models(Uploading, Following):
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit training rows as JSON lines, from which the task's one model learns; its id."""
+        """Submit training rows as JSON lines; return the id of the model that learns from them."""
         file = Path(path)
         return self._submit(task, "rows", name or file, card, {"team": team}, file)
 
@@ -82,11 +83,13 @@ class Models(Uploading, Following):
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit an image: a file of `docker save`, or `registry/name@sha256:…`; the model's id.
+        """Submit an image; return the model's id.
 
-        adapter: how it is asked: `jsonl`, `dynalab` or `dynabench2`. gpus: 1, if the site has any.
+        image: a file of `docker save`, or `registry/name@sha256:…`. adapter: how it is asked:
+        `jsonl`,
+        `dynalab` or `dynabench2`. gpus: 1, if the site has any.
         """
-        fields: dict[str, Any] = {"adapter": adapter, "team": team, **_on(gpus)}
+        fields: dict[str, Any] = {"adapter": adapter, "team": team, **_gpu_fields(gpus)}
         path = Path(image)
         if path.is_file():
             return self._submit(task, "image", name or path, card, fields, path)
@@ -105,8 +108,8 @@ class Models(Uploading, Following):
         gpus: int = 0,
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit a model of the hub by its id and full commit; the model's id."""
-        fields = {"source": source, "revision": revision, "team": team, **_on(gpus)}
+        """Submit a model on the hub by its id and full commit; return the model's id."""
+        fields = {"source": source, "revision": revision, "team": team, **_gpu_fields(gpus)}
         return self._submit(task, "hub", name or Path(source), card, fields)
 
     @method
@@ -120,10 +123,10 @@ class Models(Uploading, Following):
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit a language model that writes its answers on the server; the model's id.
+        """Submit a language model that writes its answers on the server; return the model's id.
 
         model: its folder, an archive of it, or a hub id with its full commit, `org/name@COMMIT`.
-        chat: prompt, template, examples; left out, the task's own words. base: of an adapter.
+        chat: prompt, template, examples; by default the task's own words. base: of an adapter.
         """
         fields: dict[str, Any] = {"chat": chat or {}, "base": base, "team": team}
         path = Path(model)
@@ -143,9 +146,10 @@ class Models(Uploading, Following):
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit the address of a model that answers over HTTPS; the model's id.
+        """Submit the address of a model that answers over HTTPS; return the model's id.
 
-        secret: a bearer token that it asks for; the server keeps it encrypted and shows it nobody.
+        secret: a bearer token that it asks for; the server stores it encrypted and shows it to
+        nobody.
         """
         fields = {"source": url, "adapter": adapter, "secret": secret, "team": team}
         return self._submit(task, "endpoint", name, card, fields)
@@ -161,18 +165,21 @@ class Models(Uploading, Following):
         team: str = "",
         **card: Unpack[types.Card],
     ) -> Flow[str]:
-        """Submit a chat model behind an OpenAI-compatible interface; the model's id.
+        """Submit a chat model behind an OpenAI-compatible interface; return the model's id.
 
-        url: its base URL, such as https://api.example.org/v1. chat: `model`, and what else there is
-        to say: prompt, examples, price, cap. secret: its key, kept encrypted.
+        url: its base URL, such as https://api.example.org/v1. chat: `model`, and optionally prompt,
+        examples, price and cap. secret: its key, which is stored encrypted.
         """
         fields = {"source": url, "secret": secret, "chat": chat, "team": team}
         return self._submit(task, "chat", name, card, fields)
 
     @method
     def estimate_chat(self, task: str, chat: types.Chat) -> Flow[types.Estimate]:
-        """What the evaluations of a chat model will cost on the sets of now; nobody is asked."""
-        return self._write("POST", f"/tasks/{task}/models/estimate/", {**chat})
+        """Return what the evaluations of a chat model would cost on today's sets.
+
+        The model is not asked.
+        """
+        return self._write("POST", f"/tasks/{task}/models/estimate/", dict(chat))
 
     @method
     def change_cap(self, model_id: str, most_cost: float) -> Flow[types.ToldChat]:
@@ -188,7 +195,7 @@ class Models(Uploading, Following):
         fields: dict[str, Any],
         file: Path | None = None,
     ) -> Flow[str]:
-        """The new model's id. name: a path gives one that was not taken before.
+        """Submit a model and return its id. name: a path gives an unused name.
 
         The quota is asked for first, so that nobody packs, hashes or sends gigabytes in vain.
         """
@@ -196,7 +203,7 @@ class Models(Uploading, Following):
         if file:
             size = yield Work(lambda: size_of(file))
             yield from self._check_quota(task, size, team)
-            fields |= {"upload": (yield from self._upload(file))}
+            fields["upload"] = yield from self._upload(file)
         if isinstance(name, Path):
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
             name = f"{own_name(name)[:80]} {now}"
@@ -207,47 +214,52 @@ class Models(Uploading, Following):
         return model["id"]
 
     def _check_quota(self, task: str, size: int, team: str) -> Flow[None]:
+        """Check that one may submit a model of this size today. Raises QuotaReached, ValueError."""
         quota = yield from self._quota(task, team)
         if not quota["left"]:
             free_at = (quota["free_at"] or "")[:16].replace("T", " ")
             when = f" The next one is free at {free_at} UTC." if free_at else ""
             who = f"You have, or your team {team} has," if team else "You have"
             raise QuotaReached(f"{who} submitted all models of today.{when}", code="quota")
-        most = quota.get("largest_bytes", size)  # servers of before do not tell
+        most = quota.get("largest_bytes", size)  # older servers do not say it
         if size > most:
             raise ValueError(f"It has {size:,} bytes; you may send {most:,} bytes at most now.")
 
     def _quota(self, task: str, team: str) -> Flow[types.Quota]:
-        named = {"team": team} if team else {}
-        return self._get(f"/tasks/{task}/quota/", **named)
+        """Return the quota of a task, of oneself or a team."""
+        return self._get(f"/tasks/{task}/quota/", team=team or None)
 
     @method
     def models(self, task: str | None = None) -> Flow[list[types.Model]]:
-        """A task's published models; without a task one's own."""
+        """Return a task's published models; without a task one's own."""
         return self._all(f"/tasks/{task}/models/" if task else "/me/models/")
 
     @method
     def model(self, model_id: str) -> Flow[types.WholeModel]:
-        """A model, and how far it is."""
+        """Return a model, and how far it is."""
         return self._get(f"/models/{model_id}/")
 
     @method
     def runs(self, model_id: str) -> Flow[list[types.Run]]:
-        """A model's evaluations."""
+        """Return a model's evaluations."""
         return self._all(f"/models/{model_id}/runs/")
 
     @method
     def logs(self, model_id: str, run_id: str | None = None) -> Flow[str]:
-        """What the model wrote in an evaluation; without a run in the check at its arrival."""
+        """Return what a model wrote in an evaluation.
+
+        Without a run, what it wrote in the check when it arrived.
+        """
         run = f"runs/{run_id}/" if run_id else ""
-        found: types.WholeModel | types.WholeRun = yield from self._get(f"/models/{model_id}/{run}")
-        return found["log"]
+        address = f"/models/{model_id}/{run}"
+        logged: types.WholeModel | types.WholeRun = yield from self._get(address)
+        return logged["log"]
 
     @method
     def wrong(self, model_id: str, run_id: str, page: int = 1) -> Flow[types.WrongPage]:
-        """The examples that a model did not get wholly right, where one may read them; 20 a page.
+        """Return the examples that a model did not get entirely right, if one may read them.
 
-        `next_page` is None on the last one.
+        20 a page; `next_page` is None on the last one.
         """
         return self._get(f"/models/{model_id}/runs/{run_id}/wrong/", page=page)
 
@@ -261,19 +273,25 @@ class Models(Uploading, Following):
 
     @method
     def near_copies(self, model_id: str) -> Flow[list[types.NearCopy]]:
-        """Published models whose answers are nearly the same; for those who own model or task."""
+        """Return published models whose answers are nearly the same.
+
+        For owners of the model or the task.
+        """
         return self._get(f"/models/{model_id}/near-copies/")
 
     @method
     def llm_scores(self, model_id: str) -> Flow[list[types.LlmScore]]:
-        """What language models as judges say of it, each with its agreement with people."""
+        """Return the scores that language models give as judges.
+
+        Each comes with the judge's agreement with people.
+        """
         return self._get(f"/models/{model_id}/llm-scores/")
 
     @method
     def download_predictions(
         self, model_id: str, evaluation_set: str, to: str | Path = "."
     ) -> Flow[Path]:
-        """The file with what a model answered on a set, as JSON lines, where one may have it."""
+        """Download what a model answered on a set, as JSON lines; return the file's path."""
         target = Path(to) / f"{model_id}-{evaluation_set}.predictions.jsonl"
         yield from self._fetch(f"/models/{model_id}/predictions/{evaluation_set}/", target)
         return target
@@ -282,22 +300,25 @@ class Models(Uploading, Following):
     def get_results(
         self, model_id: str, wait: bool = True, timeout: float | None = None
     ) -> Flow[types.Results]:
-        """A model's scores, ranks and Dynascore, once all its evaluations are over.
+        """Return a model's scores, ranks and Dynascore, once all its evaluations have ended.
 
         In `scores`, `is_rounded` marks those on sealed sets, which are one of a few steps.
-        wait: False returns at once what there is. timeout: seconds to wait at most. Raises
+        wait: False returns at once what there is. timeout: maximum seconds to wait. Raises
         EvaluationFailed (with the end of the log), TimedOut.
         """
 
         def ask() -> Flow[types.Results]:
             return self._get(f"/models/{model_id}/results/")
 
-        results = yield from self._follow(ask, _stands, timeout) if wait else ask()
-        return _checked(results)
+        results = yield from self._follow(ask, _describe_progress, timeout) if wait else ask()
+        return _check_results(results)
 
     @method
     def quota(self, task: str, team: str = "") -> Flow[types.Quota]:
-        """How many models one may still submit to a task today; for a team, as it allows, too."""
+        """Return how many models one may still submit to a task today.
+
+        For a team, also how many the team may.
+        """
         return self._quota(task, team)
 
     @method
@@ -312,28 +333,28 @@ class Models(Uploading, Following):
 
     @method
     def unpublish(self, model_id: str) -> Flow[types.WholeModel]:
-        """Show it to oneself and the task's owners only."""
+        """Show a model only to its owner and the task's owners."""
         return self._write("POST", f"/models/{model_id}/unpublish/")
 
     @method
     def cancel(self, model_id: str) -> Flow[types.WholeModel]:
-        """End what is not over of its check and evaluations."""
+        """Cancel what has not ended of a model's check and evaluations."""
         return self._write("POST", f"/models/{model_id}/cancel/")
 
     @method
     def withdraw(self, model_id: str) -> Flow[types.WholeModel]:
-        """Take a model back for good: its files, name and card go."""
+        """Withdraw a model for good: its files, name and card are deleted."""
         return self._write("POST", f"/models/{model_id}/withdraw/")
 
     @method
     def hide_names(self, model_id: str, until: date | None) -> Flow[types.WholeModel]:
-        """Hide the names of model and owner before a day; None shows them from now on."""
+        """Hide the names of a model and its owner before a day; None shows them from now on."""
         body = {"until": until.isoformat() if until else None}
         return self._write("POST", f"/models/{model_id}/anonymous/", body)
 
     @method
     def publish_on(self, model_id: str, day: date | None) -> Flow[types.WholeModel]:
-        """Publish a model on a day by itself, once it has a score; None: not by itself."""
+        """Publish a model on a day, once it has a score; None: not automatically."""
         body = {"day": day.isoformat() if day else None}
         return self._write("POST", f"/models/{model_id}/embargo/", body)
 
@@ -343,12 +364,13 @@ class Models(Uploading, Following):
         return self._write("POST", f"/models/{model_id}/runs/{run_id}/again/")
 
 
-def _stands(results: types.Results) -> tuple[str, bool]:
+def _describe_progress(results: types.Results) -> tuple[str, bool]:
+    """Return how far a model is, and whether all its evaluations have ended."""
     return results["sentence"], results["is_over"]
 
 
-def _checked(results: types.Results) -> types.Results:
-    """The results of a model that did not fail. Raises EvaluationFailed."""
+def _check_results(results: types.Results) -> types.Results:
+    """Return the results of a model that did not fail. Raises EvaluationFailed."""
     if not results["is_over"] or results["phase"] in GOOD:
         return results
     error = results["error"] or {}

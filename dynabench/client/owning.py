@@ -1,4 +1,4 @@
-"""What owners and editors do with a task: its configuration, people, rounds, contexts, targets."""
+"""The methods of a task's owners: its configuration, people, rounds, contexts and targets."""
 
 import base64
 import codecs
@@ -24,7 +24,7 @@ class Owning(Asking):
 
     @method
     def create_task(self, **task: Unpack[types.NewTask]) -> Flow[types.MadeTask]:
-        """Make a task of a `code` and a `config_text`; for administrators.
+        """Create a task of a `code` and a `config_text`; for administrators.
 
         Raises Invalid with a message for each line, Refused (`exists`), PermissionDenied.
         """
@@ -37,7 +37,7 @@ class Owning(Asking):
 
     @method
     def approval(self, task: str) -> Flow[types.Approval]:
-        """Return whether a task needs approval, and where the request for it stands; for owners."""
+        """Return whether a task needs approval, and how far the request for it is; for owners."""
         return self._get(f"/tasks/{task}/approval/")
 
     @method
@@ -52,7 +52,7 @@ class Owning(Asking):
 
     @method
     def members(self, task: str) -> Flow[list[types.Member]]:
-        """Who may do what in a task."""
+        """Return the members of a task and their roles."""
         return self._all(f"/tasks/{task}/members/")
 
     @method
@@ -67,23 +67,23 @@ class Owning(Asking):
 
     @method
     def remove_member(self, task: str, member_id: int) -> Flow[None]:
-        """Take a member out; for owners. Raises Refused for the last owner."""
+        """Remove a member; for owners. Raises Refused for the last owner."""
         return self._write("DELETE", f"/tasks/{task}/members/{member_id}/")
 
     @method
     def task_invitations(self, task: str) -> Flow[list[types.Invitation]]:
-        """All invitations with who accepted them, the newest first; for owners."""
+        """Return all invitations with who accepted them, the newest first; for owners."""
         return self._all(f"/tasks/{task}/invitations/")
 
     @method
     def invite(self, task: str, email: str, role: Role, days: int = 14) -> Flow[types.Invitation]:
-        """Mail an address a link that makes one person a member; for owners. Raises Invalid."""
+        """Email an address a link that makes one person a member; for owners. Raises Invalid."""
         body = {"email": email, "role": role, "days": days}
         return self._write("POST", f"/tasks/{task}/invitations/", body)
 
     @method
     def revoke_invitation(self, task: str, invitation_id: int) -> Flow[None]:
-        """End an invitation; for owners."""
+        """Revoke an invitation; for owners."""
         return self._write("DELETE", f"/tasks/{task}/invitations/{invitation_id}/")
 
     @method
@@ -93,21 +93,21 @@ class Owning(Asking):
 
     @method
     def campaigns(self, task: str) -> Flow[list[types.Campaign]]:
-        """All campaigns of a task, the newest first; for owners."""
+        """Return all campaigns of a task, the newest first; for owners."""
         return self._all(f"/tasks/{task}/campaigns/")
 
     @method
     def campaign(self, task: str, slug: str) -> Flow[types.WholeCampaign]:
-        """A campaign with its numbers; for owners."""
+        """Return a campaign with its numbers; for owners."""
         return self._get(f"/tasks/{task}/campaigns/{slug}/")
 
     @method
     def set_campaign_state(
         self, task: str, slug: str, state: str, ethics_name: str = ""
     ) -> Flow[types.WholeCampaign]:
-        """Open, pause or close it; for owners. Opening needs your name under its ethics statement.
+        """Open, pause or close a campaign; for owners.
 
-        Raises Refused, Invalid.
+        Opening needs your name under its ethics statement. Raises Refused, Invalid.
         """
         body = {"state": state, "ethics_name": ethics_name}
         return self._write("PATCH", f"/tasks/{task}/campaigns/{slug}/", body)
@@ -116,7 +116,7 @@ class Owning(Asking):
     def choose_campaign_rounds(
         self, task: str, slug: str, rounds: Sequence[int]
     ) -> Flow[types.WholeCampaign]:
-        """In which rounds people's work counts, by their numbers; none: in all that are open.
+        """Choose the rounds in which people's work counts, by number; none: all that are open.
 
         Raises Refused, Invalid.
         """
@@ -125,7 +125,7 @@ class Owning(Asking):
 
     @method
     def task_duties(self, task: str) -> Flow[list[types.Duty]]:
-        """What members of a task are asked to write or judge; for owners and editors."""
+        """Return what members of a task are asked to write or judge; for owners and editors."""
         return self._all(f"/tasks/{task}/duties/")
 
     @method
@@ -133,7 +133,8 @@ class Owning(Asking):
         """Ask members, or with `emails=[]` everybody, to write or judge.
 
         Such as `kind="judge", emails=[…], amount=100, due_on="2026-12-04"`, or `share` and
-        `overlap`. Raises Invalid, Refused.
+        `overlap`.
+        Raises Invalid, Refused.
         """
         return self._write("POST", f"/tasks/{task}/duties/", duty)
 
@@ -141,60 +142,68 @@ class Owning(Asking):
     def change_duty(
         self, task: str, duty_id: int, **change: Unpack[types.DutyChange]
     ) -> Flow[list[types.Duty]]:
-        """Ask for another amount or share, until another day; what is left out is unset."""
+        """Change the amount or share of an assignment, or its last day.
+
+        Fields left out are unset.
+        """
         return self._write("PUT", f"/tasks/{task}/duties/{duty_id}/", change)
 
     @method
     def end_duty(self, task: str, duty_id: int) -> Flow[None]:
-        """Ask for it no longer; what was done stays."""
+        """End an assignment; what was done stays."""
         return self._write("DELETE", f"/tasks/{task}/duties/{duty_id}/")
 
     @method
     def duties(self) -> Flow[list[types.OwnDuty]]:
-        """What owners of all tasks ask of oneself, the next day first."""
+        """Return what owners of all tasks ask of oneself, the next due day first."""
         return self._all("/me/duties/")
 
     @method
     def config(self, task: str) -> Flow[types.Config]:
-        """A task's configuration as it is stored, and its `version`; for members."""
+        """Return a task's configuration as it is stored, and its `version`; for members."""
         return self._get(f"/tasks/{task}/config/")
 
     @method
     def save_config(
         self, task: str, config_text: str, version: str, dry_run: bool = False
     ) -> Flow[types.ChangedConfig]:
-        """Store another configuration; what differs is in `diff`.
+        """Store another configuration; `diff` has what differs.
 
         version: of the text that was edited. dry_run: only check it. Raises Invalid with a message
-        for each line, Refused (`stale`) where somebody else has changed it meanwhile.
+        for each
+        line, Refused (`stale`) where somebody else has changed it since.
         """
         body = {"config_text": config_text, "version": version, "dry_run": dry_run}
         return self._write("PUT", f"/tasks/{task}/config/", body)
 
     @method
     def dynabench_config(self, task: str, version: str = "1.0") -> Flow[types.DynabenchConfig]:
-        """A task's configuration for Dynabench 1.0 or 2.0, with what is not in it; for members.
+        """Return a task's configuration for Dynabench 1.0 or 2.0, with what is not in it.
 
+        For members.
         Raises Invalid (`no_counterpart`) where it would be another task there.
         """
         return self._get(f"/tasks/{task}/config/dynabench/", version=version)
 
     @method
     def config_versions(self, task: str) -> Flow[list[types.ConfigVersion]]:
-        """What a task's configuration was, the newest first; for editors."""
+        """Return the former configurations of a task, the newest first; for editors."""
         return self._all(f"/tasks/{task}/config/versions/")
 
     @method
     def config_version(self, task: str, number: int) -> Flow[types.FullConfigVersion]:
-        """One of them with its text. Raises NotFound."""
+        """Return a former configuration with its text. Raises NotFound."""
         return self._get(f"/tasks/{task}/config/versions/{number}/")
 
     @method
     def compare_configs(self, task: str, older: int, newer: int | None = None) -> Flow[str]:
-        """The lines that differ between two versions; None: the one in force. Raises NotFound."""
+        """Return the lines that differ between two versions; newer=None: the current one.
+
+        Raises NotFound.
+        """
         address = f"/tasks/{task}/config/versions/{older}/compare/"
-        found: types.ComparedConfigs = yield from self._get(address, to=newer)
-        return found["diff"]
+        compared: types.ComparedConfigs = yield from self._get(address, to=newer)
+        return compared["diff"]
 
     @method
     def return_config(
@@ -202,7 +211,7 @@ class Owning(Asking):
     ) -> Flow[types.ChangedConfig]:
         """Store the text of an older version again. Raises as `save_config`.
 
-        version: of the text in force, as `config` tells it.
+        version: of the current text, as `config` returns it.
         """
         body = {"version": version, "dry_run": dry_run}
         return self._write("POST", f"/tasks/{task}/config/versions/{number}/return/", body)
@@ -216,31 +225,32 @@ class Owning(Asking):
     def change_round(
         self, task: str, round: int, **plan: Unpack[types.RoundPlan]
     ) -> Flow[types.Round]:
-        """Change what a round's page says. Raises Invalid, Refused (`fixed`) once it was opened."""
+        """Change the plan of a round. Raises Invalid, Refused (`fixed`) once it was opened."""
         return self._write("PATCH", f"/tasks/{task}/rounds/{round}/", plan)
 
     @method
     def set_round_state(
         self, task: str, round: int, state: Literal["draft", "ready", "open", "paused", "closed"]
     ) -> Flow[types.Round]:
-        """Open, pause or close a round, or take it back. Raises Refused with what it lacks.
+        """Open, pause or close a round, or return it to an earlier state.
 
-        A round whose targets are being loaded has `opening_since`, and opens when they are ready.
+        Raises Refused with what the round lacks. A round whose targets are being loaded has
+        `opening_since`, and opens when they are ready.
         """
         return self._write("POST", f"/tasks/{task}/rounds/{round}/state/", {"state": state})
 
     @method
     def replace_target(self, task: str, round: int, old: str, new: str) -> Flow[types.Round]:
-        """Let another target take a broken one's place, by name, before the round has an example.
+        """Replace a broken target by another one, by name, before the round has an example.
 
-        The new one is asked first. Raises Refused (`fixed`), Invalid.
+        The new one is tested first. Raises Refused (`fixed`), Invalid.
         """
         body = {"old": old, "new": new}
         return self._write("POST", f"/tasks/{task}/rounds/{round}/replace-target/", body)
 
     @method
     def contexts(self, task: str, round: int) -> Flow[list[types.Context]]:
-        """All contexts of a round, for members."""
+        """Return all contexts of a round; for members."""
         return self._all(f"/tasks/{task}/rounds/{round}/contexts/")
 
     @method
@@ -252,17 +262,21 @@ class Owning(Asking):
         dry_run: bool = False,
         skip_bad: bool = False,
     ) -> Flow[types.ImportedContexts]:
-        """Bring the contexts of a file into a round; what it brought.
+        """Import the contexts of a file into a round; return what was imported.
 
-        Its name ends in .jsonl, .csv, .tsv, .xlsx, .xls, .ods (the first sheet), .txt (one context
-        a line, where the task asks for a single text) or .zip, in any case of letters; all but a
-        .zip may be packed (.jsonl.gz). Texts are UTF-8, or UTF-16 with its mark. A .zip holds one
-        table, and the pictures and recordings that it names; 20 MB at most.
+        The file's name ends in .jsonl, .csv, .tsv, .xlsx, .xls, .ods (the first sheet), .txt (one
+        context a
+        line, where the task asks for a single text) or .zip, in upper or lower case; all but a .zip
+        may be
+        packed (.jsonl.gz). Texts are UTF-8, or UTF-16 with its mark. A .zip holds one table, and
+        the
+        pictures and recordings that it names; at most 20 MB.
 
-        dry_run: only tell what it would bring. skip_bad: store the good lines; otherwise one bad
-        line refuses all. Raises FileNotFoundError, ValueError, and Invalid with each bad line.
+        dry_run: only return what would be imported. skip_bad: store the good lines; otherwise one
+        bad line
+        refuses all. Raises FileNotFoundError, ValueError, and Invalid with each bad line.
         """
-        format, text = _contexts_in(Path(path))
+        format, text = _read_contexts(Path(path))
         body = {"format": format, "text": text, "dry_run": dry_run, "skip_bad": skip_bad}
         return self._write("POST", f"/tasks/{task}/rounds/{round}/contexts/", body)
 
@@ -270,23 +284,23 @@ class Owning(Asking):
     def retire_context(
         self, task: str, round: int, context_id: int, is_retired: bool = True
     ) -> Flow[types.Context]:
-        """Hand a context out no more; or, with False, again."""
+        """Retire a context, so that nobody gets it any more; or, with False, restore it."""
         address = f"/tasks/{task}/rounds/{round}/contexts/{context_id}/"
         return self._write("PATCH", address, {"is_retired": is_retired})
 
     @method
     def context_batches(self, task: str, round: int) -> Flow[list[types.ContextBatch]]:
-        """The imports that brought a round's contexts."""
+        """Return the imports that brought a round's contexts."""
         return self._all(f"/tasks/{task}/rounds/{round}/context-batches/")
 
     @method
     def undo_import(self, task: str, round: int, batch_id: int) -> Flow[None]:
-        """Take the contexts of an import out again. Raises Refused (`used`) once one was used."""
+        """Undo an import of contexts. Raises Refused (`used`) once one was used."""
         return self._write("DELETE", f"/tasks/{task}/rounds/{round}/context-batches/{batch_id}/")
 
     @method
     def target_models(self, task: str) -> Flow[list[types.TargetModel]]:
-        """A task's targets and how they are set up; no secret is shown."""
+        """Return a task's targets and their settings, without secrets."""
         return self._all(f"/tasks/{task}/target-models/")
 
     @method
@@ -300,40 +314,41 @@ class Owning(Asking):
     def change_target_model(
         self, task: str, target_id: int, **settings: Unpack[types.TargetSettings]
     ) -> Flow[types.TargetModel]:
-        """Change its settings. Raises Invalid, Refused where it has a secret."""
+        """Change a target's settings. Raises Invalid, Refused where it has a secret."""
         return self._write("PATCH", f"/tasks/{task}/target-models/{target_id}/", settings)
 
     @method
     def test_target_model(
         self, task: str, target_id: int, inputs: Mapping[str, Any]
     ) -> Flow[types.TargetTest]:
-        """Send a target one example: its `answer`, or the `failure`. Nothing is stored."""
+        """Send a target one example; return its `answer`, or the `failure`. Nothing is stored."""
         address = f"/tasks/{task}/target-models/{target_id}/test/"
         return self._write("POST", address, {"inputs": inputs})
 
     @method
     def generator(self, task: str) -> Flow[types.Generator]:
-        """The model that suggests texts to those who write. Raises NotFound where there is none."""
+        """Return the model that suggests texts to authors. Raises NotFound where there is none."""
         return self._get(f"/tasks/{task}/generator/")
 
     @method
     def set_generator(
         self, task: str, **settings: Unpack[types.Generator]
     ) -> Flow[types.Generator]:
-        """Give the task a generator, or other settings. Raises Invalid, Refused."""
+        """Give the task a generator, or change its settings. Raises Invalid, Refused."""
         return self._write("PUT", f"/tasks/{task}/generator/", settings)
 
     @method
     def remove_generator(self, task: str) -> Flow[None]:
-        """Take the task's generator away."""
+        """Remove the task's generator."""
         return self._write("DELETE", f"/tasks/{task}/generator/")
 
 
-def _contexts_in(file: Path) -> tuple[str, str]:
-    """The format of a file of contexts, and its text, of a binary one in base64.
+def _read_contexts(file: Path) -> tuple[str, str]:
+    """Return the format of a file of contexts and its text, of a binary one in base64.
 
     Raises FileNotFoundError, ValueError.
     """
+    # Windows drops dots and spaces at the end of a name.
     name = file.name.lower().rstrip(". ")
     format = FORMATS.get(name.removesuffix(".gz").rpartition(".")[2])
     if format is None or name.endswith(".zip.gz"):
@@ -349,6 +364,7 @@ def _contexts_in(file: Path) -> tuple[str, str]:
         raise ValueError(f"{file} is empty.")
     if format in BINARY:
         return format, base64.b64encode(data).decode()
+    # Excel saves "Unicode text" so; without a mark UTF-16 cannot be told from other bytes.
     is_utf16 = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     try:
         return format, data.decode("utf-16" if is_utf16 else "utf-8-sig")

@@ -1,4 +1,4 @@
-"""What is shown of work that takes long: a bar on a terminal, elsewhere plain lines."""
+"""Progress of work that takes long: a bar on a terminal, elsewhere plain lines."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -9,10 +9,12 @@ from tqdm import tqdm
 
 
 def _say(text: str) -> None:
+    """Print a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def _amount(size: int) -> str:
+    """Return a size in MB or kB."""
     return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
 
 
@@ -20,41 +22,55 @@ def _amount(size: int) -> str:
 def bytes_shown(
     title: str, size: int, done: int, *, is_shown: bool
 ) -> Iterator[Callable[[int], object]]:
-    """Yield a function to tell how many of `size` bytes are there, from `done` on, which shows it.
+    """Yield a function that shows how many of `size` bytes are there, from `done` on.
 
-    Before it is called nothing is shown, as what is refused has no bytes.
+    Before it is called nothing is shown, as a refused file has no bytes.
     """
     with ExitStack() as stack:
-        begun: list[Any] = []
+        bar: Any = None
 
         def tell(now: int) -> None:
-            if not begun:
-                begun.append(stack.enter_context(_bar(title, size, done, is_shown)))
-            begun[0].update(now - begun[0].n)
+            nonlocal bar
+            if bar is None:
+                bar = stack.enter_context(_bar(title, size, done, is_shown))
+            bar.update(now - bar.n)
 
         yield tell
 
 
 def _bar(title: str, size: int, done: int, is_shown: bool) -> Any:
-    """Return the bar, or one that is not seen after a line that says as much."""
-    if is_shown and not sys.stderr.isatty():
-        known = f": {_amount(size)}" if size else ""
-        _say(f"{title}{known}" + (f", {_amount(done)} of it there" if done else ""))
-    is_off = not (is_shown and sys.stderr.isatty())
+    """Return a progress bar.
+
+    Where there is no terminal a hidden one, after a line with the size.
+    """
+    is_terminal = sys.stderr.isatty()
+    if is_shown and not is_terminal:
+        line = title
+        if size:
+            line += f": {_amount(size)}"
+        if done:
+            line += f", {_amount(done)} of it there"
+        _say(line)
+    is_hidden = not (is_shown and is_terminal)
     return tqdm(
-        total=size or None, initial=done, desc=title, unit="B", unit_scale=True, disable=is_off
+        total=size or None, initial=done, desc=title, unit="B", unit_scale=True, disable=is_hidden
     )
 
 
 @contextmanager
 def lines_shown(*, is_shown: bool) -> Iterator[Callable[[str], object]]:
-    """Yields a function to call with each line; a terminal shows the newest and the time so far."""
+    """Yield a function to call with each line of progress.
+
+    A terminal shows the newest line and the time so far; elsewhere each new line is printed.
+    """
     if not (is_shown and sys.stderr.isatty()):
-        said: list[str] = []
+        last_text: str | None = None
 
         def tell(text: str) -> None:
-            if is_shown and [text] != said:
-                said[:] = [text]
+            nonlocal last_text
+            # Logs would fill with the same line, as the client asks every few seconds.
+            if is_shown and text != last_text:
+                last_text = text
                 _say(text)
 
         yield tell

@@ -1,7 +1,7 @@
-"""What owners and editors make of rounds: released data, trained targets, evaluation sets."""
+"""The methods that make data, trained targets and evaluation sets of rounds."""
 
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from dynabench.client import types
 from dynabench.client.errors import Refused
@@ -17,7 +17,7 @@ class Releasing(Uploading, Following):
 
     @method
     def releases(self, task: str, round: int) -> Flow[list[types.Release]]:
-        """The versions of a round's data, also one that is being made; for owners."""
+        """Return the versions of a round's data, also one that is being made; for owners."""
         return self._all(f"/tasks/{task}/rounds/{round}/datasets/")
 
     @method
@@ -31,17 +31,20 @@ class Releasing(Uploading, Following):
     ) -> Flow[types.Release]:
         """Release a closed round, or its next version, such as with `license="cc-by-4.0"`.
 
-        `undo_release` takes it back until somebody has used it. wait: until its files are there, at
+        `undo_release` takes it back until somebody has used it. wait: until its files are there,
+        for at
         most `timeout` seconds. Raises Invalid, Refused (also where making them failed), TimedOut.
         """
         address = f"/tasks/{task}/rounds/{round}/datasets/"
-        made: types.Release = yield from self._write("POST", address, options)
+        release: types.Release = yield from self._write("POST", address, options)
 
         def ask() -> Flow[types.Release]:
-            every: list[types.Release] = yield from self._all(address)
-            return next(one for one in every if one["version"] == made["version"])
+            releases: list[types.Release] = yield from self._all(address)
+            return next(each for each in releases if each["version"] == release["version"])
 
-        return _done((yield from self._follow(ask, _stands, timeout))) if wait else made
+        if not wait:
+            return release
+        return _check_done((yield from self._follow(ask, _describe_job, timeout)))
 
     @method
     def preview_release(
@@ -73,24 +76,24 @@ class Releasing(Uploading, Following):
 
     @method
     def llm_judges(self, task: str) -> Flow[list[types.LlmJudge]]:
-        """Language models that judge free answers, with how far each agrees with people."""
+        """Return language models that judge free answers, with how far each agrees with people."""
         return self._all(f"/tasks/{task}/llm-judges/")
 
     @method
     def custom_metrics(self, task: str) -> Flow[list[types.CustomMetric]]:
-        """The versions of the owners' own metrics that were approved, with their files."""
+        """Return the approved versions of the owners' own metrics, with their files."""
         return self._all(f"/tasks/{task}/metrics/")
 
     @method
     def trainings(self, task: str) -> Flow[list[types.Training]]:
-        """The trainings of targets so far, the newest first."""
+        """Return the trainings of targets, the newest first."""
         return self._all(f"/tasks/{task}/trainings/")
 
     @method
     def train(self, task: str, **options: Unpack[types.NewTraining]) -> Flow[types.Training]:
         """Begin to train the next target, such as on `weights={"seed": 1, "round1": 2}`.
 
-        `training` follows it. Raises Invalid, Refused while another one goes on.
+        `training` follows it. Raises Invalid, Refused while another training is running.
         """
         return self._write("POST", f"/tasks/{task}/trainings/", options)
 
@@ -98,10 +101,11 @@ class Releasing(Uploading, Following):
     def training(
         self, task: str, training_id: int, wait: bool = True, timeout: float | None = None
     ) -> Flow[types.WholeTraining]:
-        """A training with its report, once it is over.
+        """Return a training with its report, once it has ended.
 
-        wait: False returns at once how far it is. timeout: seconds to wait at most. Raises Refused
-        where it failed, TimedOut.
+        wait: False returns at once how far it is. timeout: maximum seconds to wait. Raises Refused
+        where it
+        failed, TimedOut.
         """
 
         def ask() -> Flow[types.WholeTraining]:
@@ -109,7 +113,7 @@ class Releasing(Uploading, Following):
 
         if not wait:
             return (yield from ask())
-        return _done((yield from self._follow(ask, _stands, timeout)))
+        return _check_done((yield from self._follow(ask, _describe_job, timeout)))
 
     @method
     def register_target(
@@ -117,9 +121,11 @@ class Releasing(Uploading, Following):
     ) -> Flow[types.WholeTraining]:
         """Make a trained model a target of a round that has not been opened.
 
-        round: the next number makes a draft. name: of task and round unless told. Raises Refused.
+        round: the next number makes a draft. name: by default of task and round. Raises Refused.
         """
-        body = {"round": round, **({"name": name} if name else {})}
+        body: dict[str, Any] = {"round": round}
+        if name:
+            body["name"] = name
         return self._write("POST", f"/tasks/{task}/trainings/{training_id}/target/", body)
 
     @method
@@ -132,44 +138,45 @@ class Releasing(Uploading, Following):
         """
         upload = yield from self._upload(Path(path))
         body = {"name": name, "upload": upload, **about}
-        found: types.EvaluationSet = yield from self._write(
+        evaluation_set: types.EvaluationSet = yield from self._write(
             "POST", f"/tasks/{task}/evaluation-sets/", body
         )
-        return found
+        return evaluation_set
 
     @method
     def add_set_version(self, task: str, name: str, path: str | Path) -> Flow[types.EvaluationSet]:
-        """Make the next version of such a set of another file. Raises as `create_set`."""
+        """Make the next version of an evaluation set of another file. Raises as `create_set`."""
         body = {"upload": (yield from self._upload(Path(path)))}
         address = f"/tasks/{task}/evaluation-sets/{name}/versions/"
-        found: types.EvaluationSet = yield from self._write("POST", address, body)
-        return found
+        evaluation_set: types.EvaluationSet = yield from self._write("POST", address, body)
+        return evaluation_set
 
     @method
     def change_set(
         self, task: str, name: str, **about: Unpack[types.AboutSet]
     ) -> Flow[types.EvaluationSet]:
-        """Change who sees a set and what is said of it, such as `access="hidden"`."""
+        """Change who sees a set and its description, such as `access="hidden"`."""
         return self._write("PATCH", f"/tasks/{task}/evaluation-sets/{name}/", about)
 
     @method
     def take_round(self, task: str, name: str, reason: str = "") -> Flow[types.EvaluationSet]:
-        """Take a closed round as it is now as the next version of its set. Raises Refused.
+        """Make a closed round, as it is now, the next version of its set. Raises Refused.
 
-        reason: why the set shall not wait, needed while examples wait to be judged.
+        reason: why the set should not wait; needed while examples wait to be judged.
         """
         return self._write(
             "POST", f"/tasks/{task}/evaluation-sets/{name}/take/", {"reason": reason}
         )
 
 
-def _stands(job: J) -> tuple[str, bool]:
-    said = f"{job['message'] or job['state']} ({job['progress']:.0%})"
-    return said, job["state"] not in ("queued", "running")
+def _describe_job(job: J) -> tuple[str, bool]:
+    """Return how far a job is, and whether it has ended."""
+    sentence = f"{job['message'] or job['state']} ({job['progress']:.0%})"
+    return sentence, job["state"] not in ("queued", "running")
 
 
-def _done(job: J) -> J:
-    """A job that has done what it was for. Raises Refused."""
+def _check_done(job: J) -> J:
+    """Return a job that has done what it was for. Raises Refused."""
     if job["state"] != "done":
         raise Refused(job["error"] or f"It is {job['state']}.", code=job["state"])
     return job

@@ -1,4 +1,4 @@
-"""Tasks, rounds and their data."""
+"""The methods about tasks, rounds and their data."""
 
 from pathlib import Path
 
@@ -13,77 +13,87 @@ class Tasks(Asking):
 
     @method
     def me(self) -> Flow[types.Me]:
-        """Whose key it is, what it may do and when it ends."""
+        """Return whose key it is, what it may do and when it expires."""
         return self._get("/me/")
 
     @method
     def tasks(self) -> Flow[list[types.Task]]:
-        """The tasks that one may see."""
+        """Return the tasks that one may see."""
         return self._all("/tasks/")
 
     @method
     def task(self, task: str) -> Flow[types.FullTask]:
-        """A task by its code, such as `nli`."""
+        """Return a task by its code, such as `nli`."""
         return self._get(f"/tasks/{task}/")
 
     @method
     def rounds(self, task: str) -> Flow[list[types.Round]]:
-        """The rounds of a task."""
+        """Return the rounds of a task."""
         return self._all(f"/tasks/{task}/rounds/")
 
     @method
     def statistics(self, task: str) -> Flow[types.Statistics]:
-        """The numbers of each of its rounds, and of all of them."""
+        """Return the numbers of each round of a task, and of all of them."""
         return self._get(f"/tasks/{task}/statistics/")
 
     @method
     def datasets(self, task: str) -> Flow[list[types.Dataset]]:
-        """The released versions of a task's rounds, with their files."""
+        """Return the released versions of a task's rounds, with their files."""
         return self._all(f"/tasks/{task}/datasets/")
 
     @method
     def download_data(
         self, task: str, round: int, version: int | None = None, to: str | Path = "."
     ) -> Flow[Path]:
-        """The folder with the files of a released round, which is made below `to`.
+        """Download a released round; return the folder with its files, which is made below `to`.
 
-        version: the newest unless told. A download that broke off goes on; each file's SHA-256 is
-        checked, and a file that is here is not asked for again. `as_pandas` and `as_dataset` read
-        the folder. Raises NotFound, Damaged.
+        version: by default the newest. A download that broke off resumes; each file's SHA-256 is
+        checked,
+        and a file that is here is not downloaded again. `as_pandas` and `as_dataset` read the
+        folder.
+        Raises NotFound, Damaged.
         """
-        every: list[types.Dataset] = yield from self._all(f"/tasks/{task}/datasets/")
-        mine = [one for one in every if one["round"] == round and version in (None, one["version"])]
-        if not mine:
-            known = ", ".join(f"round {one['round']} v{one['version']}" for one in every)
-            raise NotFound(f"{task} has released: {known or 'nothing yet'}.")
-        found = max(mine, key=lambda one: one["version"])
-        folder = Path(to) / f"{task}-round{round}-v{found['version']}"
-        files = f"/tasks/{task}/rounds/{round}/datasets/{found['version']}/files"
-        for file in found["files"]:
+        released: list[types.Dataset] = yield from self._all(f"/tasks/{task}/datasets/")
+        matching = [
+            each
+            for each in released
+            if each["round"] == round and version in (None, each["version"])
+        ]
+        if not matching:
+            names = ", ".join(f"round {each['round']} v{each['version']}" for each in released)
+            raise NotFound(f"{task} has released: {names or 'nothing yet'}.")
+        newest = max(matching, key=lambda each: each["version"])
+        folder = Path(to) / f"{task}-round{round}-v{newest['version']}"
+        files = f"/tasks/{task}/rounds/{round}/datasets/{newest['version']}/files"
+        for file in newest["files"]:
+            # Only the last part: a name with folders must not write elsewhere.
             name = Path(file["name"]).name
             yield from self._fetch(f"{files}/{name}", folder / name, file["sha256"], file["size"])
         return folder
 
     @method
     def export(self, task: str, round: int, to: str | Path = ".") -> Flow[Path]:
-        """The file with all of a round as it is now, as JSON lines; for members of its task."""
+        """Download all of a round as it is now, as JSON lines; return the file's path.
+
+        For members.
+        """
         target = Path(to) / f"{task}-round{round}.jsonl"
         yield from self._fetch(f"/tasks/{task}/rounds/{round}/export/", target)
         return target
 
     @method
     def evaluation_sets(self, task: str) -> Flow[list[types.EvaluationSet]]:
-        """The sets that models are scored on."""
+        """Return the sets that models are scored on."""
         return self._all(f"/tasks/{task}/evaluation-sets/")
 
     @method
     def download_inputs(self, task: str, evaluation_set: str, to: str | Path = ".") -> Flow[Path]:
-        """The file with a set's inputs, as JSON lines of `id` and `inputs`: what to predict."""
+        """Download a set's inputs, as JSON lines of `id` and `inputs`; return the file's path."""
         target = Path(to) / f"{task}-{evaluation_set}.inputs.jsonl"
         yield from self._fetch(f"/tasks/{task}/evaluation-sets/{evaluation_set}/inputs/", target)
         return target
 
     @method
     def check_inputs(self, task: str) -> Flow[types.Check]:
-        """What a model must be (`model`), and the inputs that it gets when it arrives."""
+        """Return what a model must be (`model`), and the inputs of the check when it arrives."""
         return self._get(f"/tasks/{task}/check-inputs/")

@@ -1,4 +1,4 @@
-"""Files that go to the server in pieces: flows."""
+"""Flows that send files to the server in pieces."""
 
 import os
 from collections.abc import Callable
@@ -14,24 +14,29 @@ from dynabench.client.progress import bytes_shown
 
 
 class Uploading(Asking):
-    """What uploads, and the methods about files that were uploaded."""
+    """The base of methods that upload, and the methods about uploaded files."""
 
     def _upload(self, path: Path) -> Flow[str]:
-        """The id of an upload of a file, or a model's folder; goes on with one of the same bytes.
+        """Upload a file, or a model's folder; return the upload's id.
 
-        The server knows it by its name, which holds the digest: so nothing is kept here.
+        An upload of the same bytes that broke off before is resumed. The server knows it by its
+        name,
+        which holds the digest, so nothing is stored here.
         """
         with (yield Work(lambda: packed(path))) as file:
             return (yield from self._upload_open(packed_name(path), file))
 
     def _upload_open(self, file_name: str, file: IO[bytes]) -> Flow[str]:
-        size, digest = file.seek(0, os.SEEK_END), (yield Work(lambda: digest_in(file)))
+        """Upload an open file under a name; return the upload's id."""
+        size = file.seek(0, os.SEEK_END)
+        digest = yield Work(lambda: digest_in(file))
         ending = "".join(Path(file_name).suffixes[-2:])  # as .jsonl.gz
         name = f"{file_name.removesuffix(ending)[:100]}.{digest}{ending[-20:]}"
-        known: list[types.Upload] = yield from self._all("/uploads/")
-        here = [one for one in known if (one["file_name"], one["size"]) == (name, size)]
-        upload = here[0] if here else None
-        if upload is None:
+        uploads: list[types.Upload] = yield from self._all("/uploads/")
+        same = [each for each in uploads if (each["file_name"], each["size"]) == (name, size)]
+        if same:
+            upload = same[0]
+        else:
             body = {"file_name": name, "size": size}
             upload = yield from self._write("POST", "/uploads/", body)
         with bytes_shown(file_name, size, upload["received"], is_shown=self.progress) as show:
@@ -42,7 +47,7 @@ class Uploading(Asking):
     def _send_pieces(
         self, file: IO[bytes], upload: types.Upload, show: Callable[[int], object]
     ) -> Flow[None]:
-        """What the server lacks, piece by piece; from where it says when that changed meanwhile."""
+        """Send what the server lacks, piece by piece."""
         address, here = f"/uploads/{upload['id']}/", upload["received"]
         while here < upload["size"]:
             file.seek(here)
@@ -51,6 +56,7 @@ class Uploading(Asking):
             try:
                 now = yield from self._write("PUT", address, params=at, content=piece)
             except Refused as error:
+                # Another process may upload the same file: go on from where the server is.
                 now = yield from self._get(address)
                 if error.code != "offset" or now["received"] == here:
                     raise
@@ -59,10 +65,10 @@ class Uploading(Asking):
 
     @method
     def uploads(self) -> Flow[list[types.Upload]]:
-        """One's files that are not submitted yet; each is kept for three days."""
+        """Return one's files that are not submitted yet; each is stored for three days."""
         return self._all("/uploads/")
 
     @method
     def discard_upload(self, upload_id: str) -> Flow[None]:
-        """Throw one of them away."""
+        """Delete an upload."""
         return self._write("DELETE", f"/uploads/{upload_id}/")

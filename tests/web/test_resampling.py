@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from django.contrib.auth.models import AnonymousUser
 
-from dynabench.client.commands.results import shown
+from dynabench.client.commands.results import describe_results
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun
 from evaluation.runs.execute import execute
@@ -333,7 +333,7 @@ def test_each_door_shows_the_same_interval(two_models, task, client):
     assert percent(mine.scores[0][1]) == of_percent(row["metrics"]["accuracy"])
     standing = standing_of(mine.submission, AnonymousUser())
     paper = client.get(f"{board}?format=latex").text
-    printed = shown(results)
+    printed = describe_results(results)
     for metric in ("accuracy", "fairness", "robustness", "macro_f1"):
         number = row["metrics"][metric]
         values = [number[part] for part in ("value", "low", "high")]

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from dynabench.client.commands.results import shown
+from dynabench.client.commands.results import describe_results
 from evaluation.models import EvaluationRun
 from leaderboard.board.page import parts
 from leaderboard.models import Snapshot
@@ -72,7 +72,7 @@ def test_predictions_have_a_range_at_every_door(client, task, models, uploaded):
     assert results["dynascore_least"] == pytest.approx(score["least"], abs=1e-3)
     assert results["dynascore_most"] == pytest.approx(score["most"], abs=1e-3)
     assert any(note.startswith("dynascore: ") for note in results["notes"])
-    assert f"{score['least']:.2f} to {score['most']:.2f}" in shown(results)
+    assert f"{score['least']:.2f} to {score['most']:.2f}" in describe_results(results)
     assert row["rank"] in client.get(f"/m/{uploaded.pk}/badge.svg").text
 
 

@@ -44,30 +44,38 @@ FIRST = "Try: dynabench login, dynabench init nli, dynabench test nli-model/mode
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; 0: done, 1: refused or failed, 2: usage, 3: no access."""
+    """Run the command that the arguments name.
+
+    Returns the exit code: 0: done, 1: refused or failed, 2: usage, 3: no access.
+    """
     args = make_parser().parse_args(arguments)
     try:
         code: int = args.do(args)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # who reads us has seen enough
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough. Without this the interpreter would complain
+        # when it flushes standard output at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         return _fail(args, "Stopped. The same command goes on where it was.", STOPPED)
     except (CommandError, DynabenchError, OSError, ValueError) as error:
-        return _fail(args, *_told(args, error), error)
+        message, code = _describe(args, error)
+        return _fail(args, message, code, error)
 
 
-def _told(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
-    """What is said of an error, with its cure, and the exit code."""
+def _describe(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
+    """Return the message of an error, with its cure, and the exit code."""
     match error:
         case CommandError():
             return str(error), error.code
         case AuthenticationError():
             return f"{error} {LOGIN}", NO_ACCESS
         case PermissionDenied():
-            return (f"{error} {LOGIN}" if error.code == "scope" else str(error)), NO_ACCESS
+            # Another token may have the scope that this one lacks.
+            message = f"{error} {LOGIN}" if error.code == "scope" else str(error)
+            return message, NO_ACCESS
         case NotFound(code="not_found"):
             return f"{error} {unknown_name(args) or UNKNOWN}", FAILED
         case Unreachable():
@@ -80,7 +88,7 @@ def _told(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """All commands and their arguments."""
+    """Return the parser of all commands and their arguments."""
     parser = argparse.ArgumentParser(prog="dynabench", description=__doc__, epilog=FIRST)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in (account, init, test, models, results, communities, data, owning, worker):
@@ -88,23 +96,26 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _as_data(said: str, error: Exception | None) -> dict[str, Any]:
-    """A failure as the API writes errors; of a check with its report, of a model with its log."""
-    found: dict[str, Any] = {"code": "", "message": said, "fields": {}}
-    more: dict[str, Any] = {}
+def _as_data(message: str, error: Exception | None) -> dict[str, Any]:
+    """Return a failure as the API writes errors; with the report of a check, the log of a model."""
+    problem: dict[str, Any] = {"code": "", "message": message, "fields": {}}
+    report: dict[str, Any] = {}
     if isinstance(error, DynabenchError):
-        found |= {"code": error.code, "fields": error.fields}
+        problem |= {"code": error.code, "fields": error.fields}
     if isinstance(error, EvaluationFailed):
-        found |= {"limit": error.limit, "measured": error.measured, "log": error.log}
+        problem |= {"limit": error.limit, "measured": error.measured, "log": error.log}
     if isinstance(error, CommandError):
-        more = error.data or {}
-    return {**more, "error": found}
+        report = error.data or {}
+    return report | {"error": problem}
 
 
 def _fail(args: argparse.Namespace, message: str, code: int, error: Exception | None = None) -> int:
-    """Say what went wrong on standard error; where JSON is asked for, on standard output too."""
-    said = message.strip() or NOTHING
+    """Print what went wrong on standard error; with --json on standard output, too.
+
+    Returns the exit code.
+    """
+    text = message.strip() or NOTHING
     if args.json:
-        print(json.dumps(_as_data(said, error), ensure_ascii=False, indent=1))
-    note(f"Error: {said}")
+        print(json.dumps(_as_data(text, error), ensure_ascii=False, indent=1))
+    note(f"Error: {text}")
     return code

@@ -29,44 +29,51 @@ def add(commands: Any) -> None:
 
 
 def login(args: argparse.Namespace) -> int:
-    """Keep a key once the server has taken it."""
+    """Store a key once the server has accepted it."""
     server = server_of(args)
-    key = (args.key or _asked_for(server)).strip()
+    key = (args.key or _read_key(server)).strip()
     if not key:
         raise CommandError(f"No key was given. Make one at {server}/account/tokens/.", USAGE)
     me = client_for(args, key).me()
     keep_key(server, key)
     if os.environ.get("DYNABENCH_API_KEY", key) != key:
         note("The key in DYNABENCH_API_KEY is another one and goes first. Unset it.")
-    tell(args, {"server": server, **me}, f"{_who(server, me)}\nThe key is in {keys_file()}.")
+    text = f"{_describe_account(server, me)}\nThe key is in {keys_file()}."
+    tell(args, {"server": server, **me}, text)
     return 0
 
 
-def _asked_for(server: str) -> str:
+def _read_key(server: str) -> str:
+    """Return the key that somebody types, or the first line of standard input."""
     if not sys.stdin.isatty():
         return sys.stdin.readline()
     return getpass(f"Key for {server} (it is not shown; make one at {server}/account/tokens/): ")
 
 
 def logout(args: argparse.Namespace) -> int:
-    """Forget a server's key; the token lives on until it ends or is revoked."""
+    """Delete a server's stored key; the token lives on until it ends or is revoked."""
     server = server_of(args)
-    had = forget_key(server)
-    left = (
-        f"The key for {server} is deleted here. To end the token, revoke it on your account page."
-    )
-    tell(args, {"server": server, "deleted": had}, left if had else f"No key for {server} is here.")
+    was_there = forget_key(server)
+    if was_there:
+        text = (
+            f"The key for {server} is deleted here. To end the token, revoke it on your account "
+            "page."
+        )
+    else:
+        text = f"No key for {server} is here."
+    tell(args, {"server": server, "deleted": was_there}, text)
     return 0
 
 
 def whoami(args: argparse.Namespace) -> int:
-    """Ask the server."""
+    """Ask the server whose key this is, and print it."""
     me, server = client_for(args).me(), server_of(args)
-    tell(args, {"server": server, **me}, _who(server, me))
+    tell(args, {"server": server, **me}, _describe_account(server, me))
     return 0
 
 
-def _who(server: str, me: types.Me) -> str:
+def _describe_account(server: str, me: types.Me) -> str:
+    """Return whose key it is, what the token may do and when it ends."""
     token = me["token"]
     assert token  # a key was sent
     ends = datetime.fromisoformat(token["expires_at"])

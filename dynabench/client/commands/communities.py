@@ -21,6 +21,7 @@ KINDS = {
     "hub": "hub",
     "folder": "directory",
 }
+"""Kinds of submissions as the API names them, by the option that brings them."""
 
 
 def add(commands: Any) -> None:
@@ -33,12 +34,12 @@ def add(commands: Any) -> None:
 
 
 def communities(args: argparse.Namespace) -> int:
-    """The list of them, or the board of one."""
+    """Print the list of communities, or the board of one."""
     client = client_for(args)
     if not args.community:
-        found = client.communities()
-        rows = [[one["slug"], one["name"], one["summary"]] for one in found]
-        tell(args, found, table(["address", "name", "about"], rows) if rows else "There is none.")
+        listed = client.communities()
+        rows = [[each["slug"], each["name"], each["summary"]] for each in listed]
+        tell(args, listed, table(["address", "name", "about"], rows) if rows else "There is none.")
         return 0
     board = client.community_board(args.community, track=args.track)
     tell(args, board, _board(board))
@@ -46,10 +47,11 @@ def communities(args: argparse.Namespace) -> int:
 
 
 def _board(board: types.CommunityBoard) -> str:
+    """Return the board of a community as a table."""
     tasks = [column["task"] for column in board["columns"]]
     rows = []
     for line in board["lines"]:
-        points = {one["task"]: one["value"] for one in line["points"]}
+        points = {point["task"]: point["value"] for point in line["points"]}
         cells = [_number(points.get(task)) for task in tasks]
         name = line["name"] or "(hidden)"
         rows.append([line["rank"] or "-", name, _number(line["score"]), *cells])
@@ -57,28 +59,29 @@ def _board(board: types.CommunityBoard) -> str:
 
 
 def _number(value: float | None) -> str:
+    """Return a score with one decimal."""
     return "not run" if value is None else f"{value:.1f}"
 
 
 def submit(args: argparse.Namespace) -> int:
-    """Hand one model in to all tasks; they are followed one by one."""
-    kind = next((name for name in KINDS if getattr(args, name)), None)
-    if kind is None:
+    """Submit one model to all tasks of a community, and print each task's model."""
+    option = next((name for name in KINDS if getattr(args, name)), None)
+    if option is None:
         raise CommandError(
             "A community takes a folder, --predictions, --rows, --llm or --hub.", USAGE
         )
     if args.publish or args.team or args.estimate:
         raise CommandError("--publish, --team and --estimate are for --task.", USAGE)
-    client, about = client_for(args), args.description or ""
-    made = client.submit_to_community(
+    client = client_for(args)
+    submission = client.submit_to_community(
         args.community,
-        KINDS[kind],  # type: ignore[arg-type]
-        getattr(args, kind),
+        KINDS[option],  # type: ignore[arg-type]
+        getattr(args, option),
         args.name,
         args.track or "",
-        about,
+        args.description or "",
     )
-    note(f"Submitted: {client.server}/communities/{args.community}/submissions/{made['id']}/")
-    rows = [[one["task"], one["id"], one["state"]] for one in made["models"]]
-    tell(args, made, table(["task", "model", "state"], rows))
+    note(f"Submitted: {client.server}/communities/{args.community}/submissions/{submission['id']}/")
+    rows = [[model["task"], model["id"], model["state"]] for model in submission["models"]]
+    tell(args, submission, table(["task", "model", "state"], rows))
     return 0

@@ -20,7 +20,10 @@ def add(commands: Any) -> None:
 
 
 def data(args: argparse.Namespace) -> int:
-    """Download, going on where an earlier try broke off, or list what there is."""
+    """Download a round or a set's inputs, or list what there is.
+
+    A download that broke off before resumes where it was.
+    """
     client = client_for(args)
     args.to.mkdir(parents=True, exist_ok=True)
     if args.inputs:
@@ -34,12 +37,13 @@ def data(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace, releases: list[Any], sets: list[Any]) -> int:
-    rows = [
-        [one["round"], one["version"], ", ".join(file["name"] for file in one["files"])]
-        for one in releases
-    ]
+    """Print the released rounds and the evaluation sets of a task."""
+    rows = []
+    for release in releases:
+        file_names = ", ".join(file["name"] for file in release["files"])
+        rows.append([release["round"], release["version"], file_names])
     text = table(["round", "version", "files"], rows) if rows else "No round is released yet."
-    names = ", ".join(one["name"] for one in sets)
+    names = ", ".join(each["name"] for each in sets)
     if names:
         text += f"\nEvaluation sets: {names}"
         text += f"\nTheir inputs, to answer: dynabench data {args.task} --inputs SET"

@@ -15,7 +15,8 @@ from dynabench.client.commands.shared import CommandError, client_for, command, 
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TEXTS = ("text", "long_text", "span")
-Told = Mapping[str, Any]
+"""Types of answers that are texts."""
+JsonObject = Mapping[str, Any]
 
 
 def add(commands: Any) -> None:
@@ -27,26 +28,30 @@ def add(commands: Any) -> None:
 
 
 def init(args: argparse.Namespace) -> int:
-    """Write the files and, if the libraries are there, make the model."""
-    found = client_for(args).check_inputs(args.task)
+    """Write the files and, if the libraries are installed, make the model.
+
+    1. Ask the server what a model of the task must be, and for the inputs of its check.
+    2. Write the example's files with the task's names in them.
+    3. Make the model of a folder.
+    """
+    check = client_for(args).check_inputs(args.task)
     kind = "image" if args.image else "folder"
-    _refuse_unknown(args.task, found["model"], kind)
+    _refuse_unknown(args.task, check["model"], kind)
     folder = args.folder or Path(f"{args.task}-{'image' if args.image else 'model'}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"{folder} is there already. Name another folder after the task.")
     folder.mkdir(parents=True, exist_ok=True)
-    _write(args.task, found, EXAMPLES / kind, folder)
-    made = kind == "folder" and _make_model(folder)
+    _write_files(args.task, check, EXAMPLES / kind, folder)
+    has_model = kind == "folder" and _make_model(folder)
     names = sorted(f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir())
-    tell(
-        args,
-        {"folder": str(folder), "files": names},
-        f"Made {folder}/ with {', '.join(names)}.\n{_next(args.task, folder, kind, made)}",
-    )
+    next_step = _next_step(args.task, folder, kind, has_model)
+    text = f"Made {folder}/ with {', '.join(names)}.\n{next_step}"
+    tell(args, {"folder": str(folder), "files": names}, text)
     return 0
 
 
-def _refuse_unknown(task: str, model: Told, kind: str) -> None:
+def _refuse_unknown(task: str, model: JsonObject, kind: str) -> None:
+    """Check that there is an example for such models. Raises CommandError."""
     if kind == "folder" and model["kind"] is None:
         raise CommandError(
             f"Models for {task} are submitted as images, as a folder of weights cannot answer "
@@ -59,34 +64,39 @@ def _refuse_unknown(task: str, model: Told, kind: str) -> None:
         )
 
 
-def _write(task: str, found: Told, examples: Path, folder: Path) -> None:
-    """All files; those of the examples with the task's names in them."""
+def _write_files(task: str, check: JsonObject, examples: Path, folder: Path) -> None:
+    """Write all files; those of the examples with the task's names in them."""
     for path in examples.iterdir():
         if path.is_file():
             shutil.copy(path, folder)
-    model, inputs = found["model"], found["inputs"]
-    ids = [f"example-{number}" for number, _ in enumerate(inputs, 1)]
-    asked = [{"id": id, "inputs": each} for id, each in zip(ids, inputs, strict=True)]
-    answers = [{"id": id, **_answer(model, each)} for id, each in zip(ids, inputs, strict=True)]
-    _put(folder / "task.json", json.dumps({"task": task, **model}, ensure_ascii=False, indent=1))
-    _put(folder / "examples.jsonl", _lines(asked))
-    _put(folder / "answers.jsonl", _lines(answers))
+    model = check["model"]
+    inputs, answers = [], []
+    for number, each in enumerate(check["inputs"], 1):
+        id = f"example-{number}"
+        inputs.append({"id": id, "inputs": each})
+        answers.append({"id": id, **_example_answer(model, each)})
+    _write(folder / "task.json", json.dumps({"task": task, **model}, ensure_ascii=False, indent=1))
+    _write(folder / "examples.jsonl", _json_lines(inputs))
+    _write(folder / "answers.jsonl", _json_lines(answers))
     readme = Template((folder / "README.md").read_text(encoding="utf-8"))
     name = folder.resolve().name.lower()
-    _put(folder / "README.md", readme.substitute(task=task, name=name, rules=_rules(model)))
+    rules = _rules_of_answers(model)
+    _write(folder / "README.md", readme.substitute(task=task, name=name, rules=rules))
 
 
-def _answer(model: Told, inputs: Told) -> dict[str, Any]:
-    """An answer that has the right shape; whether it is right does not matter."""
+def _example_answer(model: JsonObject, inputs: JsonObject) -> dict[str, Any]:
+    """Return an answer that has the right shape; whether it is right does not matter."""
     labels = model["labels"]
     if labels:
-        prob = {label: 1.0 if label == labels[0] else 0.0 for label in labels}
+        prob = dict.fromkeys(labels, 0.0) | {labels[0]: 1.0}
         return {"output": {model["output"]: labels[0]}, "prob": prob}
+    # The first words of the passage: a stretch of it, also where the task asks for one.
     last = str(inputs[model["fields"][-1]])
     return {"output": {model["output"]: " ".join(last.split()[:3])}, "prob": None}
 
 
-def _rules(model: Told) -> str:
+def _rules_of_answers(model: JsonObject) -> str:
+    """Return what the README says about the answers of the task."""
     if model["labels"]:
         return (
             f"- The labels are {', '.join(model['labels'])}. A folder names them in `id2label` of "
@@ -97,32 +107,39 @@ def _rules(model: Told) -> str:
     return "- The answer is a text."
 
 
-def _put(path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> None:
+    """Write a file that ends in a line break."""
     path.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
 
 
-def _lines(rows: list[dict[str, Any]]) -> str:
+def _json_lines(rows: list[dict[str, Any]]) -> str:
+    """Return rows as JSON lines."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _make_model(folder: Path) -> bool:
-    """Make the model, if torch and transformers are installed; whether it was made."""
+    """Make the model and return True; False where torch or transformers is not installed.
+
+    Raises CommandError.
+    """
     if not (find_spec("torch") and find_spec("transformers")):
         return False
     note("Making the model …")
-    done = subprocess.run(
+    # The file that the user may run again, after changing it.
+    process = subprocess.run(
         [sys.executable, "make_model.py"], cwd=folder, capture_output=True, text=True
     )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    if process.returncode:
+        last = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise CommandError(f"{folder / 'make_model.py'} failed: {last}")
     return True
 
 
-def _next(task: str, folder: Path, kind: str, made: bool) -> str:
+def _next_step(task: str, folder: Path, kind: str, has_model: bool) -> str:
+    """Return what to do next, as a command."""
     if kind == "image":
         return f"Next: python {folder / 'predict.py'} {folder / 'examples.jsonl'}"
-    if made:
+    if has_model:
         return f"Next: dynabench test {folder / 'model'} --task {task}"
     return (
         "torch and transformers are not installed, so there is no model yet.\n"

@@ -11,7 +11,7 @@ from uuid import UUID
 from dynabench.client import types
 from dynabench.client.client import DynabenchClient
 from dynabench.client.commands import communities
-from dynabench.client.commands.results import shown
+from dynabench.client.commands.results import describe_results
 from dynabench.client.commands.shared import (
     STOPPED,
     USAGE,
@@ -29,7 +29,7 @@ NO_LOG = "Nothing was written to the log."
 
 
 class Named(types.Card, total=False):
-    """What every kind of submission takes: its card, and the team that it is for."""
+    """The card of a submission of any kind, and the team that it is for."""
 
     team: str
 
@@ -57,6 +57,7 @@ def add(commands: Any) -> None:
 
 
 def _add_submit(commands: Any) -> None:
+    """Add the command `submit`, with an option for each kind of submission."""
     parser = command(commands, "submit", submit, "submit a model and wait for its scores")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
@@ -92,6 +93,7 @@ def _add_submit(commands: Any) -> None:
 
 
 def _add_chat(group: Any) -> None:
+    """Add the options of chat models and language models."""
     group.add_argument("--model", help="its name on the server")
     group.add_argument("--prompt", metavar="FILE", help="the system message; default: the task's")
     group.add_argument("--template", metavar="FILE", help="of an example, with {field} for each")
@@ -114,7 +116,7 @@ def _add_chat(group: Any) -> None:
 
 
 def submit(args: argparse.Namespace) -> int:
-    """Hand a model in; then wait for its scores, unless told not to."""
+    """Submit a model, wait for its scores unless --no-wait is given, and publish it if asked to."""
     if args.community:
         return communities.submit(args)
     if args.publish and args.no_wait:
@@ -125,6 +127,7 @@ def submit(args: argparse.Namespace) -> int:
     card: Named = {"description": args.description} if args.description else {}
     if args.team:
         card["team"] = args.team
+    # The parser requires exactly one of these options.
     kind = next(kind for kind in SUBMIT if getattr(args, kind))
     id = SUBMIT[kind](client, args, card)
     page = f"{client.server}/m/{id}/"
@@ -140,17 +143,19 @@ def submit(args: argparse.Namespace) -> int:
         again = f"Stopped waiting. It goes on there; wait again: dynabench results {id} --wait"
         raise CommandError(again, STOPPED) from None
     hint = "Published." if args.publish else f"Publish it: dynabench publish {id}"
-    tell(args, results, f"{shown(results)}\n{hint}")
+    tell(args, results, f"{describe_results(results)}\n{hint}")
     return 0
 
 
 def _folder(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    """Submit a model's folder, after a look at what the server would refuse."""
     look_through(client, args.task, args.folder)
     gpus = int(args.gpu)
     return client.submit_model(args.folder, args.task, args.name, gpus=gpus, **card)
 
 
 def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    """Submit an image; refuse a name that is neither a file nor in a registry."""
     if not Path(args.image).is_file() and "@sha256:" not in args.image:
         if Path(args.image).suffix in (".tar", ".gz", ".tgz", ".zip"):
             raise CommandError(f"There is no file {args.image}.", USAGE)
@@ -164,27 +169,32 @@ def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> st
 
 
 def _predictions(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    """Submit a file of predictions for a set."""
     if not args.set:
         raise CommandError("Name the set that the predictions are for with --set.", USAGE)
     return client.submit_predictions(args.predictions, args.task, args.set, args.name, **card)
 
 
 def _rows(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    """Submit training rows."""
     return client.submit_rows(args.rows, args.task, args.name, **card)
 
 
 def _hub(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    """Submit a model on the hub."""
     source, _, revision = args.hub.partition("@")
     gpus = int(args.gpu)
     return client.submit_hub(source, revision, args.task, args.name, gpus=gpus, **card)
 
 
 def _llm(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    """Submit a language model."""
     chat, base = _settings(args), args.base or ""
     return client.submit_llm(args.llm, args.task, args.name, chat, base, **card)
 
 
 def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    """Submit the address of a model that runs."""
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
     secret = _secret(args)
@@ -192,6 +202,7 @@ def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Named) ->
 
 
 def _secret(args: argparse.Namespace) -> str:
+    """Return the secret that --secret-env names; empty without one. Raises CommandError."""
     secret = os.environ.get(args.secret_env) if args.secret_env else ""
     if secret is None:
         raise CommandError(f"The variable {args.secret_env} is not set.", USAGE)
@@ -199,6 +210,7 @@ def _secret(args: argparse.Namespace) -> str:
 
 
 def _chat(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
+    """Submit a chat model."""
     if not args.name:
         raise CommandError("Name the model with --name.", USAGE)
     chat = _server_settings(args)
@@ -206,31 +218,37 @@ def _chat(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str
 
 
 def _estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
+    """Print what the evaluations of a chat model will cost."""
     if not args.chat:
         raise CommandError("--estimate is for --chat.", USAGE)
-    found = client.estimate_chat(args.task, _server_settings(args))
-    cost = "" if found["cost"] is None else f", about {found['cost']:.4f} in all"
-    over = " That is more than the cap." if found["over_cap"] else ""
-    tokens = f"{found['tokens_in']:,} tokens read, {found['tokens_out']:,} written"
-    tell(args, found, f"{found['requests']:,} calls, {tokens}{cost}.{over}")
+    estimate = client.estimate_chat(args.task, _server_settings(args))
+    # None: no prices were given.
+    cost = "" if estimate["cost"] is None else f", about {estimate['cost']:.4f} in all"
+    over = " That is more than the cap." if estimate["over_cap"] else ""
+    tokens = f"{estimate['tokens_in']:,} tokens read, {estimate['tokens_out']:,} written"
+    tell(args, estimate, f"{estimate['requests']:,} calls, {tokens}{cost}.{over}")
     return 0
 
 
 def _server_settings(args: argparse.Namespace) -> types.Chat:
+    """Return the settings of a chat model, which must have its name on the server."""
     if not args.model:
         raise CommandError("Give the model's name on the server with --model.", USAGE)
     return _settings(args)
 
 
 def _settings(args: argparse.Namespace) -> types.Chat:
-    """How the model is asked, as far as the command says."""
-    told = {name: getattr(args, name) for name in CHAT}
-    texts = {"instructions": args.prompt, "template": args.template}
-    told |= {name: _text_of(path) for name, path in texts.items() if path}
-    return cast(types.Chat, {name: value for name, value in told.items() if value is not None})
+    """Return how the model is asked, as far as the command says."""
+    settings = {name: getattr(args, name) for name in CHAT if getattr(args, name) is not None}
+    if args.prompt:
+        settings["instructions"] = _text_of(args.prompt)
+    if args.template:
+        settings["template"] = _text_of(args.template)
+    return cast(types.Chat, settings)
 
 
 def _text_of(path: str) -> str:
+    """Return the text of a file. Raises CommandError."""
     try:
         return Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -241,6 +259,7 @@ CHAT = (
     *("model", "shots", "shots_seed", "temperature", "seed", "max_tokens", "stop", "logprobs"),
     *("price_in", "price_out", "most_cost", "perturbed"),
 )
+"""Options whose names are those of the API's settings."""
 SUBMIT: dict[str, Submit] = {
     "folder": _folder,
     "image": _image,
@@ -254,49 +273,52 @@ SUBMIT: dict[str, Submit] = {
 
 
 def status(args: argparse.Namespace) -> int:
-    """One model and its evaluations, or all of one's models."""
+    """Print one model and its evaluations, or all of one's models."""
     client = client_for(args)
     if args.model:
         model, runs = client.model(str(args.model)), client.runs(str(args.model))
-        tell(args, {**model, "runs": runs}, _where(model, runs))
+        tell(args, {**model, "runs": runs}, _describe_model(model, runs))
         return 0
     models = client.models()
-    rows = [
-        [one["id"], one["task"], one["name"], one.get("evaluation_set") or "all", one["sentence"]]
-        for one in models
-    ]
+    rows = []
+    for each in models:
+        set_name = each.get("evaluation_set") or "all"
+        rows.append([each["id"], each["task"], each["name"], set_name, each["sentence"]])
     text = table(["id", "task", "name", "set", "where it is"], rows)
     tell(args, models, text if rows else "You have not submitted a model yet.")
     return 0
 
 
-def _where(model: types.Model, runs: list[types.Run]) -> str:
-    rows = [[run["id"], _of(run), run["state"], run["error"]] for run in runs]
-    return "\n".join(
-        [
-            f"{model['name']} ({model['task']}): {model['sentence']}",
-            *([model["error"]] if model["error"] else []),
-            *([table(["run", "evaluation", "state", "what went wrong"], rows)] if rows else []),
-        ]
-    )
+def _describe_model(model: types.Model, runs: list[types.Run]) -> str:
+    """Return where a model is, and a table of its evaluations."""
+    lines = [f"{model['name']} ({model['task']}): {model['sentence']}"]
+    if model["error"]:
+        lines.append(model["error"])
+    if runs:
+        rows = [[run["id"], _run_title(run), run["state"], run["error"]] for run in runs]
+        lines.append(table(["run", "evaluation", "state", "what went wrong"], rows))
+    return "\n".join(lines)
 
 
-def _of(run: types.Run) -> str:
+def _run_title(run: types.Run) -> str:
+    """Return the set, its version and the suite of an evaluation."""
     return f"{run['evaluation_set']} v{run['version']}, {run['suite']}"
 
 
 def logs(args: argparse.Namespace) -> int:
-    """The log of one evaluation; without one all that there are, under a line that names each."""
+    """Print the log of one evaluation; without one all logs, each under a line that names it."""
     client, model = client_for(args), str(args.model)
     if args.run:
         log = client.logs(model, str(args.run))
         tell(args, {"log": log}, log.rstrip() or NO_LOG)
         return 0
-    found = [{"of": "check", "log": client.logs(model)}]
+    # The check runs first, so its log comes first.
+    all_logs = [{"of": "check", "log": client.logs(model)}]
     for run in client.runs(model):
-        found.append({"of": f"{_of(run)}, run {run['id']}", "log": client.logs(model, run["id"])})
-    parts = [f"== {one['of']} ==\n{one['log'].rstrip()}" for one in found if one["log"]]
-    tell(args, found, "\n".join(parts) or NO_LOG)
+        title = f"{_run_title(run)}, run {run['id']}"
+        all_logs.append({"of": title, "log": client.logs(model, run["id"])})
+    parts = [f"== {each['of']} ==\n{each['log'].rstrip()}" for each in all_logs if each["log"]]
+    tell(args, all_logs, "\n".join(parts) or NO_LOG)
     return 0
 
 
@@ -309,14 +331,14 @@ def publish(args: argparse.Namespace) -> int:
 
 
 def unpublish(args: argparse.Namespace) -> int:
-    """Show it to few again."""
+    """Show a model to its owner and the task's owners only."""
     model = client_for(args).unpublish(str(args.model))
     tell(args, model, f"{model['name']} is not published any more.")
     return 0
 
 
 def withdraw(args: argparse.Namespace) -> int:
-    """Take it back, once that was confirmed."""
+    """Withdraw a model for good, once that was confirmed."""
     client, id = client_for(args), str(args.model)
     if not args.yes:
         note(f"Withdraw {client.model(id)['name']} for good? Its files, name and card go. (y/n)")

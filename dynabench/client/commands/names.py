@@ -1,4 +1,4 @@
-"""Which name of a command the server does not know, and what else there is."""
+"""Finds the name in a command that the server does not know, and what else there is."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -10,39 +10,47 @@ from dynabench.client.commands.shared import client_for
 from dynabench.client.errors import DynabenchError, NotFound
 
 MOST = 10
+"""Names that a message lists."""
 STATUS = "`dynabench status` lists yours."
 
 
 def unknown_name(args: argparse.Namespace) -> str:
-    """Return a sentence about the first name that is not there; empty where none is known to lack.
+    """Return a sentence about the first name that the server does not know.
 
-    Asks the server for what there is.
+    Empty where it knows all. Asks the server for what there is.
     """
     try:
-        return next(_lacking(args, client_for(args)), "")
-    except DynabenchError:  # the error that made us ask is told
+        return next(_unknown_names(args, client_for(args)), "")
+    except DynabenchError:
+        # The error that made us ask is reported anyway.
         return ""
 
 
-def _lacking(args: argparse.Namespace, client: DynabenchClient) -> Iterator[str]:
-    told = vars(args)
-    if community := told.get("community"):
-        known = [one["slug"] for one in client.communities()]
-        yield from _without("community", community, known)
-    if task := told.get("task"):
-        yield from _without("task", task, [one["code"] for one in client.tasks()])
-        if name := told.get("set") or told.get("inputs"):
-            known = [one["name"] for one in client.evaluation_sets(task)]
-            yield from _without("evaluation set", name, known)
-        if number := told.get("round"):
-            rounds = [str(one["number"]) for one in client.rounds(task)]
-            yield from _without("round", str(number), rounds)
-    for model in (told.get("model"), *(told.get("models") or ())):
-        if isinstance(model, UUID) and not _is_there(client, model):
+def _unknown_names(args: argparse.Namespace, client: DynabenchClient) -> Iterator[str]:
+    """Yield a sentence about each name that the server does not know.
+
+    The outermost name first: an unknown task has no rounds to ask for.
+    """
+    options = vars(args)
+    if community := options.get("community"):
+        slugs = [each["slug"] for each in client.communities()]
+        yield from _name_missing("community", community, slugs)
+    if task := options.get("task"):
+        yield from _name_missing("task", task, [each["code"] for each in client.tasks()])
+        if name := options.get("set") or options.get("inputs"):
+            names = [each["name"] for each in client.evaluation_sets(task)]
+            yield from _name_missing("evaluation set", name, names)
+        if number := options.get("round"):
+            numbers = [str(each["number"]) for each in client.rounds(task)]
+            yield from _name_missing("round", str(number), numbers)
+    models = [options.get("model")] + (options.get("models") or [])
+    for model in models:
+        if isinstance(model, UUID) and not _has_model(client, model):
             yield f"There is no model {model}, or it is not for you. {STATUS}"
 
 
-def _is_there(client: DynabenchClient, model: UUID) -> bool:
+def _has_model(client: DynabenchClient, model: UUID) -> bool:
+    """Return whether the server shows us a model of this id."""
     try:
         client.model(str(model))
     except NotFound:
@@ -50,14 +58,16 @@ def _is_there(client: DynabenchClient, model: UUID) -> bool:
     return True
 
 
-def _without(kind: str, name: str, known: list[str]) -> Iterator[str]:
-    if name not in known:
-        yield f"There is no {kind} {name!r} here, or it is not for you. {_others(name, known)}"
+def _name_missing(kind: str, name: str, names: list[str]) -> Iterator[str]:
+    """Yield a sentence where a name is not one of those that there are."""
+    if name not in names:
+        yield f"There is no {kind} {name!r} here, or it is not for you. {_others(name, names)}"
 
 
-def _others(name: str, known: Iterable[str]) -> str:
-    """The names that there are, those that look most alike first."""
-    names = sorted(known)
-    near = get_close_matches(name, names, MOST, 0.0)
-    shown = ", ".join(near) or "none"
-    return f"There are {shown}{' …' if len(names) > len(near) else ''}."
+def _others(name: str, names: Iterable[str]) -> str:
+    """Return the names that there are, those that look most alike first."""
+    all_names = sorted(names)
+    near = get_close_matches(name, all_names, MOST, 0.0)
+    listed = ", ".join(near) or "none"
+    more = " …" if len(all_names) > len(near) else ""
+    return f"There are {listed}{more}."

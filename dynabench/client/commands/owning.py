@@ -44,90 +44,105 @@ def add(commands: Any) -> None:
 
 
 def _add_round(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a round."""
     parser.add_argument("task", help="the task's code, such as nli")
     parser.add_argument("round", type=int, help="its number")
 
 
 def rounds(args: argparse.Namespace) -> int:
-    """A table of them."""
-    found = client_for(args).rounds(args.task)
-    rows = [
-        [one["number"], one["state"], ", ".join(one["targets"]), one["opened_at"], one["closed_at"]]
-        for one in found
-    ]
+    """Print the rounds of a task as a table."""
+    listed = client_for(args).rounds(args.task)
+    rows = []
+    for round in listed:
+        targets = ", ".join(round["targets"])
+        opened, closed = round["opened_at"], round["closed_at"]
+        rows.append([round["number"], round["state"], targets, opened, closed])
     text = table(["round", "state", "targets", "opened", "closed"], rows)
-    tell(args, found, text if rows else f"{args.task} has no round yet.")
+    tell(args, listed, text if rows else f"{args.task} has no round yet.")
     return 0
 
 
 def duties(args: argparse.Namespace) -> int:
-    """A table of one's own, or of those of a task."""
+    """Print one's own assignments, or those of a task's members, as a table."""
     client = client_for(args)
-    found: Any = client.task_duties(args.task) if args.task else client.duties()
+    listed: Any
+    if args.task:
+        listed = client.task_duties(args.task)
+        first_head, first_cells = "person", [duty["email"] or "everybody" for duty in listed]
+    else:
+        listed = client.duties()
+        first_head, first_cells = "task", [duty["task"] for duty in listed]
     rows = [
         [
-            (one["email"] or "everybody") if args.task else one["task"],
-            one["kind"],
-            one["round"] or "all",
-            one["amount"] or f"{one['share']:.0%}",
-            one["done"],
-            one["due_on"],
-            one["state"],
+            first_cell,
+            duty["kind"],
+            duty["round"] or "all",
+            duty["amount"] or f"{duty['share']:.0%}",
+            duty["done"],
+            duty["due_on"],
+            duty["state"],
         ]
-        for one in found
+        for first_cell, duty in zip(first_cells, listed, strict=True)
     ]
-    head = ["person" if args.task else "task", "what", "round", "asked", "done", "until", "state"]
-    tell(args, found, table(head, rows) if rows else "Nothing is asked for.")
+    heads = [first_head, "what", "round", "asked", "done", "until", "state"]
+    tell(args, listed, table(heads, rows) if rows else "Nothing is asked for.")
     return 0
 
 
 def change(args: argparse.Namespace) -> int:
-    """Set its state; or release it, and wait; or undo its release."""
+    """Set a round's state; or release it and wait; or undo its release."""
     client = client_for(args)
     if args.state:
-        now = client.set_round_state(args.task, args.round, args.state)
-        words = f"Round {now['number']} of {args.task} is {now['state']}"
-        waits = ", and opens when its targets are ready" if now.get("opening_since") else ""
-        tell(args, now, f"{words}{waits}.")
+        round = client.set_round_state(args.task, args.round, args.state)
+        words = f"Round {round['number']} of {args.task} is {round['state']}"
+        # Targets may take minutes to load; the server opens the round by itself then.
+        waits = ", and opens when its targets are ready" if round.get("opening_since") else ""
+        tell(args, round, f"{words}{waits}.")
         return 0
     if args.undo_release:
         client.undo_release(args.task, args.round)
-        done = {"task": args.task, "round": args.round, "state": "closed"}
-        tell(args, done, f"The release of round {args.round} of {args.task} was undone.")
+        data = {"task": args.task, "round": args.round, "state": "closed"}
+        tell(args, data, f"The release of round {args.round} of {args.task} was undone.")
         return 0
     if not args.license:
         raise CommandError("Name the licence with --license, such as cc-by-4.0.", USAGE)
     try:
-        made = client.release(args.task, args.round, license=args.license)
+        release = client.release(args.task, args.round, license=args.license)
     except KeyboardInterrupt:
         again = f"Stopped waiting. It goes on there; look for it: dynabench data {args.task}"
         raise CommandError(again, STOPPED) from None
     where = f"dynabench data {args.task} {args.round}"
-    tell(args, made, f"Version {made['version']} is released. Download it: {where}")
+    tell(args, release, f"Version {release['version']} is released. Download it: {where}")
     return 0
 
 
 def contexts(args: argparse.Namespace) -> int:
-    """Import a file, or tell what it would bring; 1: it has bad lines and was not stored."""
+    """Import a file of contexts, or print what it would bring.
+
+    Returns 1 where it has bad lines and was not stored.
+    """
     try:
-        found = client_for(args).import_contexts(
+        imported = client_for(args).import_contexts(
             args.task, args.round, args.file, dry_run=args.dry_run, skip_bad=args.skip_bad
         )
     except Invalid as error:  # nothing is stored
         if args.skip_bad:
             raise
-        said = [*error.fields.get("text", ()), *([] if "text" in error.fields else [str(error)])]
+        # A message for each bad line, which the error's own text would repeat.
+        problems = "\n".join(error.fields.get("text") or [str(error)])
         hint = "Nothing was stored. Where lines are bad, --skip-bad stores the good lines."
-        raise CommandError("\n".join([f"{args.file}:", *said, hint])) from error
-    tell(args, found, _brought(found, is_dry=args.dry_run))
-    return FAILED if found["error_count"] and not args.skip_bad else 0
+        raise CommandError(f"{args.file}:\n{problems}\n{hint}") from error
+    tell(args, imported, _describe_import(imported, is_dry=args.dry_run))
+    return FAILED if imported["error_count"] and not args.skip_bad else 0
 
 
-def _brought(found: types.ImportedContexts, *, is_dry: bool) -> str:
-    new = f"New: {found['new']}" if is_dry else f"Stored: {found['stored']}"
-    lines = [
-        f"{new}. There already: {found['duplicate_count']}. Bad lines: {found['error_count']}.",
-        *(f"line {error['line']}: {error['message']}" for error in found["errors"]),
-    ]
-    more = found["error_count"] - len(found["errors"])
-    return "\n".join([*lines, *([f"… and {more} more"] if more else [])])
+def _describe_import(imported: types.ImportedContexts, *, is_dry: bool) -> str:
+    """Return how many contexts are new, there already or bad, and the first bad lines."""
+    new = f"New: {imported['new']}" if is_dry else f"Stored: {imported['stored']}"
+    duplicates, bad = imported["duplicate_count"], imported["error_count"]
+    lines = [f"{new}. There already: {duplicates}. Bad lines: {bad}."]
+    lines += [f"line {error['line']}: {error['message']}" for error in imported["errors"]]
+    more = bad - len(imported["errors"])
+    if more:
+        lines.append(f"… and {more} more")
+    return "\n".join(lines)

@@ -1,7 +1,7 @@
 """`dynabench results`, `leaderboard` and `compare`: what models reached."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dynabench.client.commands.shared import (
@@ -25,9 +25,9 @@ UNITS = {
     "fairness_gap": "points",
     "robustness_drop": "points",
 }
-"""By metric; all others are in percent."""
+"""Units of metrics; all others are in percent."""
 AS_MEASURED = frozenset({"examples/s", "GiB", "s"})
-"""Units of what a model's results give as they are; shares they give from 0 to 1."""
+"""Units in which results have a number as it was measured. Shares they have from 0 to 1."""
 
 
 def add(commands: Any) -> None:
@@ -58,6 +58,10 @@ def add(commands: Any) -> None:
 
 
 def _weights(text: str) -> dict[str, float]:
+    """Return the weights of an option such as `accuracy=4,throughput=1`.
+
+    Raises ArgumentTypeError.
+    """
     try:
         pairs = [part.split("=") for part in text.split(",")]
         return {name.strip(): float(weight) for name, weight in pairs}
@@ -68,146 +72,161 @@ def _weights(text: str) -> dict[str, float]:
 
 
 def results(args: argparse.Namespace) -> int:
-    """What there is of a model's numbers; with --wait all of it."""
-    found = client_for(args).get_results(str(args.model), wait=args.wait)
-    tell(args, found, shown(found))
+    """Print what a model reached so far; with --wait once all evaluations are over."""
+    reached = client_for(args).get_results(str(args.model), wait=args.wait)
+    tell(args, reached, describe_results(reached))
     return 0
 
 
-def shown(results: Numbers) -> str:
-    """A model's numbers, and why some are missing, in words."""
+def describe_results(results: Numbers) -> str:
+    """Return a model's numbers, and why some are missing, in words."""
     lines = [f"{results['name']} ({results['task']}): {results['sentence']}"]
-    score = {
-        part: results.get(f"dynascore_{part}") for part in ("low", "high", "least", "most")
-    } | {"value": results["dynascore"]}
-    if shown_score := _score(score):
-        place = f", rank {results['rank']}" if results["rank"] else ""
+    score = {"value": results["dynascore"]}
+    for part in ("low", "high", "least", "most"):
+        score[part] = results.get(f"dynascore_{part}")
+    score_text = _score(score)
+    if score_text:
+        rank = f", rank {results['rank']}" if results["rank"] else ""
         low, high = score["low"], score["high"]
-        sure = f" ({low:.2f} to {high:.2f})" if low is not None else ""
-        lines.append(f"Dynascore {shown_score}{sure}{place}")
-    rows = [
-        [name, _metric(metric), *_result(metric, number), number["n"]]
-        for name, metrics in results["scores"].items()
-        for metric, number in metrics.items()
-    ]
+        interval = f" ({low:.2f} to {high:.2f})" if low is not None else ""
+        lines.append(f"Dynascore {score_text}{interval}{rank}")
+    rows = []
+    rounded_sets = []
+    for set_name, metrics in results["scores"].items():
+        for metric, number in metrics.items():
+            value, interval_text = _result(metric, number)
+            rows.append([set_name, _metric(metric), value, interval_text, number["n"]])
+        if any(number.get("is_rounded") for number in metrics.values()):
+            rounded_sets.append(set_name)
     if rows:
         lines.append(table(["set", "metric", "value", "95 % interval", "n"], rows))
-    rounded = [
-        name
-        for name, metrics in results["scores"].items()
-        if any(number.get("is_rounded") for number in metrics.values())
-    ]
-    return "\n".join([*lines, *_sealed(rounded), *(f"Note: {text}" for text in results["notes"])])
+    lines += _sealed_notes(rounded_sets)
+    lines += [f"Note: {text}" for text in results["notes"]]
+    return "\n".join(lines)
 
 
 def _result(metric: str, number: Numbers) -> tuple[str, str | None]:
-    """A number of a model's results and its interval, in the units of boards."""
+    """Return a number of a model's results and its interval, in the units of boards."""
     if UNITS.get(metric) in AS_MEASURED:
         return f"{number['value']:.4g}", None
-    shares = {part: number[part] for part in ("value", "low", "high")}
-    percent = {part: None if one is None else 100 * one for part, one in shares.items()}
+    percent = {}
+    for part in ("value", "low", "high"):
+        share = number[part]
+        percent[part] = None if share is None else 100 * share
     return f"{percent['value']:.2f}", _interval(percent)
 
 
-def _sealed(names: Iterable[str]) -> Iterator[str]:
-    """That the scores on these sets are rounded."""
+def _sealed_notes(names: Iterable[str]) -> Iterator[str]:
+    """Yield a note for each of these sets that scores on it are rounded."""
     for name in names:
         yield f"Note: {name} is sealed (its answers are secret), so its scores are rounded."
 
 
 def _interval(number: Numbers) -> str | None:
+    """Return the bounds of an interval as text; None where there is none."""
     if number["low"] is None:
         return None
     return f"{number['low']:.2f} to {number['high']:.2f}"
 
 
 def leaderboard(args: argparse.Namespace) -> int:
-    """The rows of a board, as its page has them."""
+    """Print the rows of a board, as its page has them, and notes on them."""
     try:
         board = client_for(args).leaderboard(
             args.task, weights=args.weights, datasets=args.datasets, mode=args.mode, mine=args.mine
         )
-    except Invalid as error:  # a weight of what is not there, or a formula
+    except Invalid as error:  # of a metric, a set or a formula that the board lacks
         raise CommandError(str(error), USAGE) from None
-    metrics = [metric["name"] for metric in board["metrics"]]
-    rows = [
-        [
-            row["rank"] or "not run",
-            row["model"],
-            _score(row["dynascore"]),
-            _interval(row["dynascore"]),
-            *(_number(row["metrics"].get(name)) for name in metrics),
-        ]
-        for row in board["rows"]
-    ]
-    columns = [_metric(metric["name"], metric.get("judge")) for metric in board["metrics"]]
-    heads = ["rank", "model", "Dynascore", "95 % interval", *columns]
-    shown = table(heads, rows) if rows else f"{args.task} has no published model yet."
-    sealed = _sealed(
-        one["name"] for one in board["sets"] if one.get("is_sealed") and one.get("counts", True)
-    )
-    notes = [*_ranges(board["rows"]), *_early(board["sets"]), *sealed]
-    tell(args, board, "\n".join([shown, *notes]))
+    heads = ["rank", "model", "Dynascore", "95 % interval"]
+    heads += [_metric(metric["name"], metric.get("judge")) for metric in board["metrics"]]
+    rows = []
+    for row in board["rows"]:
+        score = row["dynascore"]
+        cells = [row["rank"] or "not run", row["model"], _score(score), _interval(score)]
+        for metric in board["metrics"]:
+            cells.append(_number(row["metrics"].get(metric["name"])))
+        rows.append(cells)
+    lines = [table(heads, rows) if rows else f"{args.task} has no published model yet."]
+    lines += _range_notes(board["rows"])
+    lines += _provisional_notes(board["sets"])
+    # A set that does not count has no score on this board.
+    counted = [each for each in board["sets"] if each.get("counts", True)]
+    lines += _sealed_notes(each["name"] for each in counted if each.get("is_sealed"))
+    tell(args, board, "\n".join(lines))
     return 0
 
 
-def _early(sets: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The sets behind the scores whose rounds were still judged."""
-    for one in sets:
-        if one.get("is_provisional") and one.get("counts", True):
-            far = f", {one['judged']} of {one['to_judge']} judged" if one.get("to_judge") else ""
-            yield f"Note: {one['name']} v{one['version']} is provisional{far}."
+def _provisional_notes(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a note for each set behind the scores whose round was still judged."""
+    for each in sets:
+        if each.get("is_provisional") and each.get("counts", True):
+            progress = ""
+            if each.get("to_judge"):
+                progress = f", {each['judged']} of {each['to_judge']} judged"
+            yield f"Note: {each['name']} v{each['version']} is provisional{progress}."
 
 
 def _metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
-    """A metric's name with its unit; of a language model as judge with its agreement."""
+    """Return a metric's name with its unit; of a language model as judge with its agreement."""
     if name != "llm_judge" or not judge:
         return f"{name} ({UNITS.get(name, '%')})"
-    found = judge["agreement"]
-    words = f"κ at least {found['low']:.2f}" if found["is_calibrated"] else "not calibrated"
+    agreement = judge["agreement"]
+    words = "not calibrated"
+    if agreement["is_calibrated"]:
+        words = f"κ at least {agreement['low']:.2f}"
     return f"{name} ({judge['name']}: {words})"
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Two models on each set, and which differences are more than chance."""
-    found = client_for(args).compare(*map(str, args.models))
-    names = {"a": found["a"]["model"], "b": found["b"]["model"]}
-    better = {**names, "": "not clear", "untested": "not tested"}
-    judge = found.get("judge")
+    """Print two models on each set, and which differences are more than chance."""
+    compared = client_for(args).compare(*map(str, args.models))
+    name_a, name_b = compared["a"]["model"], compared["b"]["model"]
+    better = {"a": name_a, "b": name_b, "": "not clear", "untested": "not tested"}
+    judge = compared.get("judge")
     rows = [
         [
-            *(row["set"], _metric(row["metric"], judge), _number(row["a"]), _number(row["b"])),
-            *(_number(row["difference"]), _interval(row["difference"]), better[row["better"]]),
-            *(_p(row.get("p_uncorrected")), _p(row.get("p")), row.get("method")),
+            row["set"],
+            _metric(row["metric"], judge),
+            _number(row["a"]),
+            _number(row["b"]),
+            _number(row["difference"]),
+            _interval(row["difference"]),
+            better[row["better"]],
+            _p(row.get("p_uncorrected")),
+            _p(row.get("p")),
+            row.get("method"),
         ]
-        for row in found["rows"]
+        for row in compared["rows"]
     ]
-    heads = ["set", "metric", *names.values(), "difference", "95 % interval", "better"]
+    heads = ["set", "metric", name_a, name_b, "difference", "95 % interval", "better"]
     heads += ["p", "corrected p", "test"]
-    shown = table(heads, rows) if rows else "They have no set in common."
-    sets = {row["set"]: {**row, "name": row["set"]} for row in found["rows"]}
-    sealed = dict.fromkeys(row["set"] for row in found["rows"] if row.get("is_rounded"))
-    notes = [*_early([*sets.values()]), *_sealed(sealed)]
-    if any(row.get("p") is not None for row in found["rows"]):
-        notes.insert(0, CORRECTED)
-    tell(args, found, "\n".join([shown, *notes]))
+    lines = [table(heads, rows) if rows else "They have no set in common."]
+    if any(row.get("p") is not None for row in compared["rows"]):
+        lines.append(CORRECTED)
+    # A set has a row for each metric, and one note.
+    sets = {row["set"]: {**row, "name": row["set"]} for row in compared["rows"]}
+    lines += _provisional_notes(sets.values())
+    rounded_sets = dict.fromkeys(row["set"] for row in compared["rows"] if row.get("is_rounded"))
+    lines += _sealed_notes(rounded_sets)
+    tell(args, compared, "\n".join(lines))
     return 0
 
 
 def _p(value: float | None) -> str | None:
+    """Return a p-value with two digits; None where there is none."""
     return None if value is None else f"{value:.2g}"
 
 
-def _ranges(rows: Iterable[Numbers]) -> Iterator[str]:
-    """That some scores are ranges, and by what each of them is."""
+def _range_notes(rows: Iterable[Numbers]) -> Iterator[str]:
+    """Yield a note for each score that is a range, with what was not measured."""
     for row in rows:
         if row["dynascore"]["value"] is None and _score(row["dynascore"]):
-            lacking = ", ".join(row["missing"])
-            yield f"Note: {row['model']} has a range, as it was not measured on: {lacking}."
+            missing = ", ".join(row["missing"])
+            yield f"Note: {row['model']} has a range, as it was not measured on: {missing}."
 
 
 def _score(cell: Numbers) -> str | None:
-    """A score, or the range from its worst case to its best."""
+    """Return a score, or the range from its worst case to its best; None: unknown."""
     least, most = cell.get("least"), cell.get("most")
     if cell["value"] is None and least is not None and most is not None:
         return f"{least:.2f} to {most:.2f}"
@@ -215,4 +234,7 @@ def _score(cell: Numbers) -> str | None:
 
 
 def _number(cell: Numbers | None) -> str | None:
-    return None if cell is None or cell["value"] is None else f"{cell['value']:.2f}"
+    """Return the value of a cell with two decimals; None: unknown."""
+    if cell is None or cell["value"] is None:
+        return None
+    return f"{cell['value']:.2f}"

@@ -11,16 +11,15 @@ from dynabench.client.client import DynabenchClient
 from dynabench.client.credentials import server_url
 
 FAILED, USAGE, NO_ACCESS, STOPPED = 1, 2, 3, 130
-"""Exit codes: it was refused or failed; not as it was asked; no connection or no key that fits;
-Ctrl-C."""
+"""Exit codes: refused or failed; wrong usage; no connection or no key with access; Ctrl-C."""
 RETRIES = 3
-"""Shown after some seconds of waiting; the same command resumes what broke off."""
+"""Fewer than the client's: people wait, and the same command resumes what broke off."""
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked; the message says why and how to mend it.
+    """A failure of a command; the message says why, and how to put it right.
 
-    data: what else was found, for --json.
+    data: the report of what failed, for --json.
     """
 
     def __init__(self, message: str, code: int = FAILED, data: Any = None) -> None:
@@ -31,7 +30,7 @@ class CommandError(Exception):
 def command(
     commands: Any, name: str, do: Callable[[argparse.Namespace], int], help: str
 ) -> argparse.ArgumentParser:
-    """A new command with the arguments that all have."""
+    """Add a command with the arguments that all commands have, and return its parser."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
     parser.add_argument(
         "--server",
@@ -44,7 +43,7 @@ def command(
 
 
 def model_id(text: str) -> UUID:
-    """A model's id, of the command line. Raises ArgumentTypeError."""
+    """Return a model's id of the command line. Raises ArgumentTypeError."""
     try:
         return UUID(text)
     except ValueError:
@@ -53,7 +52,7 @@ def model_id(text: str) -> UUID:
 
 
 def server_of(args: argparse.Namespace) -> str:
-    """The server's address. Raises CommandError."""
+    """Return the server's address. Raises CommandError."""
     try:
         return server_url(args.server)
     except ValueError as error:
@@ -61,7 +60,7 @@ def server_of(args: argparse.Namespace) -> str:
 
 
 def client_for(args: argparse.Namespace, key: str | None = None) -> DynabenchClient:
-    """A client of the server, with this key or the one that is known."""
+    """Return a client of the server, with this key or the stored one."""
     return DynabenchClient(key, server_of(args), retries=RETRIES)
 
 
@@ -79,7 +78,9 @@ def note(text: str) -> None:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Columns as wide as what is in them; what is not known is a dash."""
-    cells = [[*heads], *(["-" if one in (None, "") else str(one) for one in row] for row in rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(heads))]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
+    """Return columns as wide as what is in them; an unknown value is a dash."""
+    lines = [list(heads)]
+    for row in rows:
+        lines.append(["-" if value in (None, "") else str(value) for value in row])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)

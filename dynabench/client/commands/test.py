@@ -26,9 +26,10 @@ from dynabench.client.commands.shared import (
 )
 
 CHECK = ("pydantic", "yaml", "orjson")
+"""Packages that the server's check imports."""
 HARNESS = ("numpy", "torch", "transformers", "tokenizers", "safetensors")
+"""Packages that run a model's folder without Docker."""
 INSTALL = "Install what it needs: pip install 'dynabench-client[test]'"
-
 WHOLE = "Install it as the site's page “Tokens” says, or from a checkout."
 
 
@@ -52,38 +53,44 @@ def add(commands: Any) -> None:
 
 
 def test(args: argparse.Namespace) -> int:
-    """Have the five examples of the server answered, and say what it would say.
+    """Let the model answer the server's five examples, and print what the server would say.
 
-    Of a file of predictions each line is compared with its set.
+    1. Refuse what this machine cannot check.
+    2. Fetch the task's configuration and the examples.
+    3. Run the server's own check on a copy of what would be submitted.
+
+    Of a file of predictions each line is compared with its set (`_test_predictions`).
     """
     if not (server_modules() / "evaluation/isolation/inference/precheck.py").is_file():
         raise CommandError(f"This client was built without the server's check. {WHOLE}", USAGE)
     if args.predictions:
-        return _predictions(args)
-    _refuse_lacking(args)
-    found = client_for(args).check_inputs(args.task)
-    with TemporaryDirectory() as name, _handed_in(args.model) as model:
+        return _test_predictions(args)
+    _refuse_unfit_machine(args)
+    check = client_for(args).check_inputs(args.task)
+    with TemporaryDirectory() as name, _copy_of_submitted(args.model) as model:
         folder = Path(name)
-        (folder / "task.yaml").write_text(found["config_text"], encoding="utf-8")
-        lines = "".join(json.dumps({"inputs": each}) + "\n" for each in found["inputs"])
+        (folder / "task.yaml").write_text(check["config_text"], encoding="utf-8")
+        lines = "".join(json.dumps({"inputs": each}) + "\n" for each in check["inputs"])
         (folder / "inputs.jsonl").write_text(lines, encoding="utf-8")
-        report = _check(
+        arguments = [
             model,
             f"--config={folder / 'task.yaml'}",
             f"--inputs={folder / 'inputs.jsonl'}",
-            f"--memory-gib={found['memory_gib']}",
-            f"--cpus={found['cpus']}",
+            f"--memory-gib={check['memory_gib']}",
+            f"--cpus={check['cpus']}",
             f"--adapter={args.adapter}",
-            *([f"--runner={args.runner}"] if args.runner else []),
-        )
-    if report["ok"]:
-        tell(args, report, _accepted(args.model, report))
-        return 0
-    raise _refused(report)
+        ]
+        if args.runner:
+            arguments.append(f"--runner={args.runner}")
+        report = _check(*arguments)
+    if not report["ok"]:
+        raise _refusal(report)
+    tell(args, report, _describe_acceptance(args.model, report))
+    return 0
 
 
-def _predictions(args: argparse.Namespace) -> int:
-    """Compare each line of a file with the inputs of its set, and say what the server would say."""
+def _test_predictions(args: argparse.Namespace) -> int:
+    """Compare each line of a file with the inputs of its set, and print the server's verdict."""
     if not args.set:
         raise CommandError("Name the set that the predictions are for with --set.", USAGE)
     if not Path(args.predictions).exists():
@@ -100,22 +107,24 @@ def _predictions(args: argparse.Namespace) -> int:
             f"--uids={inputs}",
         )
     if not report["ok"]:
-        raise _refused(report)
+        raise _refusal(report)
     lines = [f"{args.predictions} would be accepted for {args.set}."]
-    tell(args, report, "\n".join([*lines, *(f"Note: {one}" for one in report["warnings"])]))
+    lines += [f"Note: {warning}" for warning in report["warnings"]]
+    tell(args, report, "\n".join(lines))
     return 0
 
 
-def _refused(report: dict[str, Any]) -> CommandError:
-    """The error for a report of what would not be accepted."""
+def _refusal(report: dict[str, Any]) -> CommandError:
+    """Return the error for a report of what would not be accepted; print the model's log."""
     if report["log"]:
         note(f"The end of the model's log:\n{report['log'].rstrip()}")
-    here = report["outcome"] == "infrastructure"  # nothing is known of the model
-    return CommandError(report["message"], USAGE if here else FAILED, report)
+    # This machine failed, so nothing is known about the model.
+    is_our_fault = report["outcome"] == "infrastructure"
+    return CommandError(report["message"], USAGE if is_our_fault else FAILED, report)
 
 
-def _refuse_lacking(args: argparse.Namespace) -> None:
-    """Raises CommandError where this machine lacks what the check needs."""
+def _refuse_unfit_machine(args: argparse.Namespace) -> None:
+    """Check that this machine has what the check needs. Raises CommandError."""
     is_folder = Path(args.model).is_dir()
     in_docker = args.runner == "docker" or not is_folder
     if not in_docker and sys.platform != "linux":
@@ -123,31 +132,34 @@ def _refuse_lacking(args: argparse.Namespace) -> None:
             "A folder is checked here on Linux only. The server checks it when you submit it.",
             USAGE,
         )
-    image = f"There is no folder {args.model}. If it is an image, the check"
-    lead = "The check" if is_folder else image
-    _refuse_missing(lead, (*CHECK, "docker") if in_docker else (*CHECK, *HARNESS))
+    lead = "The check"
+    if not is_folder:
+        lead = f"There is no folder {args.model}. If it is an image, the check"
+    _refuse_missing(lead, CHECK + (("docker",) if in_docker else HARNESS))
 
 
 def _refuse_missing(lead: str, needed: Sequence[str]) -> None:
-    """Raises CommandError for packages that are not here. lead: how the sentence begins."""
-    if missing := [name for name in needed if find_spec(name) is None]:
+    """Check that packages are installed. Raises CommandError. lead: how its sentence begins."""
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
         raise CommandError(f"{lead} lacks {', '.join(missing)} on this machine. {INSTALL}", USAGE)
 
 
 @contextmanager
-def _handed_in(model: str) -> Iterator[str]:
-    """A copy of what `dynabench submit` would send of a folder; an image's name as it is."""
+def _copy_of_submitted(model: str) -> Iterator[str]:
+    """Yield a copy of what `dynabench submit` would send of a folder; an image's name as it is."""
     folder = Path(model)
     if not folder.is_dir():
         yield model
         return
     _refuse_dockerfile(folder)
     files = allowed_files(folder)
-    for path in sorted({*folder.iterdir()} - {*files}):
+    for path in sorted(set(folder.iterdir()) - set(files)):
         if not path.name.startswith("."):
             note(f"{path.name} is left out when the folder is submitted.")
     with TemporaryDirectory() as name:
-        copy = Path(name, "model")  # others may read it, such as the sandbox's user
+        # Unlike the temporary folder, other users may read this one, such as the sandbox's.
+        copy = Path(name, "model")
         copy.mkdir()
         for path in files:
             shutil.copyfile(path, copy / path.name)
@@ -155,6 +167,7 @@ def _handed_in(model: str) -> Iterator[str]:
 
 
 def _refuse_dockerfile(folder: Path) -> None:
+    """Refuse a folder from which Docker makes an image. Raises CommandError."""
     if (folder / "Dockerfile").exists():
         raise CommandError(
             f"{folder} makes an image. Build it and test that: docker build -t name:1 {folder}; "
@@ -164,19 +177,20 @@ def _refuse_dockerfile(folder: Path) -> None:
 
 
 def look_through(client: DynabenchClient, task: str, model: str) -> None:
-    """Refuse a folder that the server would refuse unasked, where this machine can tell.
+    """Refuse a folder that the server would refuse without running it, if this machine can tell.
 
-    What `test` does before it asks the model anything. Raises CommandError.
+    `test` does the same before it asks the model anything. Raises CommandError.
     """
     if not Path(model).is_dir():
         return
     _refuse_dockerfile(Path(model))
     files = allowed_files(Path(model))
     if not all(map(find_spec, CHECK)):
-        return  # the server looks
+        return  # the server checks it after the upload
     with TemporaryDirectory() as name:
         folder, config = Path(name, "model"), Path(name, "task.yaml")
         folder.mkdir()
+        # Links, as weights may have gigabytes and are only looked at.
         for path in files:
             (folder / path.name).symlink_to(path.resolve())
         config.write_text(client.check_inputs(task)["config_text"], encoding="utf-8")
@@ -186,10 +200,14 @@ def look_through(client: DynabenchClient, task: str, model: str) -> None:
 
 
 def _check(*arguments: str) -> dict[str, Any]:
-    """The report of the server's check, in a separate process."""
+    """Return the report of the server's check, which runs in a separate process.
+
+    Raises CommandError where it made none.
+    """
     note("Checking it as the server does …")
     root = server_modules()
-    done = subprocess.run(
+    # `evaluation` is no package of the client, so its folder becomes the process's path.
+    process = subprocess.run(
         [sys.executable, "-m", "evaluation.isolation.inference.precheck", *arguments],
         cwd=root,
         env={**os.environ, "PYTHONPATH": str(root)},
@@ -198,20 +216,22 @@ def _check(*arguments: str) -> dict[str, Any]:
         encoding="utf-8",
     )
     try:
-        report: dict[str, Any] = json.loads(done.stdout)
+        report: dict[str, Any] = json.loads(process.stdout)
     except ValueError:
-        last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+        errors = process.stderr.strip().splitlines()
+        last = errors[-1] if errors else f"it ended with {process.returncode}"
         raise CommandError(f"The check could not be made ({last}). {INSTALL}", USAGE) from None
     return report
 
 
 def server_modules() -> Path:
-    """Where the server's modules are: what the wheel carries of them, or the whole checkout."""
+    """Return where the server's modules are: in the wheel, or in the whole checkout."""
     carried = Path(__file__).parents[2] / "_server"
     return carried if carried.is_dir() else Path(__file__).parents[3]
 
 
-def _accepted(model: str, report: dict[str, Any]) -> str:
+def _describe_acceptance(model: str, report: dict[str, Any]) -> str:
+    """Return what the model answered, and the time and memory that it used."""
     lines = [f"{model} would be accepted: it answered {len(report['answers'])} examples."]
     lines += [f"  {number}  {_answer(each)}" for number, each in enumerate(report["answers"], 1)]
     lines += [f"Note: {warning}" for warning in report["warnings"]]
@@ -222,6 +242,7 @@ def _accepted(model: str, report: dict[str, Any]) -> str:
 
 
 def _answer(answer: dict[str, Any]) -> str:
+    """Return an answer with its probability, where the model gave one."""
     value, prob = answer["answer"], answer["prob"] or {}
     chance = f"  ({prob[value]:.2f})" if isinstance(value, str) and value in prob else ""
     return f"{value}{chance}"

@@ -18,8 +18,10 @@ from dynabench.client.commands.shared import USAGE, CommandError, client_for, co
 from dynabench.client.commands.test import server_modules
 from dynabench.client.errors import DynabenchError, NotFound, Refused
 
-KEEP_SECONDS = 20.0  # between two renewals of a lease, which lasts two minutes
-WAIT_SECONDS = 15.0  # until it is asked again whether something waits
+KEEP_SECONDS = 20.0
+"""Time between two renewals of a lease, which lasts two minutes."""
+WAIT_SECONDS = 15.0
+"""Time until the site is asked again whether a run waits."""
 
 
 def add(commands: Any) -> None:
@@ -37,7 +39,7 @@ def add(commands: Any) -> None:
 
 
 def work(args: argparse.Namespace) -> int:
-    """Take one lease after another."""
+    """Take one lease after another, and evaluate what each is for."""
     if not (server_modules() / "evaluation/isolation/inference/leased.py").is_file():
         raise CommandError("This client was built without the server's sandbox.", USAGE)
     client = client_for(args, args.key_file.read_text().strip() if args.key_file else None)
@@ -52,18 +54,23 @@ def work(args: argparse.Namespace) -> int:
 
 
 def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
-    """Do one lease, and hand in what came of it; quietly nothing where it is lost meanwhile."""
+    """Evaluate a run under its lease and send the answers; print a note where the lease is lost.
+
+    1. Download the model and the inputs.
+    2. Run the model in the sandbox (`_run`).
+    3. Send its answers, if it has any, and how it ended.
+    """
     token = str(lease["token"])
     note(f"Run {lease['run']}: {lease['examples']} examples of {lease['evaluation_set']}.")
     with TemporaryDirectory(prefix="dynabench-worker-") as name:
         folder = Path(name)
         try:
-            with _kept(client, token):
+            with _lease_kept(client, token):
                 client.fetch_lease(token, folder)
             report = _run(client, lease, folder, runner)
             ending = report["ending"]
             answers = folder / "answers.jsonl" if ending["outcome"] == "ok" else None
-            with _kept(client, token):
+            with _lease_kept(client, token):
                 client.end_lease(token, answers, report["runner"], ending)
         except (NotFound, Refused) as lost:
             note(f"The lease is lost: {lost}")
@@ -72,12 +79,13 @@ def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
 
 
 @contextmanager
-def _kept(client: DynabenchClient, token: str) -> Iterator[None]:
-    """Keeps the lease while large files come and go; where it is lost, they are refused."""
+def _lease_kept(client: DynabenchClient, token: str) -> Iterator[None]:
+    """Keep the lease while large files are downloaded and uploaded."""
     over = threading.Event()
 
     def keep() -> None:
         while not over.wait(KEEP_SECONDS):
+            # Where the lease is lost, the server refuses the files themselves.
             with suppress(DynabenchError):
                 client.keep_lease(token)
 
@@ -89,22 +97,32 @@ def _kept(client: DynabenchClient, token: str) -> Iterator[None]:
 
 
 def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) -> Any:
-    """How the model ended, in a process of its own, while the lease is kept."""
+    """Run the model in a process of its own, keep the lease meanwhile, and return the report."""
     config = folder / "task.yaml"
     config.write_text(lease["config_text"], encoding="utf-8")
     command = [
-        *(sys.executable, "-m", "evaluation.isolation.inference.leased", str(folder)),
-        *(f"--config={config}", f"--key=own-{lease['token']!s}", f"--digest={lease['digest']}"),
-        *(f"--memory-gib={lease['memory_gib']}", f"--cpus={lease['cpus']}"),
-        *(f"--seconds={lease['seconds']}", f"--adapter={lease['adapter'] or 'jsonl'}"),
-        *(["--image"] if lease["kind"] == "image" else []),
-        *([f"--runner={runner}"] if runner else []),
+        sys.executable,
+        "-m",
+        "evaluation.isolation.inference.leased",
+        str(folder),
+        f"--config={config}",
+        f"--key=own-{lease['token']!s}",
+        f"--digest={lease['digest']}",
+        f"--memory-gib={lease['memory_gib']}",
+        f"--cpus={lease['cpus']}",
+        f"--seconds={lease['seconds']}",
+        f"--adapter={lease['adapter'] or 'jsonl'}",
     ]
-    with _started(command) as process:
+    if lease["kind"] == "image":
+        command.append("--image")
+    if runner:
+        command.append(f"--runner={runner}")
+    with _process(command) as process:
         while True:
             try:
                 output, _ = process.communicate(timeout=KEEP_SECONDS)
             except subprocess.TimeoutExpired:
+                # Raises where the lease is lost, which ends the process, too.
                 client.keep_lease(lease["token"])
                 continue
             try:
@@ -116,12 +134,15 @@ def _run(client: DynabenchClient, lease: Any, folder: Path, runner: str | None) 
 
 
 @contextmanager
-def _started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
-    """The process, which no lease outlives; it knows no key."""
+def _process(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    """Yield a process for the server's sandbox, and end it with the block."""
     root = server_modules()
-    kept = {name: value for name, value in os.environ.items() if name != "DYNABENCH_API_KEY"}
+    environment = dict(os.environ)
+    # A model that leaves its sandbox must find no key.
+    environment.pop("DYNABENCH_API_KEY", None)
+    environment["PYTHONPATH"] = str(root)
     with subprocess.Popen(
-        command, cwd=root, env={**kept, "PYTHONPATH": str(root)}, stdout=subprocess.PIPE, text=True
+        command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process

@@ -171,7 +171,7 @@ def test_the_async_client_does_the_same(server, awaiting, pauses):
 
 
 def test_methods_tell_what_they_are(client):
-    assert client.get_results.__doc__.startswith("A model's scores")
+    assert client.get_results.__doc__.startswith("Return a model's scores")
     assert DynabenchClient.get_results.__doc__ == client.get_results.__doc__
 
 

@@ -6,6 +6,7 @@ labels, tokenizer and save_pretrained holds for every model of transformers.
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
@@ -37,14 +38,17 @@ PICTURES = {
 
 
 def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
-    """Byte pairs, learned from a few texts; single bytes spell every other one."""
+    """Make a tokenizer of byte pairs, learned from a few texts.
+
+    Single bytes spell every other text.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=2000,
-        special_tokens=[*MARKS.values()],
+        special_tokens=list(MARKS.values()),
         initial_alphabet=alphabet,
         show_progress=False,
     )
@@ -63,15 +67,21 @@ def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
 
 
 def main() -> None:
-    """Save model and tokenizer."""
+    """Save a model and its tokenizer."""
     task = json.loads((HERE / "task.json").read_text(encoding="utf-8"))
     lines = (HERE / "examples.jsonl").read_text(encoding="utf-8").splitlines()
-    tokenizer = make_tokenizer(
-        [str(t) for line in lines for t in json.loads(line)["inputs"].values()]
-    )
+    texts: list[str] = []
+    for line in lines:
+        texts += map(str, json.loads(line)["inputs"].values())
+    tokenizer = make_tokenizer(texts)
+    options: dict[str, Any] = {}
     # The task's own labels, in the order of the model's logits; an answer from a passage has none.
     labels = task["labels"] or []
-    named = {"id2label": dict(enumerate(labels)), "label2id": {v: n for n, v in enumerate(labels)}}
+    if labels:
+        options["id2label"] = dict(enumerate(labels))
+        options["label2id"] = {label: number for number, label in enumerate(labels)}
+    if task["kind"] in PICTURES:
+        options |= {"image_size": 64, "patch_size": 16}
     text_head = BertForSequenceClassification if labels else BertForQuestionAnswering
     config_class, head = PICTURES.get(task["kind"], (BertConfig, text_head))
     config = config_class(
@@ -82,8 +92,7 @@ def main() -> None:
         intermediate_size=128,
         max_position_embeddings=LENGTH,
         initializer_range=0.5,
-        **(named if labels else {}),
-        **({"image_size": 64, "patch_size": 16} if task["kind"] in PICTURES else {}),
+        **options,
     )
     set_seed(1)
     model = head(config)

@@ -9,9 +9,12 @@ TASK = json.loads(Path(__file__).with_name("task.json").read_text(encoding="utf-
 
 
 def predict(inputs: dict[str, Any]) -> tuple[Any, dict[str, float] | None]:
-    """The answer for one example, and chances by label or None. Put your own model here."""
+    """Return the answer for one example, and probabilities by label or None.
+
+    Put your own model here.
+    """
     if TASK["labels"]:
-        # Never right for long: all labels are as likely, and the length of the texts decides.
+        # A placeholder: all labels are equally likely, and the length of the texts decides.
         labels = TASK["labels"]
         length = sum(len(str(value)) for value in inputs.values())
         return labels[length % len(labels)], {label: 1 / len(labels) for label in labels}
@@ -20,7 +23,7 @@ def predict(inputs: dict[str, Any]) -> tuple[Any, dict[str, float] | None]:
 
 
 def main() -> None:
-    """Read every example and write its answer at once, so that progress is seen."""
+    """Read each example and write its answer at once, so that the site sees progress."""
     path = sys.argv[1] if len(sys.argv) > 1 else "/input/examples.jsonl"
     with open(path, encoding="utf-8") as examples:
         for line in examples:
