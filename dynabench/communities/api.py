@@ -23,7 +23,13 @@ from core.accounts.models import ApiToken, User
 from core.accounts.people import person
 from core.web.api import NewestFirst, Pages, check_query, read, weights
 from dynabench.communities.board import WEIGHT, board_of
-from dynabench.communities.joint_services import IN_ARCHIVE, KINDS, parts_for, submit_jointly
+from dynabench.communities.joint_services import (
+    IN_ARCHIVE,
+    KINDS,
+    Part,
+    parts_for,
+    submit_jointly,
+)
 from dynabench.communities.models import Community, JointSubmission, Post
 from dynabench.communities.permissions import listed_communities
 from dynabench.communities.rules import Line
@@ -166,19 +172,23 @@ class JointSerializer(serializers.ModelSerializer[JointSubmission]):
 
     @extend_schema_field(JointModelSerializer(many=True))
     def get_models(self, joint: JointSubmission) -> Any:
-        """Of the tasks that its owner may still see, as `_joint` has them."""
+        """Return the submissions to tasks that the owner may still see.
+
+        `_own_submissions` has fetched them.
+        """
         return JointModelSerializer(joint.submissions.all(), many=True).data
 
 
-def _joint(owner: User) -> QuerySet[JointSubmission]:
-    """One's joint submissions, with those of their submissions whose tasks one may see."""
-    seen = Submission.objects.filter(task__in=listed_tasks(owner)).select_related("task")
-    models = Prefetch("submissions", seen.defer("log").order_by("task__code"))
+def _own_submissions(owner: User) -> QuerySet[JointSubmission]:
+    """Return one's joint submissions, each with the submissions to tasks that one may see."""
+    visible = Submission.objects.filter(task__in=listed_tasks(owner)).select_related("task")
+    # A log may have megabytes, and the list shows none.
+    models = Prefetch("submissions", visible.defer("log").order_by("task__code"))
     return JointSubmission.objects.filter(owner=owner).prefetch_related(models)
 
 
 def find(request: Request, slug: str) -> Community:
-    """The community, for those who may see it. Raises Http404."""
+    """Return the community, for those who may see it. Raises Http404."""
     return get_object_or_404(listed_communities(request.user), slug=slug)
 
 
@@ -198,6 +208,7 @@ class Communities(generics.ListAPIView[Community]):
     queryset = Community.objects.none()
 
     def get_queryset(self) -> QuerySet[Community]:
+        """Return the communities that the person may see."""
         return listed_communities(self.request.user)
 
 
@@ -213,35 +224,39 @@ class CommunityView(APIView):
     @write("communities_change", CommunityChangeSerializer, WholeCommunitySerializer)
     def patch(self, request: Request, slug: str) -> Response:
         """Change what its page says, who sees it and its tracks; for its owners."""
-        found, actor = find(request, slug), person(request)
-        check_runs(actor, found)
-        asked = read(CommunityChangeSerializer, request)
+        community, actor = find(request, slug), person(request)
+        # Before the body is read: others get a refusal, and no errors about their fields.
+        check_runs(actor, community)
+        changes = read(CommunityChangeSerializer, request)
         names = ("name", "summary", "text", "is_listed", "tracks")
-        now = {name: getattr(found, name) for name in names}
-        change_community(community=found, actor=actor, **{**now, **asked})
-        return self._whole(found)
+        values = {name: getattr(community, name) for name in names}
+        change_community(community=community, actor=actor, **(values | changes))
+        return self._whole(community)
 
-    def _whole(self, found: Community) -> Response:
-        request = self.request
-        files = [
-            {
-                "kind": kind,
-                "place": f"{part.place}.jsonl",
-                "task": part.task.code,
-                "evaluation_set": part.version.evaluation_set.name if part.version else "",
-            }
-            for kind in IN_ARCHIVE
-            for part in parts_for(request.user, found, kind)
-        ]
-        entries = entries_for(request.user, found)
-        body = {
-            **CommunitySerializer(found).data,
-            "text": found.text,
+    def _whole(self, community: Community) -> Response:
+        """Return the answer with all of a community that the person may see."""
+        user = self.request.user
+        files = []
+        for kind in IN_ARCHIVE:
+            files += [_file_of(kind, part) for part in parts_for(user, community, kind)]
+        entries = entries_for(user, community)
+        body = CommunitySerializer(community).data | {
+            "text": community.text,
             "tasks": CommunityTaskSerializer(entries, many=True).data,
-            "news": PostSerializer(found.posts.all()[:NEWS], many=True).data,
+            "news": PostSerializer(community.posts.all()[:NEWS], many=True).data,
             "files": JointFileSerializer(files, many=True).data,
         }
         return Response(body)
+
+
+def _file_of(kind: str, part: Part) -> dict[str, str]:
+    """Return the file that an archive must hold for a part, as the API names it."""
+    return {
+        "kind": kind,
+        "place": f"{part.place}.jsonl",
+        "task": part.task.code,
+        "evaluation_set": part.version.evaluation_set.name if part.version else "",
+    }
 
 
 class CommunityBoardView(APIView):
@@ -259,28 +274,36 @@ class CommunityBoardView(APIView):
     def get(self, request: Request, slug: str) -> Response:
         """The board across tasks; `w_<task>` is another weight of one, `track` chooses a track."""
         check_query(request, "track", prefixes=(WEIGHT,))
-        found = find(request, slug)
-        board = board_of(found, entries_for(request.user, found), request.query_params.dict())
-        known = {f"{WEIGHT}{head.task.code}" for head in board.heads}
-        asked = {name for name in request.query_params if name.startswith(WEIGHT)}
-        if strange := {*board.unread} | (asked - known):
-            wrong = "A weight is a number from 0 to 8, of a task that is here."
-            raise serializers.ValidationError({name: [wrong] for name in strange})
-        columns = [{**head._asdict(), "task": head.task.code} for head in board.heads]
+        community = find(request, slug)
+        entries = entries_for(request.user, community)
+        board = board_of(community, entries, request.query_params.dict())
+        fields = {f"{WEIGHT}{head.task.code}" for head in board.heads}
+        weight_fields = {name for name in request.query_params if name.startswith(WEIGHT)}
+        # The page ignores such weights; a program should learn that they have no effect.
+        wrong_fields = set(board.unread) | (weight_fields - fields)
+        if wrong_fields:
+            message = "A weight is a number from 0 to 8, of a task that is here."
+            raise serializers.ValidationError({name: [message] for name in wrong_fields})
+        columns = [head._asdict() | {"task": head.task.code} for head in board.heads]
         body = {"columns": columns, "lines": [_line(line) for line in board.lines]}
         return Response(CommunityBoardSerializer(body).data)
 
 
 def _line(line: Line) -> dict[str, Any]:
-    one = line.entrant
+    """Return a line of the board as the API has it."""
+    entrant, score = line.entrant, line.score
     points = [
-        {"task": task, "model": one.models[task], **value._asdict()}
+        {"task": task, "model": entrant.models[task], **value._asdict()}
         for task, value in line.points.items()
     ]
-    score = line.score
     return {
-        **{name: getattr(line, name) for name in ("rank", "first", "last", "missing")},
-        **{name: getattr(one, name) for name in ("name", "owner", "track")},
+        "rank": line.rank,
+        "first": line.first,
+        "last": line.last,
+        "missing": line.missing,
+        "name": entrant.name,
+        "owner": entrant.owner,
+        "track": entrant.track,
         "score": score.value,
         "low": score.low,
         "high": score.high,
@@ -299,8 +322,9 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
     throttle = "submit"
 
     def get_queryset(self) -> QuerySet[JointSubmission]:
-        found = find(self.request, self.kwargs["slug"])
-        return _joint(person(self.request)).filter(community=found)
+        """Return what the person submitted to all tasks of the community."""
+        community = find(self.request, self.kwargs["slug"])
+        return _own_submissions(person(self.request)).filter(community=community)
 
     @write("communities_submit", NewJointSerializer, {201: JointSerializer})
     def post(self, request: Request, slug: str) -> Response:
@@ -308,13 +332,12 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
 
         422 with the code `joint` when some refuse; the message says which, and why.
         """
-        found, owner = find(request, slug), person(request)
+        community, owner = find(request, slug), person(request)
         fields = read(NewJointSerializer, request)
         fields["upload"] = upload_of(owner, fields.get("upload"))
-        made = submit_jointly(community=found, owner=owner, **fields)
-        return Response(
-            JointSerializer(_joint(owner).get(pk=made.pk)).data, status.HTTP_201_CREATED
-        )
+        joint = submit_jointly(community=community, owner=owner, **fields)
+        body = JointSerializer(_own_submissions(owner).get(pk=joint.pk)).data
+        return Response(body, status.HTTP_201_CREATED)
 
 
 urlpatterns = [

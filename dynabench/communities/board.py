@@ -1,4 +1,4 @@
-"""The board across a community's tasks, as far as the reader may see them."""
+"""The board across a community's tasks, as far as its reader may see them."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -19,8 +19,10 @@ WEIGHT = "w_"
 
 @dataclass(frozen=True)
 class Row:
-    """A public model of one task. owner: person or team; empty where there is none, or it is
-    hidden. whose: the same for the models of one owner that have one name; empty likewise.
+    """A public model of one task.
+
+    owner: person or team; empty where there is none, or it is hidden. whose: the same for the
+    models of one owner that have one name; empty likewise.
     """
 
     id: str
@@ -32,7 +34,7 @@ class Row:
 
 
 class Head(NamedTuple):
-    """A task's column. floor: the main metric, in percent, that gives no points."""
+    """The column of a task. floor: the main metric, in percent, that gives no points."""
 
     task: Task
     metric: str
@@ -41,7 +43,7 @@ class Head(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A model's points in a task, and the id of its submission; None: it was not run there."""
+    """The points of a model in a task, and the id of its submission; None: not run there."""
 
     task: Task
     points: float | None
@@ -50,8 +52,9 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Board:
-    """What is shown. track: the one that is chosen; unread: fields of the query that are no
-    weights.
+    """The board as it is shown.
+
+    track: the chosen one; "": all. unread: fields of the query that are no weights.
     """
 
     heads: Sequence[Head]
@@ -62,19 +65,21 @@ class Board:
 
     @property
     def rows(self) -> list[tuple[Line, int, list[Cell]]]:
-        """Each line with how many of the tasks that count it has, and its cells."""
-        return [
-            (line, self.wanted - len(line.missing), [_cell(line, head.task) for head in self.heads])
-            for line in self.lines
-        ]
+        """Return each line with how many of the tasks that count it has, and its cells."""
+        rows = []
+        for line in self.lines:
+            cells = [_cell(line, head.task) for head in self.heads]
+            rows.append((line, self.wanted - len(line.missing), cells))
+        return rows
 
     @property
     def wanted(self) -> int:
-        """How many tasks count."""
+        """Return how many tasks count."""
         return sum(head.weight > 0 for head in self.heads)
 
 
 def _cell(line: Line, task: Task) -> Cell:
+    """Return a model's cell in the column of a task."""
     points = line.points.get(task.code)
     return Cell(task, points.value if points else None, line.entrant.models.get(task.code))
 
@@ -82,25 +87,23 @@ def _cell(line: Line, task: Task) -> Cell:
 def board_of(
     community: Community, entries: Collection[CommunityTask], query: Mapping[str, str]
 ) -> Board:
-    """The board of the community's tasks that the reader may see; weights and track of the query.
+    """Return the board of the community's tasks that the reader may see, by the query.
 
-    entries: with their tasks, as `selectors.entries_for` gives them; nothing of another one is
-    read. A bounded number of queries once the boards of the tasks are cached, for a minute or so.
+    entries: with their tasks, as `selectors.entries_for` returns them; no other task is read.
+    query: weights (`w_nli=2`) and `track`. A bounded number of queries once the boards of the tasks
+    are
+    cached, for a minute or so.
     """
+    # Arenas have no main metric.
     ranked = [entry for entry in entries if entry.task.config.kind == "examples"]
     tasks = [entry.task for entry in ranked]
-    weights, unread = {}, []
-    for entry in ranked:
-        name = f"{WEIGHT}{entry.task.code}"
-        weights[entry.task.code] = entry.weight
-        if name in query:
-            try:
-                weights[entry.task.code] = weight_of(query[name])
-            except ValueError:
-                unread.append(name)
+    weights, unread = _read_weights(ranked, query)
     track = query.get("track", "")
-    track = track if track in community.tracks else ""
-    entrants = [one for one in _entrants(community, tasks) if track in ("", one.track)]
+    if track not in community.tracks:
+        track = ""
+    entrants = _entrants(community, tasks)
+    if track:
+        entrants = [entrant for entrant in entrants if entrant.track == track]
     floors = {task.code: floor_of(task) for task in tasks}
     lines = across(entrants, weights, floors)
     heads = [
@@ -110,8 +113,28 @@ def board_of(
     return Board(heads, lines, community.tracks, track, unread)
 
 
+def _read_weights(
+    entries: Collection[CommunityTask], query: Mapping[str, str]
+) -> tuple[dict[str, float], list[str]]:
+    """Return the weights by task, and the fields of the query that are no weights.
+
+    The reader's weights go before the owners'.
+    """
+    weights, unread = {}, []
+    for entry in entries:
+        code = entry.task.code
+        weights[code] = entry.weight
+        field = f"{WEIGHT}{code}"
+        if field in query:
+            try:
+                weights[code] = weight_of(query[field])
+            except ValueError:
+                unread.append(field)
+    return weights, unread
+
+
 def weight_of(text: str) -> float:
-    """A weight from 0 to MOST. Raises ValueError."""
+    """Return a weight from 0 to MOST. Raises ValueError."""
     value = float(text)
     if not 0 <= value <= MOST:
         raise ValueError(text)
@@ -119,7 +142,7 @@ def weight_of(text: str) -> float:
 
 
 def floor_of(task: Task) -> float:
-    """The main metric, in percent, of what knows nothing, as the task's own board has it."""
+    """Return the main metric, in percent, of what knows nothing, as the task's own board has it."""
     from leaderboard.board.matrix import pool_of  # loads numpy
 
     main = task.config.metrics.main
@@ -127,64 +150,92 @@ def floor_of(task: Task) -> float:
 
 
 def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
-    """The public models of the tasks. What was submitted jointly is one model, and so is what one
-    person submitted under one name; never a hidden name together with one that is shown.
+    """Return the public models of the tasks, each once.
+
+    What was submitted jointly is one model, and so is what one person submitted under one name. A
+    hidden name is never put together with one that is shown, which would reveal it.
     """
-    codes = {f"community-board-{task.pk}-{task.config_number}": task for task in tasks}
-    kept = kept_many([*codes], lambda keys: {key: _rows(codes[key]) for key in keys})
-    rows = [(task, row) for key, task in codes.items() for row in kept[key].numbers]
-    joint = _joint(community, tasks)
-    found: dict[str, list[tuple[Task, Row]]] = {}
-    for task, row in rows:
-        of = joint.get(row.id)
-        key = f"joint {of.pk} {row.is_anonymous}" if of else row.whose or row.id
-        found.setdefault(key, []).append((task, row))
-    made = []
-    for key, of_model in found.items():
-        first, of = of_model[0][1], joint.get(of_model[0][1].id)
-        best = {task.code: row for task, row in reversed(of_model)}  # the boards' first ones
-        scores = {code: row.score for code, row in best.items()}
-        models = {code: row.id for code, row in best.items()}
-        name, owner = ("", "") if of and first.is_anonymous else (first.name, first.owner)
-        made.append(Entrant(key, name, owner, of.track if of else "", scores, models))
-    return made
+    # By the version of the configuration, as it names the main metric.
+    task_of = {f"community-board-{task.pk}-{task.config_number}": task for task in tasks}
+    cached = kept_many(list(task_of), lambda keys: {key: _rows(task_of[key]) for key in keys})
+    joint_of = _joint_submissions(community, tasks)
+    rows_of_model: dict[str, list[tuple[Task, Row]]] = {}
+    for cache_key, task in task_of.items():
+        for row in cached[cache_key].numbers:
+            joint = joint_of.get(row.id)
+            key = row.whose or row.id
+            if joint:
+                key = f"joint {joint.pk} {row.is_anonymous}"
+            rows_of_model.setdefault(key, []).append((task, row))
+    return [_entrant(key, rows, joint_of) for key, rows in rows_of_model.items()]
 
 
-def _joint(community: Community, tasks: Sequence[Task]) -> dict[str, JointSubmission]:
-    """What a submission is part of, by its id. One query."""
+def _entrant(
+    key: str, rows: Sequence[tuple[Task, Row]], joint_of: Mapping[str, JointSubmission]
+) -> Entrant:
+    """Return one model with its best submission to each task. rows: as the boards order them."""
+    _task, first = rows[0]
+    joint = joint_of.get(first.id)
+    # A board has its best model first, so reversed the best one is stored last.
+    best = {task.code: row for task, row in reversed(rows)}
+    name, owner = first.name, first.owner
+    if joint and first.is_anonymous:
+        # A joint submission's address in the key is no name, so it has none.
+        name, owner = "", ""
+    return Entrant(
+        key,
+        name,
+        owner,
+        track=joint.track if joint else "",
+        scores={code: row.score for code, row in best.items()},
+        models={code: row.id for code, row in best.items()},
+    )
+
+
+def _joint_submissions(community: Community, tasks: Sequence[Task]) -> dict[str, JointSubmission]:
+    """Return the joint submission of which a submission is a part, by its id. One query."""
     links = JointSubmission.submissions.through.objects.filter(
         jointsubmission__community=community, submission__task__in=tasks
     )
-    found = links.select_related("jointsubmission").order_by("pk")
-    return {str(one.submission_id): one.jointsubmission for one in found}
+    rows = links.select_related("jointsubmission").order_by("pk")
+    return {str(link.submission_id): link.jointsubmission for link in rows}
 
 
 def _rows(task: Task) -> list[Row]:
-    """The models of the public board, by their main metric over the sets that count."""
+    """Return the models of the public board, by their main metric over the sets that count."""
     from leaderboard.board.matrix import score_matrix  # loads numpy
     from leaderboard.board.opening import opening_of
     from leaderboard.board.ranked import ranked
 
     matrix = score_matrix(task)
     board = ranked(matrix, opening_of(task, matrix))
-    return [
-        Row(
-            str(row.model.id),
-            row.model.name,
-            row.model.team or row.model.owner,
-            json.dumps([row.model.owner, row.model.team, row.model.name])
-            if row.model.owner
-            else "",
-            row.model.is_anonymous,
-            Measured(*row.metrics[matrix.main]),
+    rows = []
+    for ranked_row in board.rows:
+        model, main = ranked_row.model, ranked_row.metrics[matrix.main]
+        if model.kind == Submission.Kind.TARGET and main.value is None:
+            # Targets are on the board of their own accord: without a number they say nothing.
+            continue
+        whose = ""
+        if model.owner:
+            whose = json.dumps([model.owner, model.team, model.name])
+        rows.append(
+            Row(
+                id=str(model.id),
+                name=model.name,
+                owner=model.team or model.owner,
+                whose=whose,
+                is_anonymous=model.is_anonymous,
+                score=Measured(*main),
+            )
         )
-        for row in board.rows
-        if row.model.kind != Submission.Kind.TARGET or row.metrics[matrix.main].value is not None
-    ]
+    return rows
 
 
 class DataRow(NamedTuple):
-    """What one task's model learned from one submission of rows. labels: how many rows of each."""
+    """The result of training one task's model on one submission of rows.
+
+    labels: how many rows of each label.
+    """
 
     line: Line
     task: Task
@@ -196,13 +247,17 @@ class DataRow(NamedTuple):
 
 
 def data_rows(board: Board) -> list[DataRow]:
-    """The submissions of training data behind the board's lines, task by task. One query."""
-    shown = [pk for line in board.lines for pk in line.entrant.models.values()]
-    found = Submission.objects.filter(pk__in=shown, kind=Submission.Kind.ROWS).exclude(data={})
-    facts = {str(pk): data for pk, data in found.values_list("pk", "data")}
-    return [
-        DataRow(line, head.task, model, line.points[head.task.code], **facts[model])
-        for head in board.heads
-        for line in board.lines
-        if (model := line.entrant.models.get(head.task.code, "")) in facts
-    ]
+    """Return the submissions of training data behind the board's lines, task by task. One query."""
+    ids: set[str] = set()
+    for line in board.lines:
+        ids.update(line.entrant.models.values())
+    trained = Submission.objects.filter(pk__in=ids, kind=Submission.Kind.ROWS).exclude(data={})
+    facts = {str(pk): data for pk, data in trained.values_list("pk", "data")}
+    rows = []
+    for head in board.heads:
+        code = head.task.code
+        for line in board.lines:
+            model = line.entrant.models.get(code, "")
+            if model in facts:
+                rows.append(DataRow(line, head.task, model, line.points[code], **facts[model]))
+    return rows

@@ -88,11 +88,12 @@ class CommunityForm(forms.ModelForm):
         widgets = {"text": forms.Textarea(attrs={"rows": 12})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Show the tracks one a line."""
         super().__init__(*args, **kwargs)
         self.initial["tracks"] = "\n".join(self.instance.tracks)
 
     def clean_tracks(self) -> list[str]:
-        """Each line that holds words."""
+        """Return each line that holds words, with single spaces."""
         lines = self.cleaned_data["tracks"].splitlines()
         return [" ".join(line.split()) for line in lines if line.strip()]
 
@@ -103,7 +104,7 @@ class LogoForm(forms.Form):
     logo = forms.FileField(label=_("Logo"), help_text=_("PNG, JPEG, WebP or GIF."))
 
     def clean_logo(self) -> Any:
-        """The file, unless it is too large to be read."""
+        """Return the file, unless it is too large to be read."""
         file = self.cleaned_data["logo"]
         if file.size > MAX_BYTES:
             raise forms.ValidationError(TOO_MANY_BYTES)
@@ -127,13 +128,15 @@ class PostForm(forms.ModelForm):
         widgets = {"text": forms.Textarea(attrs={"rows": 6})}
 
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(data, auto_id="news_%s")  # beside the form of the page's own text
+        """Make the form beside that of the page's own text, whose fields have the same names."""
+        super().__init__(data, auto_id="news_%s")
 
 
 class WeightsForm(forms.Form):
     """What each task counts in the board across tasks, before readers choose for themselves."""
 
     def __init__(self, entries: list[CommunityTask], *args: Any) -> None:
+        """Make a field for each entry's weight."""
         super().__init__(*args)
         for entry in entries:
             self.fields[f"weight_{entry.pk}"] = forms.FloatField(
@@ -142,7 +145,7 @@ class WeightsForm(forms.Form):
 
     @property
     def weights(self) -> dict[int, float]:
-        """By the id of the entry, once the form is valid."""
+        """Return the weights by the id of the entry, once the form is valid."""
         return {int(name.partition("_")[2]): value for name, value in self.cleaned_data.items()}
 
 
@@ -150,6 +153,7 @@ class JoinForm(forms.Form):
     """Which of one's tasks is to join."""
 
     def __init__(self, tasks: QuerySet[Task], *args: Any) -> None:
+        """Offer the tasks that may join."""
         super().__init__(*args)
         self.fields["task"] = forms.ModelChoiceField(
             tasks, to_field_name="code", label=_("Task"), empty_label=None
@@ -194,12 +198,14 @@ class JointForm(forms.Form):
     )
 
     def __init__(self, community: Community, kinds: Sequence[str], *args: Any) -> None:
+        """Offer the kinds of models that the tasks take, and the community's tracks."""
         super().__init__(*args)
         kind = self.fields["kind"]
-        kind.choices = [(one, KIND_WORDS[Kind(one)]) for one in kinds]  # type: ignore[attr-defined]
+        choices = [(name, KIND_WORDS[Kind(name)]) for name in kinds]
+        kind.choices = choices  # type: ignore[attr-defined]
         if community.tracks:
             self.fields["track"] = forms.ChoiceField(
                 label=_("Track"),
-                choices=[(one, one) for one in community.tracks],
+                choices=[(track, track) for track in community.tracks],
                 help_text=_("How much the model was trained on."),
             )

@@ -43,7 +43,10 @@ ENDING = ".jsonl"
 
 @dataclass(frozen=True)
 class Part:
-    """What one task gets. place: of its file in the archive, without the ending."""
+    """The part of a joint submission that one task gets.
+
+    place: of its file in the archive, without the ending.
+    """
 
     task: Task
     version: EvaluationSetVersion | None = None
@@ -51,25 +54,29 @@ class Part:
 
     @property
     def place(self) -> str:
-        """`nli/reviews` for predictions on a set, `nli` for rows."""
+        """Return `nli/reviews` for predictions on a set, `nli` for rows."""
         code = self.task.code
         return f"{code}/{self.version.evaluation_set.name}" if self.version else code
 
 
 class JointRefused(Refused):
-    """Not all tasks take it, so none did. answers: what each said, by its code; empty: it would."""
+    """The refusal of a joint submission that not all tasks take, so that none did.
+
+    answers: what each task said, by its code; "": it would take it.
+    """
 
     code = "joint"
     status = 422
 
     def __init__(self, answers: Mapping[str, str]) -> None:
-        said = "; ".join(f"{code}: {words}" for code, words in answers.items() if words)
-        super().__init__(_("Nothing was submitted. %(said)s") % {"said": said})
+        """Make a refusal whose message has what each task said."""
+        reasons = "; ".join(f"{code}: {words}" for code, words in answers.items() if words)
+        super().__init__(_("Nothing was submitted. %(said)s") % {"said": reasons})
         self.answers = answers
 
 
 def parts_for(user: Person, community: Community, kind: str) -> list[Part]:
-    """What a model of this kind must bring: something for each task that takes the kind.
+    """Return what a model of this kind must bring: a part for each task that takes the kind.
 
     Of the tasks that the person may see; predictions for each set whose inputs may leave.
     """
@@ -82,7 +89,10 @@ def parts_for(user: Person, community: Community, kind: str) -> list[Part]:
     ]
     if kind != Kind.PREDICTIONS:
         return [Part(task) for task in tasks]
-    return [Part(task, version) for task in tasks for version in open_versions(task)]
+    parts = []
+    for task in tasks:
+        parts += [Part(task, version) for version in open_versions(task)]
+    return parts
 
 
 def submit_jointly(
@@ -99,10 +109,16 @@ def submit_jointly(
 ) -> JointSubmission:
     """Submit a model to all tasks of the community that take its kind, under one name.
 
-    A language model is asked in each task's own words. upload: an archive, of the folder or with a
-    file for each task; it is used up. The files are stored before anything is locked; then one
-    transaction takes all submissions or none, with the locks of `submit_model`. Raises Invalid,
-    JointRefused, UploadRefused.
+    1. Check the kind, the track, the archive and each task's quota.
+    2. Unpack the archive and find each task's file (`_files`).
+    3. Store the files, then all submissions (`_store_joint`).
+    4. Delete the archive, which is used up.
+
+    upload: an archive, of the folder or with a file for each task. A language model is asked in
+    each
+    task's own words. The files are stored before anything is locked; then one transaction takes all
+    submissions or none, with the locks of `submit_model`. Raises Invalid, JointRefused,
+    UploadRefused.
     """
     if kind not in KINDS:
         raise Invalid(_("Choose one of the kinds."), field="kind")
@@ -113,19 +129,20 @@ def submit_jointly(
     parts = parts_for(owner, community, kind)
     if not parts:
         raise Invalid(_("No task of this community takes that kind."), field="kind")
-    annotator_of(owner)  # the public name of who submits
+    # Made here, where no lock is held: each submission shows it as its owner's name.
+    annotator_of(owner)
     card = Card(description=description)
     fields = {"kind": kind, "name": name, "source": source, "revision": revision, "card": card}
     _check_quotas(parts, owner)
     with _files(parts, kind, upload) as files:
-        made = _submitted(community, owner, files, fields, track)
+        joint = _store_joint(community, owner, files, fields, track)
     if upload:
         discard(upload)
-    return made
+    return joint
 
 
 def _check_quotas(parts: Sequence[Part], owner: User) -> None:
-    """Before gigabytes are copied. Raises JointRefused."""
+    """Check each task's quota before gigabytes are copied. Raises JointRefused."""
     with _answers(parts) as answers:
         for part in parts:
             try:
@@ -136,21 +153,24 @@ def _check_quotas(parts: Sequence[Part], owner: User) -> None:
 
 @contextmanager
 def _answers(parts: Sequence[Part]) -> Iterator[dict[str, str]]:
-    """What each task says, by its code, to be filled in. Raises JointRefused where one refuses."""
+    """Yield what each task says, by its code, to be filled in.
+
+    Raises JointRefused where one of them refuses.
+    """
     answers = {part.task.code: "" for part in parts}
     yield answers
     if any(answers.values()):
         raise JointRefused(answers)
 
 
-def _submitted(
+def _store_joint(
     community: Community,
     owner: User,
     files: Sequence[tuple[Part, Path | None]],
     fields: Mapping[str, Any],
     track: str,
 ) -> JointSubmission:
-    """Store the files, then all rows in one transaction; what was stored goes when that fails."""
+    """Store the files, then all rows in one transaction; delete the files when that fails."""
     ready: list[Part] = []
     most_open = MOST_OPEN + len(files) + 1
     try:
@@ -164,13 +184,14 @@ def _submitted(
                 part = replace(part, upload=own)
             ready.append(part)
         with transaction.atomic():
-            made = _all_or_none(ready, owner, fields)
+            submissions = _submit_all(ready, owner, fields)
             joint = JointSubmission.objects.create(
                 community=community, owner=owner, name=fields["name"], track=track
             )
-            joint.submissions.set(made)
-            log(owner, "community.submitted", community, name=joint.name, tasks=len(made))
+            joint.submissions.set(submissions)
+            log(owner, "community.submitted", community, name=joint.name, tasks=len(submissions))
     except BaseException:
+        # Files are outside of the transaction, so nothing else would ever delete them.
         for part in ready:
             if part.upload:
                 discard(part.upload)
@@ -178,32 +199,36 @@ def _submitted(
     return joint
 
 
-def _all_or_none(parts: Sequence[Part], owner: User, fields: Mapping[str, Any]) -> list[Submission]:
-    """The submissions, in the caller's transaction. Raises JointRefused, which undoes them."""
-    made = []
+def _submit_all(parts: Sequence[Part], owner: User, fields: Mapping[str, Any]) -> list[Submission]:
+    """Submit each part in the caller's transaction. Raises JointRefused, which undoes them."""
+    submissions = []
     with _answers(parts) as answers:
         for part in parts:
             try:
+                # A savepoint, so that after a refusal the other tasks are asked, too.
                 with transaction.atomic():
-                    made.append(
-                        submit_model(
-                            task=part.task,
-                            owner=owner,
-                            upload=part.upload,
-                            evaluation_set=part.version,
-                            **fields,
-                        )
+                    submission = submit_model(
+                        task=part.task,
+                        owner=owner,
+                        upload=part.upload,
+                        evaluation_set=part.version,
+                        **fields,
                     )
             except Refused as error:
                 answers[part.task.code] = str(error)
-    return made
+            else:
+                submissions.append(submission)
+    return submissions
 
 
 @contextmanager
 def _files(
     parts: Sequence[Part], kind: str, upload: Upload | None
 ) -> Iterator[list[tuple[Part, Path | None]]]:
-    """Each part with its file on this machine. Raises Invalid, JointRefused, UploadRefused."""
+    """Yield each part with its file on this machine; None where it has no file.
+
+    Raises Invalid, JointRefused, UploadRefused.
+    """
     if upload is None:
         yield [(part, None) for part in parts]
         return
@@ -211,37 +236,43 @@ def _files(
         if kind not in IN_ARCHIVE:
             yield [(part, path) for part in parts]
             return
+        # In a process of its own with little memory: the archive is a stranger's.
         try:
             bounded(partial(unpack, path, folder / "files", LIMITS), UNPACKING)
         except (ArchiveRefused, OutOfBounds) as error:
             raise Invalid(str(error), field="upload") from None
         remove_macos_files(folder / "files")
-        yield _placed(parts, folder / "files")
+        yield _find_files(parts, folder / "files")
 
 
 def _place_of(name: str) -> str:
-    """Of which part a file is, by its name, whose ending may be in capitals."""
+    """Return the place of the part whose file this is; its ending may be in capitals."""
     return name[: -len(ENDING)] if name.lower().endswith(ENDING) else name
 
 
-def _placed(parts: Sequence[Part], folder: Path) -> list[tuple[Part, Path | None]]:
-    """Each part with its file: `nli/reviews.jsonl`, or `nli.jsonl` where a task has one part."""
+def _find_files(parts: Sequence[Part], folder: Path) -> list[tuple[Part, Path | None]]:
+    """Return each part with its file. Raises Invalid, JointRefused.
+
+    That is `nli/reviews.jsonl`; also `nli.jsonl` where a task has one part.
+    """
     files = (path for path in folder.rglob("*") if path.is_file())
-    there = {_place_of(str(path.relative_to(folder))): path for path in files}
-    times = Counter(part.task.code for part in parts)
-    places = {
-        part: part.task.code if times[part.task.code] == 1 and part.task.code in there
-        else part.place
-        for part in parts
-    }  # fmt: skip
-    if strange := sorted(there.keys() - {*places.values()}):
+    file_at = {_place_of(str(path.relative_to(folder))): path for path in files}
+    part_counts = Counter(part.task.code for part in parts)
+    places = {}
+    for part in parts:
+        code = part.task.code
+        has_short_name = part_counts[code] == 1 and code in file_at
+        places[part] = code if has_short_name else part.place
+    strange_places = sorted(file_at.keys() - set(places.values()))
+    if strange_places:
         wanted = ", ".join(f"{place}{ENDING}" for place in places.values())
-        said = _("%(file)s belongs to no task. The archive holds %(wanted)s.")
-        shown = ascii(strange[0])[1:121]
-        raise Invalid(said % {"file": shown, "wanted": wanted}, field="upload")
+        message = _("%(file)s belongs to no task. The archive holds %(wanted)s.")
+        # A stranger's name of a file: escaped, and cut where it is very long.
+        name = ascii(strange_places[0])[1:121]
+        raise Invalid(message % {"file": name, "wanted": wanted}, field="upload")
     with _answers(parts) as answers:
         for part, place in places.items():
-            if place not in there:
+            if place not in file_at:
                 words = {"file": f"{part.place}{ENDING}"}
                 answers[part.task.code] = _("The archive lacks %(file)s.") % words
-    return [(part, there[place]) for part, place in places.items()]
+    return [(part, file_at[place]) for part, place in places.items()]

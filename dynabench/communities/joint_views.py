@@ -36,27 +36,27 @@ def _room(user: User) -> int:
 @takes(_room)
 @require_http_methods(["GET", "HEAD", "POST"])
 def submit(request: HttpRequest, slug: str) -> HttpResponse:
-    """One form for all tasks; where some refuse, a table says what each said."""
-    found = find_community(request, slug)
+    """Show and take one form for all tasks; where some refuse, a table says what each said."""
+    community = find_community(request, slug)
     user = person(request)
-    parts = {kind: parts_for(user, found, kind) for kind in KINDS}
-    kinds = [kind for kind, wanted in parts.items() if wanted]
+    parts = {kind: parts_for(user, community, kind) for kind in KINDS}
+    kinds = [kind for kind in KINDS if parts[kind]]
     posted = (request.POST, request.FILES) if request.method == "POST" else ()
-    form = JointForm(found, kinds, *posted)
+    form = JointForm(community, kinds, *posted)
     answers: dict[str, str] = {}
     if form.is_valid():
         with as_form_error(form):
             try:
-                made = _submitted(user, found, form)
+                joint = _submit_form(user, community, form)
             except JointRefused as refused:
                 answers = dict(refused.answers)
                 raise
             messages.success(request, _("Received. This page says how far each is."))
-            return redirect("communities:joint", slug, made.pk)
+            return redirect("communities:joint", slug, joint.pk)
     values = {
-        "community": found,
+        "community": community,
         "here": "submit",
-        "runs": can_run(user, found),
+        "runs": can_run(user, community),
         "form": form,
         "parts": parts,
         "answers": answers.items(),
@@ -65,8 +65,11 @@ def submit(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "communities/submit.html", values, status=status)
 
 
-def _submitted(user: User, community: Community, form: JointForm) -> JointSubmission:
-    """Raises Refused; the file of the form goes then, as it can be sent again."""
+def _submit_form(user: User, community: Community, form: JointForm) -> JointSubmission:
+    """Submit what the form says. Raises Refused.
+
+    Its file is deleted then, as a form, unlike an upload by the API, is sent as a whole again.
+    """
     fields: dict[str, Any] = dict(form.cleaned_data)
     file, upload = fields.pop("upload"), None
     if file:
@@ -81,21 +84,18 @@ def _submitted(user: User, community: Community, form: JointForm) -> JointSubmis
 
 @require_safe
 def joint(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """What each task says of a joint submission; for who made it."""
-    found = find_community(request, slug)
-    one = get_object_or_404(found.joint_submissions, pk=pk, owner=request.user)
-    seen = with_runs(one.submissions.filter(task__in=listed_tasks(request.user)))
-    rows = [
-        (each, progress_of(each, each.runs.all()))
-        for each in seen.select_related("task", "evaluation_set__evaluation_set").order_by(
-            "task__name", "evaluation_set__evaluation_set__name"
-        )
-    ]
+    """Show what each task says of a joint submission; for its owner."""
+    community = find_community(request, slug)
+    own_joint = get_object_or_404(community.joint_submissions, pk=pk, owner=request.user)
+    visible = with_runs(own_joint.submissions.filter(task__in=listed_tasks(request.user)))
+    submissions = visible.select_related("task", "evaluation_set__evaluation_set").order_by(
+        "task__name", "evaluation_set__evaluation_set__name"
+    )
     values = {
-        "community": found,
+        "community": community,
         "here": "submit",
-        "runs": can_run(request.user, found),
-        "joint": one,
-        "rows": rows,
+        "runs": can_run(request.user, community),
+        "joint": own_joint,
+        "rows": [(each, progress_of(each, each.runs.all())) for each in submissions],
     }
     return render(request, "communities/joint.html", values)

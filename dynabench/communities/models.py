@@ -11,12 +11,12 @@ from tasks.models.proposal import CODE
 
 
 def logo_path(community: "Community", name: str) -> str:
-    """Where a logo is kept in the storage."""
+    """Return where a logo is stored."""
     return f"communities/{community.pk}/{name}"
 
 
 class Community(models.Model):
-    """People who keep tasks together."""
+    """A group of people who keep tasks together."""
 
     slug = models.CharField(max_length=40, unique=True, validators=[CODE])
     name = models.CharField(max_length=100)
@@ -55,6 +55,7 @@ class CommunityTask(models.Model):
     class Meta:
         ordering = ["pk"]
         constraints = [
+            # Of two owners who ask for the same task at once, one gets the entry.
             models.UniqueConstraint(fields=["community", "task"], name="community_task_once")
         ]
 
@@ -111,7 +112,7 @@ class CommunityProposal(models.Model):
 
 
 class ProposedTask(models.Model):
-    """That a proposed task is to be in a community, whose owners may decide about it then."""
+    """The wish that a proposed task be in a community, whose owners may then decide about it."""
 
     community = models.ForeignKey(Community, models.CASCADE, related_name="proposed_tasks")
     proposal = models.OneToOneField(TaskProposal, models.CASCADE, related_name="for_community")

@@ -111,10 +111,13 @@ class Owning(APIView):
     write_scope = ApiToken.Scope.OWN
 
     def run(self, slug: str) -> Community:
-        """The community, for its owners. Raises Http404 where one does not see it, Refused."""
-        found = find(self.request, slug)
-        services.check_runs(person(self.request), found)
-        return found
+        """Return the community, for its owners.
+
+        Raises Refused; Http404 where one does not see it.
+        """
+        community = find(self.request, slug)
+        services.check_runs(person(self.request), community)
+        return community
 
 
 @extend_schema_view(get=extend_schema(operation_id="community_proposals_list"))
@@ -126,11 +129,12 @@ class CommunityProposals(Owning, generics.ListAPIView[CommunityProposal]):
     queryset = CommunityProposal.objects.none()
 
     def get_queryset(self) -> QuerySet[CommunityProposal]:
+        """Return one's own proposals, and for administrators those that wait."""
         user = person(self.request)
-        wanted = Q(proposer=user)
+        is_listed = Q(proposer=user)
         if user.is_superuser:
-            wanted |= Q(state=CommunityProposal.State.WAITING)
-        return CommunityProposal.objects.filter(wanted).select_related("community")
+            is_listed |= Q(state=CommunityProposal.State.WAITING)
+        return CommunityProposal.objects.filter(is_listed).select_related("community")
 
     @write(
         "community_proposals_make",
@@ -139,9 +143,9 @@ class CommunityProposals(Owning, generics.ListAPIView[CommunityProposal]):
     )
     def post(self, request: Request) -> Response:
         """Propose a community, which an administrator decides."""
-        asked = read(NewCommunityProposalSerializer, request)
-        made = propose_community(proposer=person(request), **asked)
-        return Response(CommunityProposalSerializer(made).data, status.HTTP_201_CREATED)
+        fields = read(NewCommunityProposalSerializer, request)
+        proposal = propose_community(proposer=person(request), **fields)
+        return Response(CommunityProposalSerializer(proposal).data, status.HTTP_201_CREATED)
 
 
 class CommunityProposalView(Owning):
@@ -152,8 +156,8 @@ class CommunityProposalView(Owning):
         if not actor.is_superuser:
             raise Http404
         proposal = get_object_or_404(CommunityProposal, pk=pk)
-        asked = {"slug": proposal.slug, **read(CommunityDecisionSerializer, request)}
-        decided = decide_community(proposal=proposal, actor=actor, **asked)
+        decision = {"slug": proposal.slug} | read(CommunityDecisionSerializer, request)
+        decided = decide_community(proposal=proposal, actor=actor, **decision)
         return Response(CommunityProposalSerializer(decided).data)
 
 
@@ -176,12 +180,14 @@ class CommunityOwners(Owning):
     )
     def post(self, request: Request, slug: str) -> Response:
         """Make somebody an owner; for owners."""
-        found, asked = self.run(slug), read(NewCommunityOwnerSerializer, request)
-        services.add_owner(community=found, actor=person(request), **asked)
-        return _owners(found, status.HTTP_201_CREATED)
+        community = self.run(slug)
+        fields = read(NewCommunityOwnerSerializer, request)
+        services.add_owner(community=community, actor=person(request), **fields)
+        return _owners(community, status.HTTP_201_CREATED)
 
 
 def _owners(community: Community, code: int = status.HTTP_200_OK) -> Response:
+    """Return the answer with the community's owners."""
     rows = community.owners.select_related("annotator").order_by("pk")
     return Response(CommunityOwnerSerializer(rows, many=True).data, code)
 
@@ -190,9 +196,9 @@ class CommunityOwner(Owning):
     @write("community_owners_remove", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         """Take an owner out, oneself too. The last one stays."""
-        found = self.run(slug)
-        other: User = get_object_or_404(found.owners, pk=pk)
-        services.remove_owner(community=found, actor=person(request), user=other)
+        community = self.run(slug)
+        other: User = get_object_or_404(community.owners, pk=pk)
+        services.remove_owner(community=community, actor=person(request), user=other)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -200,10 +206,12 @@ class CommunityNews(Owning):
     @write("community_news_post", NewPostSerializer, {201: PostSerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Tell something; for owners."""
-        found, asked = self.run(slug), read(NewPostSerializer, request)
-        made = services.post_news(community=found, actor=person(request), **asked)
-        made.refresh_from_db()
-        return Response(PostSerializer(made).data, status.HTTP_201_CREATED)
+        community = self.run(slug)
+        fields = read(NewPostSerializer, request)
+        post = services.post_news(community=community, actor=person(request), **fields)
+        # The database sets the time of the post.
+        post.refresh_from_db()
+        return Response(PostSerializer(post).data, status.HTTP_201_CREATED)
 
 
 class CommunityPost(Owning):
@@ -223,25 +231,27 @@ class CommunityEntries(Owning):
         """All tasks of the community, those too that ask to join; for its owners."""
         entries = list(self.run(slug).entries.select_related("task"))
         user = person(request)
+        # One query for the roles in all tasks, which `_entry` asks about each.
         look_up_roles(user, [entry.task for entry in entries])
-        shown = [_entry(user, entry) for entry in entries]
-        return Response(CommunityEntrySerializer(shown, many=True).data)
+        rows = [_entry(user, entry) for entry in entries]
+        return Response(CommunityEntrySerializer(rows, many=True).data)
 
     @write("community_entries_add", NewCommunityEntrySerializer, {201: CommunityEntrySerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Ask that a task of your own joins; its owners bring theirs in at once."""
-        found, user = find(request, slug), person(request)
-        asked = read(NewCommunityEntrySerializer, request)
-        task = owned_tasks(user).filter(code=asked["task"]).first()
+        community, user = find(request, slug), person(request)
+        fields = read(NewCommunityEntrySerializer, request)
+        task = owned_tasks(user).filter(code=fields["task"]).first()
         if task is None:
             raise serializers.ValidationError({"task": ["You own no task of this code."]})
-        made = services.ask_to_join(community=found, task=task, actor=user)
-        return Response(CommunityEntrySerializer(_entry(user, made)).data, status.HTTP_201_CREATED)
+        entry = services.ask_to_join(community=community, task=task, actor=user)
+        body = CommunityEntrySerializer(_entry(user, entry)).data
+        return Response(body, status.HTTP_201_CREATED)
 
 
 def _entry(user: User, entry: CommunityTask) -> dict[str, Any]:
-    seen = can_see(user, entry.task)
-    code = entry.task.code if seen else ""
+    """Return an entry as the API has it, without the code of a task that one may not see."""
+    code = entry.task.code if can_see(user, entry.task) else ""
     return {"id": entry.pk, "task": code, "state": entry.state, "weight": entry.weight}
 
 
@@ -249,25 +259,25 @@ class CommunityEntry(Owning):
     @write("community_entries_change", CommunityEntryChangeSerializer, CommunityEntrySerializer)
     def patch(self, request: Request, slug: str, pk: int) -> Response:
         """Let a task in that asks, or give one that you see another weight; for owners."""
-        found, user = self.run(slug), person(request)
-        entry = get_object_or_404(found.entries.select_related("task", "community"), pk=pk)
-        asked = read(CommunityEntryChangeSerializer, request)
-        if "weight" in asked and not can_see(user, entry.task):
+        community, user = self.run(slug), person(request)
+        entry = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
+        changes = read(CommunityEntryChangeSerializer, request)
+        if "weight" in changes and not can_see(user, entry.task):
             raise Http404
-        if "state" in asked:
+        if "state" in changes:
             services.admit(entry=entry, actor=user)
-        if "weight" in asked:
-            weights = {entry.pk: asked["weight"]}
-            services.set_weights(community=found, actor=user, weights=weights)
+        if "weight" in changes:
+            weights = {entry.pk: changes["weight"]}
+            services.set_weights(community=community, actor=user, weights=weights)
         entry.refresh_from_db(fields=["state", "weight"])
         return Response(CommunityEntrySerializer(_entry(user, entry)).data)
 
     @write("community_entries_remove", gives={204: None})
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         """Decline a task that asks, or take one out; for owners of the community or of the task."""
-        found, user = find(request, slug), person(request)
-        entry = get_object_or_404(found.entries.select_related("task", "community"), pk=pk)
-        if not (can_run(user, found) or can_own(user, entry.task)):
+        community, user = find(request, slug), person(request)
+        entry = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
+        if not (can_run(user, community) or can_own(user, entry.task)):
             raise Http404
         services.take_out(entry=entry, actor=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

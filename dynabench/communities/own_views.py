@@ -32,16 +32,16 @@ from tasks.models import TaskProposal
 from tasks.permissions import can_own, can_see, look_up_roles
 
 
-def _find(request: HttpRequest, slug: str) -> Community:
-    """The community, for its owners. Raises PermissionDenied; Http404 where it is not seen."""
-    found = find_community(request, slug)
-    if not can_run(request.user, found):
+def _find_own(request: HttpRequest, slug: str) -> Community:
+    """Return the community, for its owners. Raises PermissionDenied, Http404."""
+    community = find_community(request, slug)
+    if not can_run(request.user, community):
         raise PermissionDenied(_("Only the owners of a community change it."))
-    return found
+    return community
 
 
 def _entries(request: HttpRequest, community: Community) -> list[tuple[CommunityTask, bool]]:
-    """All tasks of the community, and whether the person may see each: else it has no name."""
+    """Return all tasks of the community, each with whether the person may see it."""
     entries = list(community.entries.select_related("task"))
     look_up_roles(request.user, [entry.task for entry in entries])
     return [(entry, can_see(request.user, entry.task)) for entry in entries]
@@ -50,24 +50,24 @@ def _entries(request: HttpRequest, community: Community) -> list[tuple[Community
 def _page(
     request: HttpRequest, community: Community, wrong: BaseForm | None = None
 ) -> HttpResponse:
-    """All forms; the one that was refused keeps what was typed."""
+    """Render all forms; the one that was refused, `wrong`, keeps what was typed."""
     entries = _entries(request, community)
-    there = [entry for entry, is_seen in entries if is_seen and entry.state == "in"]
-    made = {
+    weighed = [entry for entry, is_seen in entries if is_seen and entry.state == "in"]
+    forms = {
+        # A form changes its instance, and the page shows the community as it is stored.
         "form": CommunityForm(instance=Community.objects.get(pk=community.pk)),
         "logo_form": LogoForm(),
         "owner_form": OwnerForm(),
         "post_form": PostForm(),
-        "weights_form": WeightsForm(there),
+        "weights_form": WeightsForm(weighed),
     }
-    names = {type(form): name for name, form in made.items()}
+    names = {type(form): name for name, form in forms.items()}
     if wrong is not None:
-        made[names[type(wrong)]] = wrong
+        forms[names[type(wrong)]] = wrong
     waiting = TaskProposal.objects.filter(
         for_community__community=community, state=TaskProposal.State.WAITING
     )
-    values: dict[str, Any] = {
-        **made,
+    values: dict[str, Any] = forms | {
         "community": community,
         "here": "manage",
         "runs": True,
@@ -82,82 +82,86 @@ def _page(
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def manage(request: HttpRequest, slug: str) -> HttpResponse:
-    """Everything about the community; POST changes its text."""
-    found = _find(request, slug)
+    """Show everything about the community; POST changes its text."""
+    community = _find_own(request, slug)
     if request.method != "POST":
-        return _page(request, found)
-    form = CommunityForm(request.POST, instance=Community.objects.get(pk=found.pk))
+        return _page(request, community)
+    form = CommunityForm(request.POST, instance=Community.objects.get(pk=community.pk))
     if form.is_valid():
         with as_form_error(form):
-            services.change_community(community=found, actor=person(request), **form.cleaned_data)
+            services.change_community(
+                community=community, actor=person(request), **form.cleaned_data
+            )
             messages.success(request, _("Saved."))
             return redirect("communities:manage", slug)
-    return _page(request, found, form)
+    return _page(request, community, form)
 
 
 @takes(MAX_BYTES + FORM_BYTES)
 @require_POST
 def change_logo(request: HttpRequest, slug: str) -> HttpResponse:
-    """Take a logo, or take it away."""
-    found = _find(request, slug)
+    """Store a logo, or delete it."""
+    community = _find_own(request, slug)
     form = LogoForm(request.POST, request.FILES)
     if "remove" in request.POST:
-        services.set_logo(community=found, actor=person(request), data=None)
+        services.set_logo(community=community, actor=person(request), data=None)
         return redirect("communities:manage", slug)
     if form.is_valid():
         with as_form_error(form, field="logo"):
             data = form.cleaned_data["logo"].read()
-            services.set_logo(community=found, actor=person(request), data=data)
+            services.set_logo(community=community, actor=person(request), data=data)
             messages.success(request, _("Saved."))
             return redirect("communities:manage", slug)
-    return _page(request, found, form)
+    return _page(request, community, form)
 
 
 @require_POST
 def owner_add(request: HttpRequest, slug: str) -> HttpResponse:
-    """Name another owner; so many times an hour, as it tells whether there is an account."""
-    found = _find(request, slug)
+    """Make somebody an owner; limited in an hour, as it tells whether there is an account."""
+    community = _find_own(request, slug)
     form = OwnerForm(request.POST)
     if form.is_valid():
         if is_used_up("members", request.user.pk):
             form.add_error(None, _("You have named many people. Go on in an hour."))
-            return _page(request, found, form)
+            return _page(request, community, form)
         with as_form_error(form):
-            services.add_owner(community=found, actor=person(request), **form.cleaned_data)
+            services.add_owner(community=community, actor=person(request), **form.cleaned_data)
             messages.success(request, _("Saved."))
             return redirect("communities:manage", slug)
-    return _page(request, found, form)
+    return _page(request, community, form)
 
 
 @require_POST
 def owner_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Take an owner out, oneself too."""
-    found = _find(request, slug)
-    other = get_object_or_404(found.owners, pk=pk)
+    """Remove an owner, also oneself."""
+    community = _find_own(request, slug)
+    other = get_object_or_404(community.owners, pk=pk)
     with as_message(request):
-        services.remove_owner(community=found, actor=person(request), user=other)
+        services.remove_owner(community=community, actor=person(request), user=other)
         messages.success(request, _("Saved."))
-    is_in = can_run(request.user, found)
-    return redirect("communities:manage", slug) if is_in else redirect("communities:communities")
+    is_still_owner = can_run(request.user, community)
+    if is_still_owner:
+        return redirect("communities:manage", slug)
+    return redirect("communities:communities")
 
 
 @require_POST
 def news_post(request: HttpRequest, slug: str) -> HttpResponse:
-    """Tell something."""
-    found = _find(request, slug)
+    """Post news."""
+    community = _find_own(request, slug)
     form = PostForm(request.POST)
     if form.is_valid():
-        services.post_news(community=found, actor=person(request), **form.cleaned_data)
+        services.post_news(community=community, actor=person(request), **form.cleaned_data)
         messages.success(request, _("It is told."))
         return redirect("communities:community", slug)
-    return _page(request, found, form)
+    return _page(request, community, form)
 
 
 @require_POST
 def news_delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Take news back."""
-    found = _find(request, slug)
-    post = get_object_or_404(found.posts.select_related("community"), pk=pk)
+    """Delete news."""
+    community = _find_own(request, slug)
+    post = get_object_or_404(community.posts.select_related("community"), pk=pk)
     services.delete_post(post=post, actor=person(request))
     messages.success(request, _("It is deleted."))
     return redirect("communities:community", slug)
@@ -165,52 +169,58 @@ def news_delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 @require_POST
 def weights(request: HttpRequest, slug: str) -> HttpResponse:
-    """What each task counts at first, of those that the person may see."""
-    found = _find(request, slug)
-    there = [one for one, is_seen in _entries(request, found) if is_seen and one.state == "in"]
-    form = WeightsForm(there, request.POST)
+    """Set the weights of the tasks that the person may see."""
+    community = _find_own(request, slug)
+    entries = _entries(request, community)
+    weighed = [entry for entry, is_seen in entries if is_seen and entry.state == "in"]
+    form = WeightsForm(weighed, request.POST)
     if form.is_valid():
-        services.set_weights(community=found, actor=person(request), weights=form.weights)
+        services.set_weights(community=community, actor=person(request), weights=form.weights)
         messages.success(request, _("Saved."))
         return redirect("communities:manage", slug)
-    return _page(request, found, form)
+    return _page(request, community, form)
 
 
 @require_POST
 def entry(request: HttpRequest, slug: str, pk: int, action: str) -> HttpResponse:
-    """Let a task in, or take it out: the community's owners; take it out: the task's, too."""
-    found = find_community(request, slug)
-    one = get_object_or_404(found.entries.select_related("task", "community"), pk=pk)
-    runs = can_run(request.user, found)
-    if not runs and not (action == "remove" and can_own(request.user, one.task)):
+    """Admit a task, or take it out.
+
+    For the community's owners; the task's owners may take it out, too.
+    """
+    community = find_community(request, slug)
+    chosen = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
+    runs = can_run(request.user, community)
+    if not runs and not (action == "remove" and can_own(request.user, chosen.task)):
         raise Http404
     with as_message(request):
         change = services.admit if action == "admit" else services.take_out
-        change(entry=one, actor=person(request))
+        change(entry=chosen, actor=person(request))
         messages.success(request, _("Saved."))
     return redirect("communities:manage" if runs else "communities:community", slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def join(request: HttpRequest, slug: str) -> HttpResponse:
-    """Ask that a task of one's own joins; those that did, which one may take out again."""
-    found = find_community(request, slug)
+    """Ask that a task of one's own joins; list those that did, which one may take out again."""
+    community = find_community(request, slug)
     user = person(request)
-    mine = owned_tasks(user)
-    form = JoinForm(mine, request.POST if request.method == "POST" else None)
+    own_tasks = owned_tasks(user)
+    form = JoinForm(own_tasks, request.POST if request.method == "POST" else None)
     if form.is_valid():
         with as_form_error(form):
-            made = services.ask_to_join(community=found, task=form.cleaned_data["task"], actor=user)
-            is_in = made.state == CommunityTask.State.IN
-            said = _("The task is in.") if is_in else _("The community's owners decide now.")
-            messages.success(request, said)
+            task = form.cleaned_data["task"]
+            new_entry = services.ask_to_join(community=community, task=task, actor=user)
+            if new_entry.state == CommunityTask.State.IN:
+                messages.success(request, _("The task is in."))
+            else:
+                messages.success(request, _("The community's owners decide now."))
             return redirect("communities:join", slug)
     values = {
-        "community": found,
+        "community": community,
         "here": "join",
-        "runs": can_run(user, found),
+        "runs": can_run(user, community),
         "form": form,
-        "mine": found.entries.filter(task__in=mine).select_related("task"),
+        "mine": community.entries.filter(task__in=own_tasks).select_related("task"),
     }
     status = 422 if form.errors else 200
     return render(request, "communities/join.html", values, status=status)

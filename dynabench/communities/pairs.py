@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from dynabench.communities.models import CommunityTask
-from dynabench.communities.rules import Entrant, Line, Measured, across
+from dynabench.communities.rules import NOTHING, Entrant, Line, Measured, across
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import counting
 from tasks.models import Task
@@ -20,7 +20,10 @@ PAIR = "pair"
 
 @dataclass(frozen=True)
 class PairBoard:
-    """Models by pair. sources, targets: what the filters offer; metrics: what may be shown."""
+    """The board of models by language pair.
+
+    sources, targets: what the filters offer. metrics: what may be shown.
+    """
 
     task: Task
     pairs: Sequence[str]
@@ -34,54 +37,74 @@ class PairBoard:
 
     @property
     def rows(self) -> list[tuple[Line, list[Measured]]]:
-        """Each line with the points of each pair."""
-        none = Measured(None)
-        return [(line, [line.points.get(pair, none) for pair in self.pairs]) for line in self.lines]
+        """Return each line with the points of each pair."""
+        rows = []
+        for line in self.lines:
+            rows.append((line, [line.points.get(pair, NOTHING) for pair in self.pairs]))
+        return rows
 
 
 def tasks_with_pairs(entries: Collection[CommunityTask]) -> list[Task]:
-    """The tasks whose examples are scored apart by pair."""
+    """Return the tasks whose examples are scored separately by pair."""
     return [entry.task for entry in entries if PAIR in entry.task.config.slices]
 
 
 def pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
-    """The public models of a task by pair, as the query filters: source, target, metric.
+    """Return the public models of a task by pair, as the query filters: source, target, metric.
 
-    Sets whose answers are secret are left out, as their scores by part are. The score is the plain
-    mean of the pairs shown; whoever lacks one has none. It has no interval: the pairs hold the same
-    sentences, so their errors go together.
+    Sets whose answers are secret are left out, as their scores by slice are. The score is the plain
+    mean of the pairs shown; a model that lacks one has none. It has no interval: the pairs hold the
+    same sentences, so their errors are not independent.
     """
     from leaderboard.board.matrix import score_matrix  # loads numpy
 
     matrix = score_matrix(task)
     metrics = [name for name in matrix.metrics if name in matrix.drawn]
     metric = query.get("metric", "")
-    metric = metric if metric in metrics else matrix.main
-    found = _values(matrix, metric)
-    pairs = sorted({pair for one in found.values() for pair in one})
-    sources, targets = ({pair.partition("-")[side] for pair in pairs} for side in (0, 2))
+    if metric not in metrics:
+        metric = matrix.main
+    values_of = _values(matrix, metric)
+    pairs = sorted(set().union(*values_of.values()))
+    languages = {pair: _languages_of(pair) for pair in pairs}
     source, target = query.get("source", ""), query.get("target", "")
-    shown = [
-        pair
-        for pair in pairs
-        if source in ("", pair.partition("-")[0]) and target in ("", pair.partition("-")[2])
-    ]
+    shown_pairs = []
+    for pair, (pair_source, pair_target) in languages.items():
+        if source in ("", pair_source) and target in ("", pair_target):
+            shown_pairs.append(pair)
     entrants = [
-        Entrant(str(one.id), one.name, one.team or one.owner, "", found[one.id], {})
-        for one in matrix.models
-        if one.id in found
+        Entrant(str(model.id), model.name, model.team or model.owner, "", values_of[model.id], {})
+        for model in matrix.models
+        if model.id in values_of
     ]
-    lines = across(entrants, dict.fromkeys(shown, 1.0), dict.fromkeys(pairs, 0.0))
+    # Each pair counts the same, and its points are the metric itself: the floor is 0.
+    lines = across(entrants, dict.fromkeys(shown_pairs, 1.0), dict.fromkeys(pairs, 0.0))
     return PairBoard(
-        task, shown, lines, metrics, metric, sorted(sources), sorted(targets), source, target
+        task=task,
+        pairs=shown_pairs,
+        lines=lines,
+        metrics=metrics,
+        metric=metric,
+        sources=sorted({pair_source for pair_source, _ in languages.values()}),
+        targets=sorted({pair_target for _, pair_target in languages.values()}),
+        source=source,
+        target=target,
     )
 
 
+def _languages_of(pair: str) -> tuple[str, str]:
+    """Return source and target of a pair such as `de-en`."""
+    source, _, target = pair.partition("-")
+    return source, target
+
+
 def _values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, Measured]]:
-    """By the model's id and the pair, in percent: the mean of the open sets that count."""
-    models = {pk: model.id for model in matrix.models for pk in model.files}
-    open_sets = [one.version_id for one in matrix.sets if one.counts and not one.is_sealed]
-    runs = counting(EvaluationRun.objects.filter(version__in=open_sets, submission__in=models))
+    """Return, by model's id and pair, the mean of the open sets that count, in percent."""
+    model_of: dict[UUID, UUID] = {}
+    for model in matrix.models:
+        # One model may have a file of predictions for each set.
+        model_of.update(dict.fromkeys(model.files, model.id))
+    open_sets = [each.version_id for each in matrix.sets if each.counts and not each.is_sealed]
+    runs = counting(EvaluationRun.objects.filter(version__in=open_sets, submission__in=model_of))
     scores = Score.objects.filter(
         run__in=runs.filter(suite=EvaluationRun.Suite.PLAIN).values("pk"),
         metric=metric,
@@ -89,11 +112,12 @@ def _values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, Measured]]:
         kind="",
         value__isnull=False,
     )
-    found: dict[UUID, dict[str, list[float]]] = {}
-    for pk, part, value in scores.values_list("run__submission", "slice", "value"):
-        of_model = found.setdefault(models[pk], {})
-        of_model.setdefault(part.removeprefix(f"{PAIR}="), []).append(100 * (value or 0.0))
-    return {
-        pk: {pair: Measured(fmean(values)) for pair, values in of_model.items()}
-        for pk, of_model in found.items()
-    }
+    percents: dict[UUID, dict[str, list[float]]] = {}
+    for submission, slice_name, value in scores.values_list("run__submission", "slice", "value"):
+        by_pair = percents.setdefault(model_of[submission], {})
+        pair = slice_name.removeprefix(f"{PAIR}=")
+        by_pair.setdefault(pair, []).append(100 * (value or 0.0))
+    means = {}
+    for model_id, by_pair in percents.items():
+        means[model_id] = {pair: Measured(fmean(values)) for pair, values in by_pair.items()}
+    return means

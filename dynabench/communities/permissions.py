@@ -12,26 +12,28 @@ IN = CommunityTask.State.IN
 
 
 def listed_communities(user: Person) -> QuerySet[Community]:
-    """The communities that this person may see, by name: listed ones, one's own, and those of
-    one's tasks. One query.
+    """Return the communities that this person may see, by name. One query.
+
+    Listed ones, those that the person owns, and those of the person's tasks.
     """
     if user.is_superuser:
         return Community.objects.all()
     if not isinstance(user, User):
         return Community.objects.filter(is_listed=True)
-    mine = TaskMember.objects.standing().filter(user=user).values("task")
-    of_tasks = CommunityTask.objects.filter(state=IN, task__in=mine).values("community")
+    own_tasks = TaskMember.objects.standing().filter(user=user).values("task")
+    of_tasks = CommunityTask.objects.filter(state=IN, task__in=own_tasks).values("community")
+    # Subqueries: joins would list a community once for each of its owners and tasks.
     owned = Community.objects.filter(owners=user).values("pk")
     return Community.objects.filter(Q(is_listed=True) | Q(pk__in=owned) | Q(pk__in=of_tasks))
 
 
 def can_run(user: Person, community: Community) -> bool:
-    """Whether the person may change the community and decide who joins it."""
+    """Return whether the person may change the community and decide who joins it."""
     if not (isinstance(user, User) and user.is_active):
         return False
     return user.is_superuser or community.owners.filter(pk=user.pk).exists()
 
 
 def can_propose(user: Person) -> bool:
-    """Whether the person may propose a community, which administrators decide."""
+    """Return whether the person may propose a community, which administrators decide."""
     return isinstance(user, User) and user.is_active and has_confirmed_address(user)

@@ -31,9 +31,9 @@ State = CommunityProposal.State
 
 @transaction.atomic
 def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> CommunityProposal:
-    """Store a proposal and mail the administrators.
+    """Store a proposal and email the administrators.
 
-    Locks the proposer, so that many tabs do not exceed what may wait. Raises Refused.
+    Locks the proposer, so that many tabs do not exceed the number that may wait. Raises Refused.
     """
     locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=proposer.pk)
     if not can_propose(locked):
@@ -41,22 +41,23 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
     _check_slug(slug)
     name = checked_name(name)
     _check_waiting(CommunityProposal.objects.filter(proposer=locked, state=State.WAITING).count())
-    made = CommunityProposal.objects.create(proposer=locked, name=name, slug=slug, goal=goal)
-    log(proposer, "community.proposed", made)
-    page = f"{settings.SITE_URL}/communities/proposals/{made.pk}/"
+    proposal = CommunityProposal.objects.create(proposer=locked, name=name, slug=slug, goal=goal)
+    log(proposer, "community.proposed", proposal)
+    page = f"{settings.SITE_URL}/communities/proposals/{proposal.pk}/"
     subject = f"Dynabench: a community is proposed: {name}"
-    mail_administrators(subject, f"{made.goal}\n\nDecide: {page}\n")
-    return made
+    mail_administrators(subject, f"{proposal.goal}\n\nDecide: {page}\n")
+    return proposal
 
 
 def _check_waiting(number: int) -> None:
-    """Whether somebody with so many proposals that wait may make another. Raises Refused."""
+    """Check that somebody with this many waiting proposals may make another. Raises Refused."""
     if number >= settings.NEW_TASKS_AT_ONCE:
-        said = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
-        raise Refused(said % {"number": number}, code="quota")
+        message = _("You have %(number)d proposals that wait. Wait until one of them is decided.")
+        raise Refused(message % {"number": number}, code="quota")
 
 
 def _check_slug(slug: str) -> None:
+    """Check that an address is free, and no page's own. Raises Refused."""
     if slug in ("proposals", "new") or Community.objects.filter(slug=slug).exists():
         raise Refused(_("This address is taken. Take another one."), code="exists", field="slug")
 
@@ -65,10 +66,10 @@ def _check_slug(slug: str) -> None:
 def decide_community(
     *, proposal: CommunityProposal, actor: User, approve: bool, reason: str, slug: str
 ) -> CommunityProposal:
-    """Approve a proposal, which founds the community once, or decline it; the proposer is mailed.
+    """Approve a proposal, which founds the community, or decline it; email the proposer.
 
-    It begins unlisted, with the proposer as owner. Locks the proposal, so that two administrators
-    do not found two. Raises Refused, Invalid.
+    The community begins unlisted, with the proposer as owner. Locks the proposal, so that two
+    administrators do not found two. Raises Refused, Invalid.
     """
     if not actor.is_superuser:
         raise Refused(_("Only administrators decide."), code="communities", status=403)
@@ -92,30 +93,33 @@ def decide_community(
 
 
 @transaction.atomic
-def ask_for_task(*, community: Community | None, actor: User, **wanted: Any) -> TaskProposal:
+def ask_for_task(*, community: Community | None, actor: User, **request: Any) -> TaskProposal:
     """Ask for a task's approval, of a community's owners where one is named. Raises Refused.
 
-    Administrators may decide in any case. wanted: the rest of what `ask_approval` takes, and it
-    locks as that does.
+    Administrators may decide in any case. request: the other arguments of `ask_approval`, whose
+    locks it takes.
     """
     if community is None:
-        made = ask_approval(actor=actor, **wanted)
-        ProposedTask.objects.filter(proposal=made).delete()
-        return made
+        proposal = ask_approval(actor=actor, **request)
+        # A second request replaces the first, which may have named a community.
+        ProposedTask.objects.filter(proposal=proposal).delete()
+        return proposal
     if not listed_communities(actor).filter(pk=community.pk).exists():
         raise Refused(_("There is no such community."), code="community", field="community")
-    made = ask_approval(actor=actor, **wanted)
-    ProposedTask.objects.update_or_create(proposal=made, defaults={"community": community})
-    page = f"{settings.SITE_URL}/new/proposals/{made.pk}/"
+    proposal = ask_approval(actor=actor, **request)
+    ProposedTask.objects.update_or_create(proposal=proposal, defaults={"community": community})
+    page = f"{settings.SITE_URL}/new/proposals/{proposal.pk}/"
+    # `ask_approval` has written to the administrators.
     for owner in community.owners.filter(is_active=True, is_superuser=False):
-        subject = f"Dynabench: a task waits for approval for {community.name}: {made.name}"
-        mail_person(owner, subject, f"{made.goal}\n\nDecide: {page}\n")
-    return made
+        subject = f"Dynabench: a task waits for approval for {community.name}: {proposal.name}"
+        mail_person(owner, subject, f"{proposal.goal}\n\nDecide: {page}\n")
+    return proposal
 
 
 def can_decide_task(user: User, proposal: TaskProposal) -> bool:
-    """Whether the person decides about a proposed task: administrators, and the owners of the
-    community that it is for.
+    """Return whether the person decides about a proposed task.
+
+    Administrators do, and the owners of the community that it is for.
     """
     link = ProposedTask.objects.filter(proposal=proposal).select_related("community").first()
     return user.is_superuser or bool(link and can_run(user, link.community))

@@ -1,7 +1,8 @@
-"""Writes: the communities that come ready, with tasks that work from local files.
+"""Writes the communities that come with the code, with tasks that work from local files.
 
-`ready/<name>/community.yaml` has the page; a folder beside it is a task: `task.yaml`, evaluation
-sets as JSON lines, and in `pool.jsonl` a first round that is released, from which people choose.
+`ready/<name>/community.yaml` has the page. A folder beside it is a task: `task.yaml`, evaluation
+sets as JSON lines, and in `pool.jsonl` a first round, which is released and from which people
+choose training rows.
 """
 
 from collections.abc import Mapping
@@ -30,34 +31,42 @@ POOL = "pool"
 
 @cache
 def ready() -> Mapping[str, Mapping[str, Any]]:
-    """What is said of each, by its name."""
+    """Return the contents of each `community.yaml`, by the community's name."""
     files = sorted(READY.glob("*/community.yaml"))
     return {file.parent.name: yaml.safe_load(file.read_text()) for file in files}
 
 
 def add_ready(*, name: str, owner: User | None) -> Community:
-    """Make a ready community with its tasks, or what is still missing of it; what is there stays.
+    """Make a ready community with its tasks, or what is still missing of it.
 
-    owner: of the community and of the tasks that are made; None: administrators alone run them.
-    One transaction for each task, which is hidden until its sets are there; no lock, as names are
-    unique. Raises Refused.
+    owner: of the community and of the tasks that are made; None: only administrators run them.
+
+    1. Install the official tasks, where the community names one that has no folder and is missing.
+    2. Make the community.
+    3. Make each task and fill it; a task is hidden until its sets are there.
+
+    What is there stays. One transaction for each task; no lock, as names are unique. Raises
+    Refused.
     """
     about = ready()[name]
-    known = {*Task.objects.filter(code__in=about["tasks"]).values_list("code", flat=True)}
-    if any(code not in known and not (READY / name / code).is_dir() for code in about["tasks"]):
+    folders = {code: READY / name / code for code in about["tasks"]}
+    official = {code for code, folder in folders.items() if not folder.is_dir()}
+    if Task.objects.filter(code__in=official).count() < len(official):
         install_official_tasks()
-    community = _community(name, about, owner)
-    for code in about["tasks"]:
-        folder = READY / name / code
-        task = _task(folder, owner) if folder.is_dir() else Task.objects.get(code=code)
-        if folder.is_dir():
-            _fill(task, folder)
+    community = _make_community(name, about, owner)
+    for code, folder in folders.items():
+        if code in official:
+            task = Task.objects.get(code=code)
+        else:
+            task = _make_task(folder, owner)
+            _fill_task(task, folder)
         CommunityTask.objects.get_or_create(community=community, task=task, defaults={"state": IN})
     return community
 
 
 @transaction.atomic
-def _community(name: str, about: Mapping[str, Any], owner: User | None) -> Community:
+def _make_community(name: str, about: Mapping[str, Any], owner: User | None) -> Community:
+    """Return the community, made if there is none, with another owner if one is named."""
     texts = {key: about[key] for key in ("name", "summary", "text", "tracks")}
     community, is_new = Community.objects.get_or_create(
         slug=name, defaults={**texts, "is_listed": True}
@@ -70,13 +79,17 @@ def _community(name: str, about: Mapping[str, Any], owner: User | None) -> Commu
 
 
 @transaction.atomic
-def _task(folder: Path, owner: User | None) -> Task:
-    """The task of the folder, made if there is none. Raises Refused where the code is another's."""
-    text, found = (folder / "task.yaml").read_text(), Task.objects.filter(code=folder.name).first()
-    if found:
-        if found.config.name != yaml.safe_load(text)["name"]:
+def _make_task(folder: Path, owner: User | None) -> Task:
+    """Return the task of the folder, made if there is none.
+
+    Raises Refused where somebody else's task has its code.
+    """
+    text = (folder / "task.yaml").read_text()
+    existing = Task.objects.filter(code=folder.name).first()
+    if existing:
+        if existing.config.name != yaml.safe_load(text)["name"]:
             raise Refused(f"There is another task {folder.name}. Nothing was added to it.")
-        return found
+        return existing
     task, _notes = create_task(
         code=folder.name, config_text=text, actor=owner, is_visible=False, made_by=owner
     )
@@ -87,8 +100,8 @@ def _task(folder: Path, owner: User | None) -> Task:
     return task
 
 
-def _fill(task: Task, folder: Path) -> None:
-    """Its sets and its pool, as far as they are missing; then everybody sees it."""
+def _fill_task(task: Task, folder: Path) -> None:
+    """Make the task's missing sets and its pool, then show it to everybody."""
     for file in sorted(folder.glob("*.jsonl")):
         if file.stem == POOL:
             _release_pool(task, file)
@@ -96,16 +109,18 @@ def _fill(task: Task, folder: Path) -> None:
             rows = SetFile(file, file.name, task.config)
             about = {"name": file.stem, "may_leave": True, "answers_public": True}
             create_set_of(rows, task=task, actor=None, **about)
+    # Only at first: a task that its owners have hidden since stays hidden.
     if not task.is_visible and not CommunityTask.objects.filter(task=task).exists():
         task.is_visible = True
         task.save(update_fields=["is_visible"])
 
 
 def _release_pool(task: Task, file: Path) -> None:
+    """Import the pool as the task's first round and release it, as far as that is not done."""
     first = task.rounds.filter(number=1).first()
     if first is None:
         arguments = ("--task", task.code, "--round", "1", "--policy", "at-least:2")
         call_command("import_examples", str(file), *arguments, stdout=StringIO())
     if not task.rounds.filter(number=1, state=Round.State.RELEASED).exists():
-        told = StringIO()
-        call_command("release_round", task.code, 1, dev=0, test=0, license="cc0-1.0", stdout=told)
+        options = {"dev": 0, "test": 0, "license": "cc0-1.0", "stdout": StringIO()}
+        call_command("release_round", task.code, 1, **options)

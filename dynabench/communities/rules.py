@@ -1,4 +1,4 @@
-"""The board across tasks: each task's main score between what knows nothing and perfect, averaged.
+"""The board across tasks: a mean of main scores, each rescaled so that knowing nothing is 0.
 
 docs/communities.md says why. Pure: no database, no framework.
 """
@@ -9,6 +9,7 @@ from math import hypot
 from typing import NamedTuple
 
 PERFECT = 100.0
+"""The best value of a main metric, in percent."""
 MOST = 8.0
 """The largest weight of a task; only ratios matter."""
 ALIKE = 9
@@ -16,7 +17,7 @@ ALIKE = 9
 
 
 class Measured(NamedTuple):
-    """The main metric of a model on a task, in percent; None: no value, or no interval."""
+    """A model's main metric on a task, in percent; None: no value, or no interval."""
 
     value: float | None
     low: float | None = None
@@ -28,7 +29,7 @@ NOTHING = Measured(None)
 
 @dataclass(frozen=True)
 class Entrant:
-    """A model with what was measured of it, by task. track: empty where it names none."""
+    """A model with its measured scores, by task. track: empty where it names none."""
 
     key: str
     name: str
@@ -40,9 +41,9 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Line:
-    """A model's line. Without a rank it was not measured on each task that counts.
+    """The line of a model. Without a rank it was not measured on each task that counts.
 
-    first, last: the ranks that the intervals leave open; None where a score has no interval.
+    first, last: the ranks that the intervals allow; None where a score has no interval.
     """
 
     entrant: Entrant
@@ -55,7 +56,12 @@ class Line:
 
 
 def points_of(measured: Measured, floor: float) -> Measured:
-    """0 at `floor`, what somebody who knows nothing has, and 100 at the perfect 100 percent."""
+    """Return a metric rescaled to points: 0 at `floor`, 100 at the perfect 100 percent.
+
+    floor: the metric of somebody who knows nothing. Points are never below 0 or above 100; the ends
+    of
+    the interval are rescaled alike.
+    """
 
     def place(value: float | None) -> float | None:
         if value is None:
@@ -66,62 +72,90 @@ def points_of(measured: Measured, floor: float) -> Measured:
 
 
 def mean_of(points: Mapping[str, Measured], weights: Mapping[str, float]) -> Measured:
-    """The weighted mean of the tasks that count; no value where one is missing.
+    """Return the weighted mean of the tasks that count; no value where one is missing.
 
+    Parameters
+    ----------
+    points
+        Of a model, by task.
+    weights
+        By task. A task of weight 0 does not count.
+
+    Notes
+    -----
     Tasks have different examples, so their errors are independent, and the ends of the intervals
-    add up as squares.
+    add up
+    as squares: the mean is `Σ wᵢpᵢ / Σ wᵢ`, its lower end the mean less `√Σ (wᵢ(pᵢ − lowᵢ) / Σ
+    wᵢ)²`.
     """
-    used = {task: weight for task, weight in weights.items() if weight > 0}
-    total, known = sum(used.values()), [points.get(task, NOTHING) for task in used]
-    values = [one.value for one in known if one.value is not None]
-    if not used or len(values) < len(used):
+    counting = {task: weight for task, weight in weights.items() if weight > 0}
+    total = sum(counting.values())
+    if not total:
         return NOTHING
-    shares = [weight / total for weight in used.values()]
-    mean = sum(share * value for share, value in zip(shares, values, strict=True))
-    ends = [(one.low, one.high) for one in known if one.low is not None and one.high is not None]
-    if len(ends) < len(used):
+    mean = 0.0
+    below: list[float] = []
+    above: list[float] = []
+    for task, weight in counting.items():
+        value, low, high = points.get(task, NOTHING)
+        if value is None:
+            return NOTHING
+        share = weight / total
+        mean += share * value
+        if low is not None and high is not None:
+            below.append(share * (value - low))
+            above.append(share * (high - value))
+    if len(below) < len(counting):
         return Measured(mean)
-    parts = [*zip(shares, values, ends, strict=True)]
-    below = hypot(*(share * (value - low) for share, value, (low, _) in parts))
-    above = hypot(*(share * (high - value) for share, value, (_, high) in parts))
-    return Measured(mean, mean - below, mean + above)
+    return Measured(mean, mean - hypot(*below), mean + hypot(*above))
 
 
 def across(
     entrants: Sequence[Entrant], weights: Mapping[str, float], floors: Mapping[str, float]
 ) -> list[Line]:
-    """The models by score, best first; after them those that lack a task, the fewest first.
+    """Return the models' lines by score, best first; then those that lack a task.
 
-    floors: by task, as `points_of` has it. A model without each task that counts has no score: a
-    mean over other tasks could not be compared.
+    Parameters
+    ----------
+    entrants
+        The models.
+    weights
+        By task. A task of weight 0 does not count.
+    floors
+        By task, as `points_of` takes them.
+
+    Notes
+    -----
+    A model without each task that counts has no score: a mean over other tasks could not be
+    compared.
+    Of these models, those that lack the fewest tasks come first.
     """
-    lines = [_line(one, weights, floors) for one in entrants]
-    scores = [line.score for line in lines if line.score.value is not None]
-    ranked = [_ranked(line, scores) for line in lines]
-    return sorted(
-        ranked,
-        key=lambda line: (
-            -round(line.score.value, ALIKE) if line.score.value is not None else 1,
-            len(line.missing),
-            line.entrant.name.casefold(),
-            line.entrant.key,
-        ),
-    )
+    unranked = [_make_line(entrant, weights, floors) for entrant in entrants]
+    scores = [line.score for line in unranked if line.score.value is not None]
+    lines = [_with_rank(line, scores) for line in unranked]
+    return sorted(lines, key=_order)
 
 
-def _line(one: Entrant, weights: Mapping[str, float], floors: Mapping[str, float]) -> Line:
-    """A line without its ranks."""
-    points = {task: points_of(score, floors[task]) for task, score in one.scores.items()}
+def _order(line: Line) -> tuple[float, int, str, str]:
+    """Return the key that sorts the lines of a board."""
+    # No score is above 0 when it is negated, so lines without one come last.
+    score = line.score.value
+    negated = 1.0 if score is None else -round(score, ALIKE)
+    return negated, len(line.missing), line.entrant.name.casefold(), line.entrant.key
+
+
+def _make_line(entrant: Entrant, weights: Mapping[str, float], floors: Mapping[str, float]) -> Line:
+    """Return a line without its ranks."""
+    points = {task: points_of(score, floors[task]) for task, score in entrant.scores.items()}
     missing = tuple(
         task
         for task, weight in weights.items()
         if weight > 0 and points.get(task, NOTHING).value is None
     )
-    return Line(one, points, mean_of(points, weights), "", None, None, missing)
+    return Line(entrant, points, mean_of(points, weights), "", None, None, missing)
 
 
-def _ranked(line: Line, scores: Sequence[Measured]) -> Line:
-    """With the rank as it is shown, and the first and the last that the intervals leave open.
+def _with_rank(line: Line, scores: Sequence[Measured]) -> Line:
+    """Return a line with its rank as it is shown, and the ranks that the intervals allow.
 
     Two models differ where their difference is more than both ends towards each other, added as
     squares; on the same examples that is cautious, as their errors go together.
@@ -129,17 +163,22 @@ def _ranked(line: Line, scores: Sequence[Measured]) -> Line:
     score = line.score
     if score.value is None:
         return line
-    own = round(score.value, ALIKE)
-    values = [round(one.value or 0.0, ALIKE) for one in scores]
-    rank = f"{1 + sum(value > own for value in values)}{'=' * (values.count(own) > 1)}"
-    if any(one.low is None for one in scores):
+    # Rounded, so that the order in which floats were added makes no difference.
+    own_value = round(score.value, ALIKE)
+    values = [round(each.value or 0.0, ALIKE) for each in scores]
+    rank = str(1 + sum(value > own_value for value in values))
+    if values.count(own_value) > 1:
+        rank += "="
+    if any(each.low is None for each in scores):
         return replace(line, rank=rank)
-    better = sum(_is_better(one, score) for one in scores)
-    worse = sum(_is_better(score, one) for one in scores)
+    better = sum(_is_better(each, score) for each in scores)
+    worse = sum(_is_better(score, each) for each in scores)
     return replace(line, rank=rank, first=1 + better, last=len(scores) - worse)
 
 
-def _is_better(one: Measured, other: Measured) -> bool:
-    assert None not in (*one, *other)
-    down, up = one.value - one.low, other.high - other.value  # type: ignore[operator]
-    return one.value - other.value > hypot(down, up)  # type: ignore[operator]
+def _is_better(score: Measured, other: Measured) -> bool:
+    """Return whether a score is more than another one, by their intervals. All have one."""
+    assert None not in score
+    assert None not in other
+    down, up = score.value - score.low, other.high - other.value  # type: ignore[operator]
+    return score.value - other.value > hypot(down, up)  # type: ignore[operator]

@@ -27,7 +27,7 @@ LONGEST_TRACK = 60
 
 
 def check_runs(actor: User, community: Community) -> None:
-    """Raises Refused for everybody who does not run the community."""
+    """Check that somebody runs the community. Raises Refused."""
     if not can_run(actor, community):
         raise Refused(_("Only an owner of the community does this."), code="owners", status=403)
 
@@ -43,23 +43,22 @@ def change_community(
     is_listed: bool,
     tracks: list[str],
 ) -> None:
-    """Change what the page says and who sees it; the last one holds.
+    """Change what the page says and who sees it. No lock of the community: the last change wins.
 
-    Where it is listed with another name, it holds the names of communities.
-
+    Locks the names of communities, where a listed one gets another name.
     tracks: what a joint submission chooses from; empty: it names none. Raises Refused, Invalid.
     """
     check_runs(actor, community)
-    if len(tracks) > MOST_TRACKS or any(len(one) > LONGEST_TRACK for one in tracks):
-        said = _("At most %(most)d tracks, each of at most %(long)d characters.")
+    if len(tracks) > MOST_TRACKS or any(len(track) > LONGEST_TRACK for track in tracks):
+        message = _("At most %(most)d tracks, each of at most %(long)d characters.")
         numbers = {"most": MOST_TRACKS, "long": LONGEST_TRACK}
-        raise Invalid(said % numbers, field="tracks")
-    if len({*tracks}) < len(tracks):
+        raise Invalid(message % numbers, field="tracks")
+    if len(set(tracks)) < len(tracks):
         raise Invalid(_("Two tracks are the same."), field="tracks")
-    is_named = name != community.name
-    if is_named:
+    is_renamed = name != community.name
+    if is_renamed:
         name = checked_name(name)
-    if is_listed and (is_named or not community.is_listed):
+    if is_listed and (is_renamed or not community.is_listed):
         _check_looks(name, community)
     community.name, community.summary, community.text = name, summary, text
     community.is_listed, community.tracks = is_listed, tracks
@@ -78,7 +77,7 @@ def _check_looks(name: str, community: Community) -> None:
 
 
 def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
-    """Store a logo as it was decoded and drawn again; None: take it away. No lock, the last holds.
+    """Store a logo, decoded and drawn again; None: delete it. No lock, the last one wins.
 
     Raises Refused; Invalid where the file is no picture.
     """
@@ -87,19 +86,21 @@ def set_logo(*, community: Community, actor: User, data: bytes | None) -> None:
     if data is None:
         community.logo.name = ""
     else:
-        found = decoded("image", data)
-        name = f"{hashlib.sha256(found.data).hexdigest()}.{found.mime.partition('/')[2]}"
-        community.logo.save(name, ContentFile(found.data), save=False)
+        picture = decoded("image", data)
+        # By its digest, so that browsers never show an old logo under a new address.
+        name = f"{hashlib.sha256(picture.data).hexdigest()}.{picture.mime.partition('/')[2]}"
+        community.logo.save(name, ContentFile(picture.data), save=False)
     with transaction.atomic():
         community.save(update_fields=["logo"])
         log(actor, "community.logo", community)
+    # After the transaction, as a file cannot be brought back.
     if old and old != community.logo.name:
         community.logo.storage.delete(old)
 
 
 @transaction.atomic
 def add_owner(*, community: Community, actor: User, email: str) -> None:
-    """Make somebody an owner, whose confirmed address it is. No lock. Raises Refused, Invalid."""
+    """Make the person with this confirmed address an owner. No lock. Raises Refused, Invalid."""
     check_runs(actor, community)
     user = account_of(email)
     confirmed = EmailAddress.objects.filter(user=user, email__iexact=email, verified=True)
@@ -111,7 +112,7 @@ def add_owner(*, community: Community, actor: User, email: str) -> None:
 
 @transaction.atomic
 def remove_owner(*, community: Community, actor: User, user: User) -> None:
-    """Take an owner out. Locks the community, so that two cannot remove each other.
+    """Remove an owner. Locks the community, so that two cannot remove each other.
 
     Raises Refused for the last one.
     """
@@ -125,17 +126,17 @@ def remove_owner(*, community: Community, actor: User, user: User) -> None:
 
 @transaction.atomic
 def post_news(*, community: Community, actor: User, title: str, text: str) -> Post:
-    """Tell something. No lock. Raises Refused."""
+    """Post news. No lock. Raises Refused."""
     check_runs(actor, community)
     title = checked_name(title, "title")
-    made = Post.objects.create(community=community, author=actor, title=title, text=text)
+    post = Post.objects.create(community=community, author=actor, title=title, text=text)
     log(actor, "community.post", community, title=title)
-    return made
+    return post
 
 
 @transaction.atomic
 def delete_post(*, post: Post, actor: User) -> None:
-    """Take news back. No lock. Raises Refused."""
+    """Delete news. No lock. Raises Refused."""
     check_runs(actor, post.community)
     log(actor, "community.post_deleted", post.community, title=post.title)
     post.delete()
@@ -143,9 +144,9 @@ def delete_post(*, post: Post, actor: User) -> None:
 
 @transaction.atomic
 def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTask:
-    """Ask that a task joins, by its owner; a community's own owner brings it in at once.
+    """Ask, as the task's owner, that a task joins; an owner of the community brings it in at once.
 
-    No lock: a task is in a community once. Raises Refused.
+    No lock: a task is in a community once, by a unique constraint. Raises Refused.
     """
     if not listed_communities(actor).filter(pk=community.pk).exists():
         raise Refused(_("There is no such community."), code="community", status=404)
@@ -171,17 +172,18 @@ def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTa
 
 @transaction.atomic
 def admit(*, entry: CommunityTask, actor: User) -> None:
-    """Let a task in that asks. No lock: one conditional update. Raises Refused."""
+    """Admit a task that asks to join. No lock: one conditional update. Raises Refused."""
     check_runs(actor, entry.community)
-    asked = CommunityTask.objects.filter(pk=entry.pk, state=CommunityTask.State.ASKED)
-    if not asked.update(state=IN):
+    # Of two owners who decide at once, the second finds no task that asks.
+    waiting = CommunityTask.objects.filter(pk=entry.pk, state=CommunityTask.State.ASKED)
+    if not waiting.update(state=IN):
         raise Refused(_("It was decided already."), code="decided")
     log(actor, "community.task_in", entry.task, community=entry.community.slug)
 
 
 @transaction.atomic
 def take_out(*, entry: CommunityTask, actor: User) -> None:
-    """Decline a task that asks, or take one out; for owners of either. No lock. Raises Refused."""
+    """Decline a task that asks, or remove one; for owners of either. No lock. Raises Refused."""
     if not can_own(actor, entry.task):
         check_runs(actor, entry.community)
     log(actor, "community.task_out", entry.task, community=entry.community.slug)
@@ -190,7 +192,7 @@ def take_out(*, entry: CommunityTask, actor: User) -> None:
 
 @transaction.atomic
 def set_weights(*, community: Community, actor: User, weights: Mapping[int, float]) -> None:
-    """The weights that the board opens with, by id of the entry. Raises Refused, Invalid."""
+    """Set the weights with which the board opens, by id of the entry. Raises Refused, Invalid."""
     check_runs(actor, community)
     if not all(0 <= weight <= MOST for weight in weights.values()):
         raise Invalid(_("A weight is from 0 to %(most)d.") % {"most": MOST}, field="weights")

@@ -29,19 +29,19 @@ from tasks.contexts.media.views import HEADERS
 
 
 def find_community(request: HttpRequest, slug: str) -> Community:
-    """The community, for those who may see it. Raises Http404."""
+    """Return the community, for those who may see it. Raises Http404."""
     return get_object_or_404(listed_communities(request.user), slug=slug)
 
 
 def _frame(request: HttpRequest, community: Community, here: str) -> dict[str, Any]:
-    """What every page of the community shows; `here` is its tab."""
+    """Return what every page of the community shows; `here` is its tab."""
     return {"community": community, "here": here, "runs": can_run(request.user, community)}
 
 
 @login_not_required
 @require_safe
 def communities(request: HttpRequest) -> HttpResponse:
-    """The communities that this person may see."""
+    """Show the communities that this person may see."""
     values: dict[str, Any] = {"communities": listed_communities(request.user)}
     if request.user.is_authenticated:
         user = person(request)
@@ -55,15 +55,14 @@ def communities(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def community(request: HttpRequest, slug: str) -> HttpResponse:
-    """What it is, its tasks as far as the person may see them, its news."""
-    found = find_community(request, slug)
-    tasks = [entry.task for entry in entries_for(request.user, found)]
+    """Show a community: its text, the tasks that the person may see, its news."""
+    community = find_community(request, slug)
+    tasks = [entry.task for entry in entries_for(request.user, community)]
     tops = tops_of(tasks)
-    values = {
-        **_frame(request, found, "community"),
-        "text": render_markdown(found.text),
+    values = _frame(request, community, "community") | {
+        "text": render_markdown(community.text),
         "cards": [replace(card, top=tops.get(card.task.pk)) for card in cards_of(tasks)],
-        "posts": [(post, render_markdown(post.text)) for post in found.posts.all()[:NEWS]],
+        "posts": [(post, render_markdown(post.text)) for post in community.posts.all()[:NEWS]],
     }
     return render(request, "communities/community.html", values)
 
@@ -71,14 +70,14 @@ def community(request: HttpRequest, slug: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def logo(request: HttpRequest, slug: str) -> HttpResponse:
-    """The logo as it was drawn again here, under the headers of all pictures."""
-    found = find_community(request, slug)
+    """Return the logo, under the headers of all pictures."""
+    community = find_community(request, slug)
     try:
-        with found.logo.open("rb") as file:
+        with community.logo.open("rb") as file:
             data = file.read()
     except (ValueError, FileNotFoundError):
         raise Http404 from None
-    kind = str(found.logo.name).rpartition(".")[2]
+    kind = str(community.logo.name).rpartition(".")[2]
     headers = {**HEADERS, "Content-Type": f"image/{kind}", "Cache-Control": "private, no-cache"}
     return HttpResponse(data, headers=headers)
 
@@ -86,13 +85,11 @@ def logo(request: HttpRequest, slug: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def board(request: HttpRequest, slug: str) -> HttpResponse:
-    """The board across the tasks, by the reader's weights or those that its owners set."""
-    found = find_community(request, slug)
-    entries = entries_for(request.user, found)
-    shown_board = board_of(found, entries, request.GET.dict())
-    values = {
-        **_frame(request, found, "board"),
-        "board": shown_board,
+    """Show the board across the tasks, by the reader's weights or those that its owners set."""
+    community = find_community(request, slug)
+    entries = entries_for(request.user, community)
+    values = _frame(request, community, "board") | {
+        "board": board_of(community, entries, request.GET.dict()),
         "with_pairs": tasks_with_pairs(entries),
         "with_data": any(entry.task.config.training_rows for entry in entries),
     }
@@ -102,46 +99,46 @@ def board(request: HttpRequest, slug: str) -> HttpResponse:
 @login_not_required
 @require_safe
 def pairs(request: HttpRequest, slug: str, code: str) -> HttpResponse:
-    """The board of a task by language pair, as the reader filters it."""
-    found = find_community(request, slug)
-    tasks = tasks_with_pairs(entries_for(request.user, found))
+    """Show the board of a task by language pair, as the reader filters it."""
+    community = find_community(request, slug)
+    tasks = tasks_with_pairs(entries_for(request.user, community))
     task = next((task for task in tasks if task.code == code), None)
     if task is None:
         raise Http404
-    values = {**_frame(request, found, "board"), "pairs": pair_board(task, request.GET.dict())}
+    values = _frame(request, community, "board")
+    values["pairs"] = pair_board(task, request.GET.dict())
     return render(request, "communities/pairs.html", values)
 
 
 @login_not_required
 @require_safe
 def data(request: HttpRequest, slug: str) -> HttpResponse:
-    """The board of data: what one fixed model learned from each submission of rows."""
-    found = find_community(request, slug)
-    entries = entries_for(request.user, found)
-    ranked = [entry for entry in entries if entry.task.config.training_rows]
-    shown_board = board_of(found, ranked, request.GET.dict())
-    values = {
-        **_frame(request, found, "board"),
-        "board": shown_board,
-        "rows": data_rows(shown_board),
+    """Show the board of data: what one fixed model learned from each submission of rows."""
+    community = find_community(request, slug)
+    entries = entries_for(request.user, community)
+    with_rows = [entry for entry in entries if entry.task.config.training_rows]
+    data_board = board_of(community, with_rows, request.GET.dict())
+    values = _frame(request, community, "board") | {
+        "board": data_board,
+        "rows": data_rows(data_board),
     }
     return render(request, "communities/data.html", values)
 
 
 @require_safe
 def people(request: HttpRequest, slug: str) -> HttpResponse:
-    """The ranking of people over all of its tasks, but sensitive ones, as tasks have one."""
-    found = find_community(request, slug)
+    """Show the ranking of people over all of its tasks, without sensitive ones."""
+    community = find_community(request, slug)
     me = annotator_of(person(request))
     if not may_play(me):
         raise Http404
-    tasks = [entry.task for entry in entries_for(request.user, found)]
+    tasks = [entry.task for entry in entries_for(request.user, community)]
     places = ranking_lines(
         standings([task for task in tasks if not task.is_sensitive]), me.pseudonym
     )
-    values = {
-        **_frame(request, found, "people"),
+    values = _frame(request, community, "people") | {
         "me": me,
+        # People who are not in the ranking do not see it either.
         "places": places if me.in_ranking else [],
     }
     return render(request, "communities/people.html", values)
@@ -162,18 +159,20 @@ def propose(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def proposal(request: HttpRequest, pk: int) -> HttpResponse:
-    """One proposal, and its decision; for administrators."""
+    """Show one proposal, and decide it; for administrators."""
     if not request.user.is_superuser:
         raise Http404
     rows = CommunityProposal.objects.select_related("proposer", "community")
-    found = get_object_or_404(rows, pk=pk)
+    proposed = get_object_or_404(rows, pk=pk)
     posted = request.POST if request.method == "POST" else None
-    form = CommunityDecisionForm(posted, initial={"slug": found.slug})
+    form = CommunityDecisionForm(posted, initial={"slug": proposed.slug})
     if form.is_valid():
         with as_form_error(form):
-            decided = decide_community(proposal=found, actor=person(request), **form.cleaned_data)
+            decided = decide_community(
+                proposal=proposed, actor=person(request), **form.cleaned_data
+            )
             messages.success(request, _("It is %(state)s.") % {"state": _(decided.state)})
             return redirect("communities:communities")
-    values = {"proposal": found, "form": form}
+    values = {"proposal": proposed, "form": form}
     status = 422 if form.errors else 200
     return render(request, "communities/proposal.html", values, status=status)

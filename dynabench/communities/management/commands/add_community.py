@@ -14,12 +14,14 @@ class Command(BaseCommand):
     help = "Add a ready community with its tasks; docs/communities.md. Again it adds what lacks."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the command's options."""
         parser.add_argument("name", choices=sorted(ready()))
         parser.add_argument("--owner", metavar="EMAIL", help="who owns it and the tasks it makes")
 
     @as_command_error()
     def handle(self, *args: Any, **options: Any) -> None:
+        """Add the community, and print its address and its tasks."""
         owner = account_of(options["owner"]) if options["owner"] else None
-        made = add_ready(name=options["name"], owner=owner)
-        tasks = ", ".join(made.entries.values_list("task__code", flat=True))
-        self.stdout.write(f"{made.name}: /communities/{made.slug}/ with {tasks}.")
+        community = add_ready(name=options["name"], owner=owner)
+        tasks = ", ".join(community.entries.values_list("task__code", flat=True))
+        self.stdout.write(f"{community.name}: /communities/{community.slug}/ with {tasks}.")
