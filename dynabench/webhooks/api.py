@@ -98,7 +98,7 @@ class NewestFirst(Pages):
 
 
 def _find(request: Request, pk: int) -> Webhook:
-    """One's webhook; others' are not there."""
+    """Return one's webhook. Raises Http404, also for somebody else's."""
     return get_object_or_404(Webhook.objects.select_related("task"), pk=pk, user=request.user)
 
 
@@ -110,6 +110,7 @@ class Webhooks(generics.ListAPIView[Webhook]):
     write_scope = ApiToken.Scope.SUBMIT
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
+        """Return one's webhooks."""
         return Webhook.objects.filter(user=self.request.user.pk).select_related("task")
 
     @write("webhooks_create", WebhookNew, {201: WebhookRegistered}, is_secret=True)
@@ -120,16 +121,19 @@ class Webhooks(generics.ListAPIView[Webhook]):
 
         Events of models go to their owners and to the editors of their tasks.
         """
-        asked = read(WebhookNew, request)
-        code = asked["task"]
-        task = listed_tasks(request.user).filter(code=code).first() if code else None
-        if code and task is None:
-            raise Refused("There is no task of that code.", field="task", status=422)
-        made, secret = services.create_webhook(user=person(request), **{**asked, "task": task})
-        greeting = greet(made)
+        fields = read(WebhookNew, request)
+        code = fields["task"]
+        fields["task"] = None
+        if code:
+            fields["task"] = listed_tasks(request.user).filter(code=code).first()
+            if fields["task"] is None:
+                raise Refused("There is no task of that code.", field="task", status=422)
+        hook, secret = services.create_webhook(user=person(request), **fields)
+        # After the transaction of the service, as a receiver may take seconds to answer.
+        greeting = greet(hook)
         contact = DeliveryShown(greeting).data if greeting else None
-        told = {**WebhookShown(made).data, "secret": secret, "contact": contact}
-        return Response(told, status.HTTP_201_CREATED)
+        body = WebhookShown(hook).data | {"secret": secret, "contact": contact}
+        return Response(body, status.HTTP_201_CREATED)
 
 
 class WebhookView(APIView):
@@ -146,10 +150,10 @@ class WebhookView(APIView):
     def patch(self, request: Request, pk: int) -> Response:
         """Change the address or the events, or switch it on or off."""
         hook = _find(request, pk)
-        asked = read(WebhookChange, request)
-        now = {"url": hook.url, "events": hook.events, "is_on": hook.is_on}
-        services.change_webhook(webhook=hook, actor=person(request), **{**now, **asked})
-        if hook.url != now["url"]:
+        changes = read(WebhookChange, request)
+        values = {"url": hook.url, "events": hook.events, "is_on": hook.is_on}
+        services.change_webhook(webhook=hook, actor=person(request), **(values | changes))
+        if hook.url != values["url"]:
             greet(hook)  # the log has what came of it
         return Response(WebhookShown(hook).data)
 
@@ -186,6 +190,7 @@ class Deliveries(generics.ListAPIView[Delivery]):
     queryset = Delivery.objects.none()
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
+        """Return the deliveries of one's webhook."""
         return _find(self.request, self.kwargs["pk"]).deliveries.all()
 
 
@@ -198,9 +203,9 @@ class TestView(APIView):
     def post(self, request: Request, pk: int) -> Response:
         """Send an event that says nothing, at once; the log has what came of it."""
         hook = _find(request, pk)
-        made = services.send_test(webhook=hook)
-        made.refresh_from_db()
-        return Response(DeliveryShown(made).data, status.HTTP_202_ACCEPTED)
+        delivery = services.send_test(webhook=hook)
+        delivery.refresh_from_db()
+        return Response(DeliveryShown(delivery).data, status.HTTP_202_ACCEPTED)
 
 
 class AgainView(APIView):
@@ -212,10 +217,10 @@ class AgainView(APIView):
     def post(self, request: Request, pk: int, delivery: UUID) -> Response:
         """Send what arrived or was given up once more, under the same id."""
         hook = _find(request, pk)
-        found = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
-        services.send_again(delivery=found)
-        found.refresh_from_db()
-        return Response(DeliveryShown(found).data, status.HTTP_202_ACCEPTED)
+        row = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
+        services.send_again(delivery=row)
+        row.refresh_from_db()
+        return Response(DeliveryShown(row).data, status.HTTP_202_ACCEPTED)
 
 
 urlpatterns = [

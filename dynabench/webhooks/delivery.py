@@ -1,4 +1,4 @@
-"""Telling webhooks: a delivery for each event, claimed, sent and noted."""
+"""Deliveries to webhooks: one for each event, which is claimed, sent and noted."""
 
 import json
 import logging
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -32,91 +32,118 @@ from tasks.targets.endpoints.server_words import words_in
 from tasks.targets.endpoints.transport import Retry, parse_url
 
 logger = logging.getLogger(__name__)
-SECONDS = 10.0  # that a receiver has
+SECONDS = 10.0
+"""How long a receiver has to answer."""
 ANSWER_BYTES = 2**20
 AT_ONCE = 8
-LOOK = 100  # for so many that are due, some of which others take or nobody may know of
-LEASE = timedelta(minutes=1)  # far above SECONDS: nobody sends what another one is sending
-WAITS = [timedelta(minutes=m) for m in (1, 5, 30, 120, 480)]  # after the first try and the next
-FAILS_FOR = timedelta(days=3)  # that nothing arrives; then a webhook is switched off
+LOOK = 100
+"""How many due deliveries are read at a time; other workers take some of them."""
+LEASE = timedelta(minutes=1)
+"""Far above SECONDS, so that no worker sends what another one is sending."""
+WAITS = [timedelta(minutes=m) for m in (1, 5, 30, 120, 480)]
+"""The waits after the first failed try and those after it."""
+FAILS_FOR = timedelta(days=3)
+"""When nothing has arrived for this long, a webhook is switched off."""
 GONE = 410  # "do not send here any more", says the specification
 LATE = timedelta(minutes=15)
-"""Rows may be committed that long after the time they bear, so that far is looked back."""
+"""How far events are looked for again: a row may be committed this long after its time."""
 KEPT = timedelta(days=30)
+"""How long the log has a delivery."""
 SWITCHED_OFF = gettext_noop("The webhook was switched off.")  # stored, so in English
 NO_RETRY = Retry(lost=False, statuses=frozenset())
 State = Delivery.State
 
 
 def note_events() -> int:
-    """Make a delivery of each new event for each webhook that is on and may know of it; how many.
+    """Store a delivery of each new event for each webhook that may know of it; return how many.
 
-    No lock: what another worker noted meanwhile is passed by, by the unique key.
+    1. Find the events since the webhooks were looked at last.
+    2. Leave out those that a webhook is not for, that are noted already, and that its person may
+       not know of.
+    3. Store the others, and how far each webhook was looked at.
+
+    No lock: a delivery that another worker has stored in between is left out by the unique key.
     """
     now = timezone.now()
     hooks = list(Webhook.objects.filter(on_since__isnull=False).select_related("user"))
     if not hooks:
         return 0
-    found = happened(min(_since(hook) for hook in hooks))
-    wanted = [(hook, one) for hook in hooks for one in found if _is_wanted(hook, one)]
-    known_ones = Delivery.objects.filter(webhook__in=hooks, key__in={one.key for _, one in wanted})
-    known = set(known_ones.values_list("webhook", "key"))
-    new = [
-        Delivery(webhook=hook, due_at=now, **vars(one))
-        for hook, one in wanted
-        if (hook.pk, one.key) not in known
-        and may_know(hook.user, one.event, one.task, one.submission)
-    ]
+    events = happened(min(_since(hook) for hook in hooks))
+    events_of = {hook: [event for event in events if _is_for(hook, event)] for hook in hooks}
+    keys = {event.key for event in chain.from_iterable(events_of.values())}
+    noted_rows = Delivery.objects.filter(webhook__in=hooks, key__in=keys)
+    noted = set(noted_rows.values_list("webhook", "key"))
+    new = []
+    for hook, own_events in events_of.items():
+        for event in own_events:
+            # Permissions cost queries, so they are asked last.
+            if (hook.pk, event.key) not in noted and may_know(
+                hook.user, event.event, event.task, event.submission
+            ):
+                new.append(Delivery(webhook=hook, due_at=now, **vars(event)))
     Delivery.objects.bulk_create(new, ignore_conflicts=True)
     Webhook.objects.filter(pk__in=[hook.pk for hook in hooks]).update(looked_to=now)
     return len(new)
 
 
 def _since(hook: Webhook) -> datetime:
+    """Return from when on events are looked for: not before the webhook was switched on."""
     assert hook.on_since
     return max(hook.on_since, (hook.looked_to or hook.on_since) - LATE)
 
 
-def _is_wanted(hook: Webhook, one: Happened) -> bool:
-    in_time = one.happened_at >= _since(hook)
-    return in_time and one.event in hook.events and hook.task_id in (None, one.task.pk)
+def _is_for(hook: Webhook, event: Happened) -> bool:
+    """Return whether a webhook asks for an event, by its time, kind and task."""
+    in_time = event.happened_at >= _since(hook)
+    return in_time and event.event in hook.events and hook.task_id in (None, event.task.pk)
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a receiver answered; status is None where there was no answer."""
+class Reply:
+    """The answer of a receiver; status is None where there was no answer.
+
+    error: why the try failed; "": it did not.
+    """
 
     status: int | None
     error: str = ""
 
 
 def send_due() -> int:
-    """Send some of what is due, several at once; returns how many were taken."""
-    taken = list(islice(_claimed(), AT_ONCE))
+    """Send some of the due deliveries, several at once; return how many were claimed."""
+    claimed = list(islice(_claim_due(), AT_ONCE))
+    # The threads only wait for receivers; all rows are read and written by this one.
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = list(pool.map(_post, taken))
-    for delivery, said in zip(taken, answers, strict=True):
-        _note(delivery, said)
-    return len(taken)
+        replies = list(pool.map(_post, claimed))
+    for delivery, reply in zip(claimed, replies, strict=True):
+        _note_reply(delivery, reply)
+    return len(claimed)
 
 
-def _claimed() -> Iterator[Delivery]:
-    """Take what is due, one after another. No lock: the update hits once."""
+def _claim_due() -> Iterator[Delivery]:
+    """Claim due deliveries one after another, and yield those that their person may know of."""
     now = timezone.now()
     due = Delivery.objects.filter(
         state=State.WAITING, due_at__lte=now, webhook__on_since__isnull=False
     )
     for pk in list(due.order_by("due_at").values_list("pk", flat=True)[:LOOK]):
-        if delivery := claim(pk):
-            if may_know(delivery.webhook.user, delivery.event, delivery.task, delivery.submission):
-                yield delivery
-            else:
-                _end(delivery, state=State.WITHHELD, data={})
+        delivery = claim(pk)
+        if delivery is None:
+            continue
+        # Asked again before each try: people lose roles, and tasks are hidden.
+        if may_know(delivery.webhook.user, delivery.event, delivery.task, delivery.submission):
+            yield delivery
+        else:
+            _end_try(delivery, state=State.WITHHELD, data={})
 
 
 def claim(pk: UUID) -> Delivery | None:
-    """The delivery, which nobody else sends until its lease ends; None: it is not due."""
+    """Claim a delivery, which nobody else sends until its lease ends; None: it is not due.
+
+    No lock: one conditional update.
+    """
     now, token = timezone.now(), uuid4()
+    # The update moves `due_at` on, so that it succeeds in one of several workers.
     due = Delivery.objects.filter(pk=pk, state=State.WAITING, due_at__lte=now)
     if not due.update(due_at=now + LEASE, lease_token=token, tries=F("tries") + 1):
         return None
@@ -125,25 +152,27 @@ def claim(pk: UUID) -> Delivery | None:
 
 
 def greet(webhook: Webhook) -> Delivery | None:
-    """Send a test to a new address once, at once; None: its person has sent too many.
+    """Send a test to a new address, once and at once; None: its person has sent too many.
 
     It is not tried again and counts as no failure, as the receiver may not know the secret yet.
     Call it outside transactions: it may take SECONDS.
     """
     try:
-        made = make_test(webhook=webhook)
+        test = make_test(webhook=webhook)
     except Refused:
         return None
-    if delivery := claim(made.pk):
-        said = _post(delivery)
-        state = State.GIVEN_UP if said.error else State.SENT
-        _end(delivery, state=state, **_columns(said))
-        made.refresh_from_db()
-    return made
+    # A worker that looks in this moment may claim it first, and then notes the answer.
+    delivery = claim(test.pk)
+    if delivery:
+        reply = _post(delivery)
+        state = State.GIVEN_UP if reply.error else State.SENT
+        _end_try(delivery, state=state, **_columns(reply))
+        test.refresh_from_db()
+    return test
 
 
-def _post(delivery: Delivery) -> Said:
-    """Send it, signed, to a checked address, within `SECONDS`. Asks no database."""
+def _post(delivery: Delivery) -> Reply:
+    """Send a delivery, signed, to a checked address, within `SECONDS`. Asks no database."""
     id, now = str(delivery.pk), int(timezone.now().timestamp())
     happened_at = delivery.happened_at.isoformat()
     payload = {"type": delivery.event, "timestamp": happened_at, "data": delivery.data}
@@ -151,7 +180,7 @@ def _post(delivery: Delivery) -> Said:
     try:
         secret = decrypt(delivery.webhook.secret)
     except Unreadable as error:
-        return Said(None, f"It cannot be signed. {error} Make a new secret.")
+        return Reply(None, f"It cannot be signed. {error} Make a new secret.")
     headers = {
         "webhook-id": id,
         "webhook-timestamp": str(now),
@@ -170,55 +199,60 @@ def _post(delivery: Delivery) -> Said:
             headers=[(name.encode(), value.encode()) for name, value in headers.items()],
         )
     except EndpointError as error:
-        return Said(None, str(error).replace("The target", "The receiver"))
+        return Reply(None, str(error).replace("The target", "The receiver"))
     if 200 <= reply.status < 300:
-        return Said(reply.status)
+        return Reply(reply.status)
     words = words_in(reply.body)
-    return Said(reply.status, f"It answered {reply.status}{': ' + words if words else '.'}")
+    ending = f": {words}" if words else "."
+    return Reply(reply.status, f"It answered {reply.status}{ending}")
 
 
-def _note(delivery: Delivery, said: Said) -> None:
-    """What came of a try: done, another try later, or given up."""
+def _note_reply(delivery: Delivery, reply: Reply) -> None:
+    """Store what a receiver answered: the event arrived, is tried again later, or is given up."""
     now = timezone.now()
-    columns = _columns(said)
-    if not said.error:
-        if _end(delivery, state=State.SENT, **columns):
+    columns = _columns(reply)
+    if not reply.error:
+        if _end_try(delivery, state=State.SENT, **columns):
             Webhook.objects.filter(pk=delivery.webhook_id).update(failing_since=None)
         return
     if delivery.tries > len(WAITS):
-        _end(delivery, state=State.GIVEN_UP, **columns)
+        _end_try(delivery, state=State.GIVEN_UP, **columns)
     else:
-        _end(delivery, due_at=now + WAITS[delivery.tries - 1], **columns)
-    _note_failure(delivery.webhook, said, now)
+        _end_try(delivery, due_at=now + WAITS[delivery.tries - 1], **columns)
+    _note_failure(delivery.webhook, reply, now)
 
 
-def _columns(said: Said) -> dict[str, Any]:
-    """What is stored of a try."""
-    return {"status": said.status, "error": said.error[:500], "tried_at": timezone.now()}
+def _columns(reply: Reply) -> dict[str, Any]:
+    """Return what is stored of a try."""
+    return {"status": reply.status, "error": reply.error[:500], "tried_at": timezone.now()}
 
 
-def _end(delivery: Delivery, **changes: Any) -> int:
-    """End a try, unless its lease ended before and another worker has it."""
-    mine = Delivery.objects.filter(
+def _end_try(delivery: Delivery, **changes: Any) -> int:
+    """End a try; return 0 where its lease ended before and another worker has the delivery."""
+    # The token of this claim: after its lease another worker has written its own.
+    claimed = Delivery.objects.filter(
         pk=delivery.pk, state=State.WAITING, lease_token=delivery.lease_token
     )
-    return mine.update(lease_token=None, **changes)
+    return claimed.update(lease_token=None, **changes)
 
 
 @transaction.atomic
-def _note_failure(hook: Webhook, said: Said, now: datetime) -> None:
-    """Since when nothing arrives; after days of that, or a 410, it is switched off, with a mail.
+def _note_failure(hook: Webhook, reply: Reply, now: datetime) -> None:
+    """Store since when nothing arrives; after days, or a 410, switch the webhook off by email.
 
-    No lock: of several workers the one whose update switches it off mails.
+    No lock: the worker whose update switches it off sends the email.
     """
+    # The first failure's time stays, as the filter finds no later one.
     Webhook.objects.filter(pk=hook.pk, failing_since=None).update(failing_since=now)
     failing = Webhook.objects.filter(pk=hook.pk, failing_since__lte=now - FAILS_FOR).exists()
-    if (failing or said.status == GONE) and switch_off(hook, SWITCHED_OFF):
-        transaction.on_commit(partial(_mail, hook, said))
+    if (failing or reply.status == GONE) and switch_off(hook, SWITCHED_OFF):
+        transaction.on_commit(partial(_mail_switched_off, hook, reply))
 
 
-def _mail(hook: Webhook, said: Said) -> None:
-    values = {"webhook": hook, "error": said.error, "url": f"{settings.SITE_URL}/account/webhooks/"}
+def _mail_switched_off(hook: Webhook, reply: Reply) -> None:
+    """Email a webhook's person that it was switched off, and why."""
+    page = f"{settings.SITE_URL}/account/webhooks/"
+    values = {"webhook": hook, "error": reply.error, "url": page}
     text = render_to_string("webhooks/mail.txt", values)
     try:
         send_mail(_("Your webhook was switched off"), text, None, [hook.user.email])
@@ -227,5 +261,5 @@ def _mail(hook: Webhook, said: Said) -> None:
 
 
 def purge() -> int:
-    """Delete what is older than `KEPT`; returns how many rows."""
+    """Delete deliveries older than `KEPT`; return how many rows."""
     return Delivery.objects.filter(created_at__lt=timezone.now() - KEPT).delete()[0]

@@ -1,8 +1,9 @@
-"""What happened, found by looking at the rows of the stages: nothing below knows of webhooks."""
+"""Events, found by looking at the rows of the stages, which know nothing about webhooks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.conf import settings
@@ -24,7 +25,7 @@ Event = Webhook.Event
 
 @dataclass(frozen=True)
 class Happened:
-    """One event, as deliveries hold it.
+    """An event, as deliveries store it.
 
     key: the same each time that it is found; data: ids and links, never names or labels.
     """
@@ -38,17 +39,18 @@ class Happened:
 
 
 def happened(since: datetime) -> list[Happened]:
-    """The events from a time on, the oldest first."""
-    found = [*_rounds(since), *_releases(since), *_submissions(since)]
-    found += [*_snapshots(since), *_notices(since)]
-    return sorted(found, key=lambda one: one.happened_at)
+    """Return the events from a time on, the oldest first."""
+    kinds = (_rounds, _releases, _submissions, _snapshots, _notices)
+    events = chain.from_iterable(events_of(since) for events_of in kinds)
+    return sorted(events, key=lambda event: event.happened_at)
 
 
 def may_know(user: User, event: str, task: Task | None, submission: Submission | None) -> bool:
-    """Whether the person may be told of something in the task, or of this model in it.
+    """Return whether a person may learn of an event in a task, or about a model in it.
 
-    A model's owner, its team and the task's editors may know of it; of notices, those who run the
-    task. No task: a test, for its own person.
+    A model's owner, its team and the task's editors may; of notices, those who run the task. No
+    task: a
+    test, for its own person.
     """
     if not user.is_active or (task and not can_see(user, task)):
         return False
@@ -61,39 +63,43 @@ def may_know(user: User, event: str, task: Task | None, submission: Submission |
 
 
 def _rounds(since: datetime) -> Iterator[Happened]:
+    """Yield the rounds that closed."""
     over = [Round.State.CLOSED, Round.State.RELEASED]
     closed = Round.objects.filter(closed_at__gte=since, state__in=over).select_related("task")
-    for one in closed:
-        assert one.closed_at
-        code = one.task.code
+    for round in closed:
+        assert round.closed_at
+        code = round.task.code
         yield Happened(
             event=Event.ROUND_CLOSED,
-            key=f"{Event.ROUND_CLOSED}:{one.pk}:{one.closed_at.isoformat()}",  # it may reopen
-            happened_at=one.closed_at,
-            task=one.task,
+            # With its time: a round that reopens closes again, which is another event.
+            key=f"{Event.ROUND_CLOSED}:{round.pk}:{round.closed_at.isoformat()}",
+            happened_at=round.closed_at,
+            task=round.task,
             data={
                 "task": code,
-                "round": one.number,
+                "round": round.number,
                 "url": _link("task", code),
-                "api_url": _link("v1:round", code, one.number),
+                "api_url": _link("v1:round", code, round.number),
             },
         )
 
 
 def _releases(since: datetime) -> Iterator[Happened]:
-    made = Dataset.objects.filter(finished_at__gte=since, state=Dataset.State.DONE)
-    for one in made.select_related("round__task").defer("numbers"):
-        assert one.finished_at
-        code, number = one.round.task.code, one.round.number
+    """Yield the rounds whose data was released."""
+    releases = Dataset.objects.filter(finished_at__gte=since, state=Dataset.State.DONE)
+    # The numbers of a release are large, and no event has them.
+    for release in releases.select_related("round__task").defer("numbers"):
+        assert release.finished_at
+        code, number = release.round.task.code, release.round.number
         yield Happened(
             event=Event.ROUND_RELEASED,
-            key=f"{Event.ROUND_RELEASED}:{one.pk}",
-            happened_at=one.finished_at,
-            task=one.round.task,
+            key=f"{Event.ROUND_RELEASED}:{release.pk}",
+            happened_at=release.finished_at,
+            task=release.round.task,
             data={
                 "task": code,
                 "round": number,
-                "version": one.version,
+                "version": release.version,
                 "url": _link("evaluation:datasets", code, number),
                 "api_url": _link("v1:releases", code, number),
             },
@@ -102,59 +108,63 @@ def _releases(since: datetime) -> Iterator[Happened]:
 
 def _submissions(since: datetime) -> Iterator[Happened]:
     # A model that runs again, on a new set, ends again: that is another event.
+    """Yield the models that were checked and evaluated."""
     over = ended(Submission.objects.select_related("task")).filter(ended_at__gte=since)
-    for one in over:
+    for submission in over:
         yield Happened(
             event=Event.SUBMISSION_FINISHED,
-            key=f"{Event.SUBMISSION_FINISHED}:{one.pk}:{one.ended_at.isoformat()}",
-            happened_at=one.ended_at,
-            task=one.task,
-            submission=one,
+            key=f"{Event.SUBMISSION_FINISHED}:{submission.pk}:{submission.ended_at.isoformat()}",
+            happened_at=submission.ended_at,
+            task=submission.task,
+            submission=submission,
             data={
-                "task": one.task.code,
-                "model": str(one.pk),
-                "url": _link("evaluation:model", one.pk),
-                "api_url": _link("v1:model", one.pk),
+                "task": submission.task.code,
+                "model": str(submission.pk),
+                "url": _link("evaluation:model", submission.pk),
+                "api_url": _link("v1:model", submission.pk),
             },
         )
 
 
 def _snapshots(since: datetime) -> Iterator[Happened]:
-    made = Snapshot.objects.filter(made_at__gte=since).select_related("task").defer("table")
-    for one in made:
-        code = one.task.code
+    """Yield the snapshots of leaderboards that were made."""
+    # A snapshot's table has the whole board, which no event has.
+    snapshots = Snapshot.objects.filter(made_at__gte=since).select_related("task").defer("table")
+    for snapshot in snapshots:
+        code = snapshot.task.code
         yield Happened(
             event=Event.SNAPSHOT_MADE,
-            key=f"{Event.SNAPSHOT_MADE}:{one.pk}",
-            happened_at=one.made_at,
-            task=one.task,
+            key=f"{Event.SNAPSHOT_MADE}:{snapshot.pk}",
+            happened_at=snapshot.made_at,
+            task=snapshot.task,
             data={
                 "task": code,
-                "snapshot": one.number,
-                "url": _link("leaderboard:snapshot", code, one.number),
-                "api_url": _link("v1:snapshot", code, one.number),
+                "snapshot": snapshot.number,
+                "url": _link("leaderboard:snapshot", code, snapshot.number),
+                "api_url": _link("v1:snapshot", code, snapshot.number),
             },
         )
 
 
 def _notices(since: datetime) -> Iterator[Happened]:
+    """Yield the notices of tasks that began."""
     began = Notice.objects.filter(began_at__gte=since).select_related("task")
-    for one in began:
+    for notice in began:
         yield Happened(
             event=Event.NOTICE_BEGAN,
-            key=f"{Event.NOTICE_BEGAN}:{one.pk}",
-            happened_at=one.began_at,
-            task=one.task,
+            key=f"{Event.NOTICE_BEGAN}:{notice.pk}",
+            happened_at=notice.began_at,
+            task=notice.task,
             data={
-                "task": one.task.code,
-                "kind": one.kind,
-                "round": one.round or None,
-                **one.numbers,
-                "url": settings.SITE_URL + address(one),
+                "task": notice.task.code,
+                "kind": notice.kind,
+                "round": notice.round or None,
+                **notice.numbers,
+                "url": settings.SITE_URL + address(notice),
             },
         )
 
 
 def _link(name: str, *ids: object) -> str:
-    """Where people or programs read of it."""
+    """Return the full address of a page, or of the API."""
     return settings.SITE_URL + reverse(name, args=ids)

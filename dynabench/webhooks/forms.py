@@ -27,6 +27,7 @@ class WebhookForm(forms.Form):
     )
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        """Offer the tasks that the person may see."""
         super().__init__(*args, **kwargs)
         self.fields["task"] = forms.ModelChoiceField(
             listed_tasks(user),

@@ -1,4 +1,4 @@
-"""What queue workers do for webhooks, each minute."""
+"""The work of queue workers for webhooks, each minute."""
 
 import time
 
@@ -6,18 +6,27 @@ from dynabench.notices.services import renew_and_tell
 from dynabench.webhooks.delivery import note_events, purge, send_due
 
 MOST_SECONDS = 45.0
-"""After that, what is due waits for the next call, so that evaluations get their worker."""
+"""Then due deliveries wait for the next call, so that evaluations get a worker."""
 
 
 def deliver_due() -> int:
-    """Notice what owners should know, and tell webhooks what happened; returns how many tries.
+    """Send webhooks what happened; return how many deliveries were tried.
+
+    1. Renew notices, which are events, too, and send digests.
+    2. Store a delivery of each new event.
+    3. Send what is due, for MOST_SECONDS at most.
+    4. Delete old deliveries.
 
     It may be called at any time, by several workers at once.
     """
     renew_and_tell()
-    stop, sent = time.monotonic() + MOST_SECONDS, 0
+    stop = time.monotonic() + MOST_SECONDS
     note_events()
-    while time.monotonic() < stop and (taken := send_due()):
-        sent += taken
+    tried = 0
+    while time.monotonic() < stop:
+        claimed = send_due()
+        if not claimed:
+            break
+        tried += claimed
     purge()
-    return sent
+    return tried

@@ -1,4 +1,4 @@
-"""Addresses of people's programs, and the events that were sent to each."""
+"""Webhooks: addresses of people's programs, and the events that were sent to each."""
 
 import uuid
 
@@ -29,7 +29,7 @@ class Webhook(models.Model):
     events = models.JSONField()
     secret = models.TextField()  # encrypted; signs what is sent
     created_at = models.DateTimeField(db_default=Now())
-    on_since = models.DateTimeField(null=True)  # null: switched off; told is what happens later
+    on_since = models.DateTimeField(null=True)  # null: switched off; only later events are sent
     looked_to = models.DateTimeField(null=True)  # events until then were looked for
     failing_since = models.DateTimeField(null=True)  # nothing has arrived since
 
@@ -41,12 +41,12 @@ class Webhook(models.Model):
 
     @property
     def is_on(self) -> bool:
-        """Whether events are sent to it."""
+        """Return whether events are sent to it."""
         return self.on_since is not None
 
 
 class Delivery(models.Model):
-    """One event for one webhook. Moved by `delivering` alone, by conditional updates.
+    """An event for a webhook. Only `delivery` changes its state, by conditional updates.
 
     Its id is the `webhook-id` of the specification, the same for each try.
     """
@@ -78,10 +78,13 @@ class Delivery(models.Model):
         verbose_name_plural = "deliveries"
         ordering = ["-created_at", "-id"]
         constraints = [
+            # Of several workers that find the same event, one stores it.
             models.UniqueConstraint(fields=["webhook", "key"], name="delivery_once"),
         ]
         indexes = [
+            # What is due, each minute.
             models.Index(fields=["state", "due_at"], name="delivery_due"),
+            # What is old enough to be deleted.
             models.Index(fields=["created_at"], name="delivery_age"),
         ]
 

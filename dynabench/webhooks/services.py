@@ -21,8 +21,10 @@ from tasks.models import Task
 from tasks.targets.endpoints.base import EndpointError
 from tasks.targets.endpoints.transport import parse_url
 
-MOST = 20  # of a person
-MOST_TESTS = 10  # of a person in an hour
+MOST = 20
+"""Maximum webhooks of a person."""
+MOST_TESTS = 10
+"""Maximum tests of a person in an hour."""
 TEST = "webhook.test"
 DELIVER = "dynabench.webhooks.jobs.deliver_due"
 State = Delivery.State
@@ -32,16 +34,16 @@ State = Delivery.State
 def create_webhook(
     *, user: User, url: str, events: Sequence[str], task: Task | None = None
 ) -> tuple[Webhook, str]:
-    """A webhook, and the secret that signs its events, which nobody sees again.
+    """Create a webhook; return it and the secret that signs its events, which nobody sees again.
 
-    `task` is one that the person may see. Raises Refused. Locks the user, for the cap.
+    task: one that the person may see. Locks the user, for the maximum. Raises Refused.
     """
     _check(url, events)
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     if user.webhooks.count() >= MOST:
         raise Refused(_("You have %(most)d webhooks. Delete one first.") % {"most": MOST})
     secret = new_secret()
-    made = Webhook.objects.create(
+    webhook = Webhook.objects.create(
         user=user,
         task=task,
         url=url,
@@ -49,8 +51,8 @@ def create_webhook(
         secret=encrypt(secret),
         on_since=timezone.now(),
     )
-    log(user, "webhook.created", made, events=made.events)
-    return made, secret
+    log(user, "webhook.created", webhook, events=webhook.events)
+    return webhook, secret
 
 
 @transaction.atomic
@@ -59,8 +61,7 @@ def change_webhook(
 ) -> None:
     """Change the address, the events, or whether it is on; what waits goes to the new address.
 
-    Switched on again, it gets what happens from then on. Raises Refused. No lock:
-    the last change holds.
+    Switched on again, it gets events from then on. No lock: the last change wins. Raises Refused.
     """
     _check(url, events)
     webhook.url, webhook.events = url, _in_order(events)
@@ -75,7 +76,11 @@ def change_webhook(
 
 
 def switch_off(webhook: Webhook, reason: str) -> bool:
-    """Tell it nothing any more, not even what waits; False: it was off. No lock: one update."""
+    """Send a webhook nothing any more, not even what waits; return False where it was off.
+
+    No lock: one conditional update.
+    """
+    # The filter tells the one of several workers that switched it off, which writes to its person.
     was_on = Webhook.objects.filter(pk=webhook.pk, on_since__isnull=False).update(on_since=None)
     webhook.on_since = None
     webhook.deliveries.filter(state=State.WAITING).update(
@@ -86,9 +91,9 @@ def switch_off(webhook: Webhook, reason: str) -> bool:
 
 @transaction.atomic
 def rotate_secret(*, webhook: Webhook, actor: User) -> str:
-    """A new secret, which nobody sees again. The old one signs nothing more, not even what waits.
+    """Make a new secret and return it; nobody sees it again. No lock: the last one wins.
 
-    No lock: the last one holds.
+    The old one signs nothing more, not even what waits.
     """
     secret = new_secret()
     webhook.secret = encrypt(secret)
@@ -99,32 +104,32 @@ def rotate_secret(*, webhook: Webhook, actor: User) -> str:
 
 @transaction.atomic
 def delete_webhook(*, webhook: Webhook, actor: User) -> None:
-    """Remove it with its log; no lock."""
+    """Delete a webhook with its log. No lock."""
     log(actor, "webhook.deleted", webhook)
     webhook.delete()
 
 
 @transaction.atomic
 def send_test(*, webhook: Webhook) -> Delivery:
-    """Have a queue worker send an event that says nothing. As `make_test`."""
-    made = make_test(webhook=webhook)
+    """Let a queue worker send a test event. Locks and raises as `make_test`."""
+    delivery = make_test(webhook=webhook)
     enqueue(DELIVER)
-    return made
+    return delivery
 
 
 @transaction.atomic
 def make_test(*, webhook: Webhook) -> Delivery:
-    """Make the delivery of an event that says nothing. Raises Refused.
+    """Store the delivery of a test event, which contains no news. Raises Refused.
 
-    Locks the user, for the cap: people choose the address, and it may be somebody else's.
+    Locks the user, for the maximum: people choose the address, and it may be somebody else's.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=webhook.user_id)
     _refuse_off(webhook)
     now = timezone.now()
     recent = Delivery.objects.filter(webhook__user=webhook.user_id, event=TEST)
     if recent.filter(created_at__gt=now - timedelta(hours=1)).count() >= MOST_TESTS:
-        enough = _("%(most)d tests an hour are enough. Try again later.")
-        raise Refused(enough % {"most": MOST_TESTS})
+        message = _("%(most)d tests an hour are enough. Try again later.")
+        raise Refused(message % {"most": MOST_TESTS})
     return Delivery.objects.create(
         webhook=webhook,
         event=TEST,
@@ -137,9 +142,9 @@ def make_test(*, webhook: Webhook) -> Delivery:
 
 @transaction.atomic
 def send_again(*, delivery: Delivery) -> None:
-    """Have what was sent or given up sent once more, under the same id. Raises Refused.
+    """Let a delivery that was sent or given up be sent again, under the same id. Raises Refused.
 
-    No lock: one update, which a delivery that waits passes by.
+    No lock: one conditional update, which leaves a delivery that waits as it is.
     """
     _refuse_off(delivery.webhook)
     over = Delivery.objects.filter(pk=delivery.pk, state__in=[State.SENT, State.GIVEN_UP])
@@ -148,15 +153,18 @@ def send_again(*, delivery: Delivery) -> None:
 
 
 def _refuse_off(webhook: Webhook) -> None:
+    """Check that a webhook is switched on. Raises Refused."""
     if not webhook.is_on:
         raise Refused(_("It is switched off. Switch it on first."))
 
 
 def _in_order(events: Sequence[str]) -> list[str]:
+    """Return the events in the order of the choices, each once."""
     return [event for event in Webhook.Event if event in events]
 
 
 def _check(url: str, events: Sequence[str]) -> None:
+    """Check an address and the events that go there. Raises Refused."""
     if not events:
         raise Refused(_("Choose at least one event."), field="events", status=422)
     try:

@@ -9,12 +9,12 @@ PREFIX = "whsec_"
 
 
 def new_secret() -> str:
-    """256 random bits, as the libraries of the specification take them."""
+    """Return 256 random bits, in the form that the libraries of the specification take."""
     return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 def signature(secret: str, *, id: str, timestamp: int, body: bytes) -> str:
-    """The header `webhook-signature`: HMAC-SHA256 over id, time and body, version 1."""
+    """Return the header `webhook-signature`: HMAC-SHA256 over id, time and body, version 1."""
     key = base64.b64decode(secret.removeprefix(PREFIX))
     digest = hmac.digest(key, f"{id}.{timestamp}.".encode() + body, hashlib.sha256)
     return "v1," + base64.b64encode(digest).decode()

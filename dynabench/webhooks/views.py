@@ -17,22 +17,24 @@ from dynabench.webhooks.forms import WebhookForm
 from dynabench.webhooks.models import Webhook
 
 SHOWN = 100
+"""Deliveries on a webhook's page."""
 
 
-def _mine(request: HttpRequest, pk: int) -> Webhook:
+def _find_own(request: HttpRequest, pk: int) -> Webhook:
+    """Return one's webhook. Raises Http404, also for somebody else's."""
     return get_object_or_404(Webhook, pk=pk, user=request.user)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhooks(request: HttpRequest) -> HttpResponse:
-    """One's webhooks, and the form that makes one; its secret is on the answer and nowhere else."""
+    """List one's webhooks, and make one; its secret is only in that answer."""
     user = person(request)
     form = WebhookForm(user, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            made, secret = services.create_webhook(user=user, **form.cleaned_data)
-            values = {"webhook": made, "secret": secret, "greeting": greet(made)}
+            hook, secret = services.create_webhook(user=user, **form.cleaned_data)
+            values = {"webhook": hook, "secret": secret, "greeting": greet(hook)}
             return render(request, "webhooks/made.html", values, status=201)
     hooks = user.webhooks.select_related("task")
     values = {"webhooks": hooks, "form": form, "events": dict(Webhook.Event.choices)}
@@ -41,8 +43,8 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def webhook(request: HttpRequest, pk: int) -> HttpResponse:
-    """A webhook's deliveries, and how they ended."""
-    hook = _mine(request, pk)
+    """Show a webhook's deliveries, and how they ended."""
+    hook = _find_own(request, pk)
     values = {"webhook": hook, "deliveries": hook.deliveries.all()[:SHOWN], "shown": SHOWN}
     return render(request, "webhooks/webhook.html", values)
 
@@ -50,7 +52,7 @@ def webhook(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def switch(request: HttpRequest, pk: int) -> HttpResponse:
     """Switch a webhook on or off."""
-    hook = _mine(request, pk)
+    hook = _find_own(request, pk)
     is_on = request.POST.get("on") == "1"
     with as_message(request):
         services.change_webhook(
@@ -63,17 +65,17 @@ def switch(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_POST
 def secret(request: HttpRequest, pk: int) -> HttpResponse:
-    """A new secret in the place of the old one; it is on the answer and nowhere else."""
-    hook = _mine(request, pk)
-    made = services.rotate_secret(webhook=hook, actor=person(request))
-    values = {"webhook": hook, "secret": made, "is_rotated": True}
+    """Replace a webhook's secret; the new one is only in this answer."""
+    hook = _find_own(request, pk)
+    new_secret = services.rotate_secret(webhook=hook, actor=person(request))
+    values = {"webhook": hook, "secret": new_secret, "is_rotated": True}
     return render(request, "webhooks/made.html", values)
 
 
 @require_POST
 def test(request: HttpRequest, pk: int) -> HttpResponse:
     """Send a test."""
-    hook = _mine(request, pk)
+    hook = _find_own(request, pk)
     with as_message(request):
         services.send_test(webhook=hook)
         messages.success(request, _("The test is on its way. Load this page again in a moment."))
@@ -83,10 +85,10 @@ def test(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def again(request: HttpRequest, pk: int, delivery: UUID) -> HttpResponse:
     """Send a delivery again."""
-    hook = _mine(request, pk)
-    found = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
+    hook = _find_own(request, pk)
+    row = get_object_or_404(hook.deliveries.select_related("webhook"), pk=delivery)
     with as_message(request):
-        services.send_again(delivery=found)
+        services.send_again(delivery=row)
         messages.success(request, _("It is sent again."))
     return redirect("webhooks:webhook", pk)
 
@@ -94,7 +96,7 @@ def again(request: HttpRequest, pk: int, delivery: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete a webhook, after a question."""
-    hook = _mine(request, pk)
+    hook = _find_own(request, pk)
     if request.method != "POST":
         return render(request, "webhooks/delete.html", {"webhook": hook})
     services.delete_webhook(webhook=hook, actor=person(request))
