@@ -1,4 +1,4 @@
-"""What people should know of their assignments: told in the digest, and on their own page."""
+"""News about people's assignments, for the digest and their own page."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,16 @@ from tasks.members.duties.selectors import may_be_asked
 from tasks.models import Duty, Round, Task
 from validation.judging.duties import duties_of, progress_of
 
+UNFINISHED = ("open", "late")
+"""States of an assignment whose work is not done."""
+
 
 @dataclass(frozen=True)
 class DutyNews:
-    """That somebody was assigned work, or that it is due tomorrow or overdue, since `began_at`."""
+    """The news that somebody was assigned work, or that it is due tomorrow or overdue.
+
+    began_at: since when.
+    """
 
     kind: str
     duty: Duty
@@ -23,17 +29,20 @@ class DutyNews:
 
     @property
     def task(self) -> Task:
-        """Whose owners ask for it."""
+        """Return the task whose owners ask for it."""
         return self.duty.task
 
     @property
     def task_id(self) -> int:
-        """As of a notice."""
+        """Return the task's id, as a notice has it."""
         return self.duty.task_id
 
 
 def duty_news(now: datetime) -> Iterator[tuple[User, DutyNews]]:
-    """What members may be told now, done or not. A query for each task that asks everybody."""
+    """Yield the news about assignments of all members, done or not, with the person of each.
+
+    A query for each task that asks everybody.
+    """
     over = Q(round__state=Round.State.RELEASED)
     duties = Duty.objects.standing().exclude(over).select_related("task", "round", "person")
     for duty in duties.order_by("task__name", "pk"):
@@ -46,19 +55,22 @@ def duty_news(now: datetime) -> Iterator[tuple[User, DutyNews]]:
 
 def own_duty_news(user: User, now: datetime) -> list[DutyNews]:
     """Return what one person is asked for and has yet to finish, as `duties_of` lists it."""
-    rows = [one.duty for one in duties_of(user) if one.state in ("open", "late")]
-    return [DutyNews(*_kind_and_begin(duty, now)) for duty in rows]
+    items = []
+    for progress in duties_of(user):
+        if progress.state in UNFINISHED:
+            duty = progress.duty
+            kind, began_at = news(duty.set_at, duty.due_on, now)
+            items.append(DutyNews(kind, duty, began_at))
+    return items
 
 
-def _kind_and_begin(duty: Duty, now: datetime) -> tuple[str, Duty, datetime]:
-    kind, began_at = news(duty.set_at, duty.due_on, now)
-    return kind, duty, began_at
-
-
-def undone(user: User, told: Sequence[DutyNews]) -> list[DutyNews]:
-    """Those whose work the person has yet to finish. Five queries."""
-    if not told:
+def undone(user: User, items: Sequence[DutyNews]) -> list[DutyNews]:
+    """Return the news about work that the person has yet to finish. Five queries, or none."""
+    if not items:
         return []
-    duties = Duty.objects.standing().filter(pk__in=[one.duty.pk for one in told])
-    open_ones = [one.duty.pk for one in progress_of(duties, user) if one.state in ("open", "late")]
-    return [one for one in told if one.duty.pk in open_ones]
+    duties = Duty.objects.standing().filter(pk__in=[item.duty.pk for item in items])
+    unfinished = set()
+    for progress in progress_of(duties, user):
+        if progress.state in UNFINISHED:
+            unfinished.add(progress.duty.pk)
+    return [item for item in items if item.duty.pk in unfinished]

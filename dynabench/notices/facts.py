@@ -1,4 +1,4 @@
-"""What tasks have now, for the rules of notices; one query a fact, whatever the number of tasks."""
+"""Facts about all tasks for the rules of notices; a query each, whatever the number of tasks."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -20,10 +20,11 @@ from validation.statistics.people import counted_paces
 
 RECENT = timedelta(days=7)
 LIVE = (Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED)
+"""States of a round whose examples are still judged."""
 
 
 def facts(now: datetime) -> Mapping[int, TaskFacts]:
-    """By task; tasks of which there is nothing to know are missing.
+    """Return the facts by task; tasks without any are missing.
 
     A round with a budget costs some queries more, those of the budget.
     """
@@ -32,54 +33,56 @@ def facts(now: datetime) -> Mapping[int, TaskFacts]:
     comments = Comment.objects.filter(reported_at__isnull=False)
     models = Submission.objects.filter(queued_at__gte=now - RECENT, withdrawn_at=None)
     ended = Place.objects.filter(ran_out_at__gte=now - RECENT)
-    counts = {
-        "failing": _by(failing, "target__task"),
-        "reports": Counter(_by(reports, "context__round__task"))
-        + Counter(_by(comments, "example__round__task")),
-        "submitted": _by(models, "task"),
-        "out_of_work": _by(ended, "campaign__task"),
-        "hasty": _hasty(now),
+    open_reports = Counter(_count_by(reports, "context__round__task"))
+    open_reports.update(_count_by(comments, "example__round__task"))
+    counts: dict[str, Mapping[int, int]] = {
+        "failing": _count_by(failing, "target__task"),
+        "reports": open_reports,
+        "submitted": _count_by(models, "task"),
+        "out_of_work": _count_by(ended, "campaign__task"),
+        "hasty": _count_hasty(now),
     }
-    rounds = _rounds(now)
-    tasks = {*rounds, *(task for found in counts.values() for task in found)}
-    return {
-        task: TaskFacts(
-            rounds.get(task, []), **{name: found.get(task, 0) for name, found in counts.items()}
-        )
-        for task in tasks
-    }
+    rounds = _round_facts(now)
+    tasks = set(rounds).union(*counts.values())
+    facts_of = {}
+    for task in tasks:
+        numbers = {name: by_task.get(task, 0) for name, by_task in counts.items()}
+        facts_of[task] = TaskFacts(rounds.get(task, []), **numbers)
+    return facts_of
 
 
-def _rounds(now: datetime) -> dict[int, list[RoundFacts]]:
+def _round_facts(now: datetime) -> dict[int, list[RoundFacts]]:
+    """Return the facts of all live rounds, by task."""
     live = Round.objects.filter(state__in=LIVE)
     written = Example.objects.filter(context=OuterRef("pk"), retracted_at=None)
     contexts = Context.objects.filter(round__in=live, is_retired=False)
-    untouched = _by(contexts.filter(~Exists(written)), "round")
-    there = _by(contexts, "round")
-    late = _by(
-        QueueItem.objects.filter(
-            round__in=live, still_needed__gt=0, example__created_at__lt=now - LATE
-        ),
-        "round",
+    untouched = _count_by(contexts.filter(~Exists(written)), "round")
+    context_counts = _count_by(contexts, "round")
+    late = QueueItem.objects.filter(
+        round__in=live, still_needed__gt=0, example__created_at__lt=now - LATE
     )
-    found = defaultdict(list)
-    for one in live.select_related("task"):
-        found[one.task_id].append(
+    late_counts = _count_by(late, "round")
+    by_task = defaultdict(list)
+    for round in live.select_related("task"):
+        by_task[round.task_id].append(
             RoundFacts(
-                number=one.number,
-                is_open=one.state == Round.State.OPEN,
-                contexts=there.get(one.pk, 0),
-                untouched=untouched.get(one.pk, 0),
-                waiting_late=late.get(one.pk, 0),
-                budget=one.budget,
-                used=used_of(one),
+                number=round.number,
+                is_open=round.state == Round.State.OPEN,
+                contexts=context_counts.get(round.pk, 0),
+                untouched=untouched.get(round.pk, 0),
+                waiting_late=late_counts.get(round.pk, 0),
+                budget=round.budget,
+                used=used_of(round),
             )
         )
-    return found
+    return by_task
 
 
-def _hasty(now: datetime) -> Counter[int]:
-    """By task how many judges do not read, by their votes of a week in rounds that are judged."""
+def _count_hasty(now: datetime) -> Counter[int]:
+    """Return how many judges answer faster than they can read, by task.
+
+    By their votes of a week in live rounds.
+    """
     votes = Validation.objects.filter(
         example__round__state__in=LIVE, created_at__gte=now - RECENT, by_program=False
     )
@@ -88,13 +91,14 @@ def _hasty(now: datetime) -> Counter[int]:
         .order_by()
         .values_list("example__round__task", "validator")
     )
-    return Counter(
-        task
-        for task, _who, timed, unread in paces.annotate(**counted_paces())
-        if reads_too_little(unread, timed)
-    )
+    hasty: Counter[int] = Counter()
+    for task, _judge, timed, unread in paces.annotate(**counted_paces()):
+        if reads_too_little(unread, timed):
+            hasty[task] += 1
+    return hasty
 
 
-def _by(rows: QuerySet[Any], path: str) -> dict[int, int]:
-    """How many of the rows belong to each task or round."""
+def _count_by(rows: QuerySet[Any], path: str) -> dict[int, int]:
+    """Return how many of the rows belong to each task or round, by its id."""
+    # Without the default order, whose columns would be part of each group.
     return dict(rows.order_by().values_list(path).annotate(Count("pk")))

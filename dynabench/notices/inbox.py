@@ -1,7 +1,7 @@
-"""What waits for a person, newest first, and its number in the menu.
+"""A person's news and open assignments, the newest first, and their number in the menu.
 
-The number is kept in the session: counted at sign-in and on the page of news, and again by the next
-page once it is FRESH old. So other pages read it without a query.
+The number is stored in the session: counted at sign-in and on the page of news, and again by the
+next page once it is FRESH old. So other pages read it without a query.
 """
 
 from datetime import datetime, timedelta
@@ -18,14 +18,17 @@ from dynabench.notices.news import News, news
 from dynabench.notices.services import note_seen
 
 KEY = "inbox"
+"""The key of the number in the session."""
 FRESH = timedelta(minutes=5)
+"""How long the number is not counted again."""
 Item = News | DutyNews
 
 
 def items_of(user: User, now: datetime) -> list[Item]:
     """Return what is new for the person within a week, and their assignments that are not done."""
-    found: list[Item] = [*news(now, user), *own_duty_news(user, now)]
-    return sorted(found, key=lambda one: one.began_at, reverse=True)
+    items: list[Item] = list(news(now, user))
+    items += own_duty_news(user, now)
+    return sorted(items, key=lambda item: item.began_at, reverse=True)
 
 
 def see_items(request: HttpRequest) -> list[Item]:
@@ -33,7 +36,7 @@ def see_items(request: HttpRequest) -> list[Item]:
     user, now = person(request), timezone.now()
     items = items_of(user, now)
     note_seen(user=user, now=now)
-    _keep_number(request, sum(map(_needs_work, items)), now)
+    _store_number(request, sum(map(_needs_work, items)), now)
     return items
 
 
@@ -41,17 +44,17 @@ def renew_number(request: HttpRequest) -> None:
     """Count again what waits for the person who is signed in; about fourteen queries."""
     user, now = person(request), timezone.now()
     seen_at = Digest.objects.filter(user=user).values_list("seen_at", flat=True).first()
-    waiting = [
-        one
-        for one in items_of(user, now)
-        if _needs_work(one) or seen_at is None or one.began_at > seen_at
-    ]
-    _keep_number(request, len(waiting), now)
+    number = 0
+    for item in items_of(user, now):
+        if _needs_work(item) or seen_at is None or item.began_at > seen_at:
+            number += 1
+    _store_number(request, number, now)
 
 
 def number_in_menu(request: HttpRequest) -> int:
     """Return what was counted last; counts again for a whole page when that is old."""
     number, counted_at = request.session.get(KEY, (0, None))
+    # Not in answers to forms or parts of pages, which show no menu, or the one that is there.
     if counted_at is None or request.method != "GET" or htmx_partial(request):
         return int(number)
     if datetime.fromisoformat(counted_at) < timezone.now() - FRESH:
@@ -60,11 +63,12 @@ def number_in_menu(request: HttpRequest) -> int:
 
 
 def _needs_work(item: Item) -> bool:
-    """Whether it counts until it is done, and not only until it was read."""
+    """Return whether an item counts until it is done, and not only until it was read."""
     if isinstance(item, DutyNews):
         return item.duty.person_id is not None
     return item.kind == About.SENT_BACK
 
 
-def _keep_number(request: HttpRequest, number: int, now: datetime) -> None:
+def _store_number(request: HttpRequest, number: int, now: datetime) -> None:
+    """Store the number for the menu, with the time when it was counted."""
     request.session[KEY] = (number, now.isoformat())

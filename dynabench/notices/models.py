@@ -1,4 +1,4 @@
-"""What was noticed of tasks, and who was told of it."""
+"""Notices about tasks, and when each person was last told of theirs."""
 
 from django.conf import settings
 from django.db import models
@@ -35,6 +35,7 @@ class Notice(models.Model):
     class Meta:
         ordering = ["-pk"]
         constraints = [
+            # Of two workers that notice the same at once, one opens the notice.
             models.UniqueConstraint(
                 fields=["task", "kind", "round"],
                 condition=Q(ended_at__isnull=True),
@@ -51,7 +52,7 @@ TOLD_APART = (Notice.Kind.TARGET, Notice.Kind.REPORTS)
 
 
 class About(models.TextChoices):
-    """What a digest tells of; each kind can be switched off."""
+    """The kinds of news in a digest; each can be switched off."""
 
     TASKS = "tasks", _("what your tasks and assignments need")
     INVITED = "invited", _("you are invited to a study")
@@ -64,7 +65,7 @@ class About(models.TextChoices):
 
 
 class Digest(models.Model):
-    """When a person was last told of the notices of their tasks, and whether they want to be."""
+    """The time of a person's last digest, and the kinds that they do not want."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     told_at = models.DateTimeField(null=True)
@@ -79,5 +80,8 @@ class Digest(models.Model):
 
     @property
     def wanted(self) -> list[str]:
-        """The kinds that the person wants to be told."""
-        return [] if self.is_off else [one for one in About.values if one not in self.off.split()]
+        """Return the kinds that the person wants to be told."""
+        if self.is_off:
+            return []
+        unwanted = self.off.split()
+        return [kind for kind in About.values if kind not in unwanted]

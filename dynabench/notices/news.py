@@ -1,4 +1,4 @@
-"""What people should know of their own work, read from its rows: told in digests and on a page."""
+"""News for people about their own work, read from its rows, for digests and a page."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ SOON = timedelta(hours=36)
 
 @dataclass(frozen=True)
 class News:
-    """Something that one person should know; words: what its sentence says, without texts."""
+    """Something that one person should know. words: fill its sentence, without people's texts."""
 
     kind: str
     user: User
@@ -36,50 +36,61 @@ class News:
 
     @property
     def task_id(self) -> int:
-        """As of a notice."""
+        """Return the task's id, as a notice has it."""
         return self.task.pk
 
 
 def news(now: datetime, user: User | None = None) -> Iterator[News]:
-    """What is new within a week, for everybody who gets mails or for one person; eight queries."""
+    """Yield what is new within a week, for one person or for everybody who gets mails.
+
+    Eight queries.
+    """
     for kind in (_invited, _consents, _decided_against, _closing, _paid, _appeals):
         yield from kind(now, user)
 
 
 def _whose(path: str, user: User | None) -> Q:
-    """Rows of people with an account; who came from a panel has no address."""
+    """Return the condition that rows are this person's, or anybody's who has an address.
+
+    People who came from a panel have none.
+    """
     if user is not None:
         return Q(**{path: user})
     return Q(**{f"{path}__is_active": True}) & ~Q(**{f"{path}__email__endswith": PANEL_PEOPLE})
 
 
 def _places(user: User | None) -> QuerySet[Place]:
+    """Return the places in studies of this person, or of everybody."""
     rows = Place.objects.filter(_whose("annotator__user", user))
     return rows.select_related("annotator__user", "campaign__task")
 
 
 def _of_study(kind: str, place: Place, at: datetime, **words: Any) -> News:
+    """Make news about somebody's place in a study. words: fill its sentence."""
     assert place.annotator
     assert place.annotator.user
     campaign = place.campaign
     path = reverse("campaigns:progress", args=[campaign.slug])
-    named = {"study": campaign.name, **words}
-    return News(kind, place.annotator.user, campaign.task, at, path, named)
+    words["study"] = campaign.name
+    return News(kind, place.annotator.user, campaign.task, at, path, words)
 
 
 def _invited(now: datetime, user: User | None) -> Iterator[News]:
+    """Yield the invitations to open studies that people have not joined."""
     rows = Invited.objects.filter(
         _whose("user", user), made_at__gte=now - RECENT, campaign__state=Campaign.State.OPEN
     ).exclude(campaign__all_places__annotator__user=F("user"))
-    for one in rows.select_related("user", "campaign__task"):
-        campaign = one.campaign
+    for invitation in rows.select_related("user", "campaign__task"):
+        campaign = invitation.campaign
         study = reverse("campaigns:arrive", args=[campaign.slug])
-        path = reverse("account_login", query={"next": study})  # the mail is read elsewhere, too
+        # By way of signing in: the mail may be read where nobody is signed in.
+        path = reverse("account_login", query={"next": study})
         words = {"study": campaign.name}
-        yield News(About.INVITED, one.user, campaign.task, one.made_at, path, words)
+        yield News(About.INVITED, invitation.user, campaign.task, invitation.made_at, path, words)
 
 
 def _consents(now: datetime, user: User | None) -> Iterator[News]:
+    """Yield the studies whose text has changed since people agreed."""
     rows = _places(user).filter(
         state__in=(Place.State.WORKING, Place.State.LAPSED),
         campaign__consents__made_at__gte=now - RECENT,
@@ -90,6 +101,7 @@ def _consents(now: datetime, user: User | None) -> Iterator[News]:
 
 
 def _decided_against(now: datetime, user: User | None) -> Iterator[News]:
+    """Yield the examples that were sent back or that people did not agree with."""
     rows = Consensus.objects.filter(
         _whose("example__annotator__user", user),
         decided_at__gte=now - RECENT,
@@ -97,26 +109,27 @@ def _decided_against(now: datetime, user: User | None) -> Iterator[News]:
         example__retracted_at=None,
     )
     about = rows.select_related("example__annotator__user", "example__round__task")
-    for one in about.prefetch_related("example__validations"):
-        example = one.example
+    for decision in about.prefetch_related("example__validations"):
+        example = decision.example
         assert example.annotator
         task, writer = example.round.task, example.annotator.user
         assert writer
-        assert one.decided_at
-        shown = f"{reverse('me:work')}?status=%s&task={task.code}#examples"
-        if one.is_sent_back:
-            path = shown % "sent-back"
-            yield News(About.SENT_BACK, writer, task, one.decided_at, path, {})
+        assert decision.decided_at
+        page = f"{reverse('me:work')}?status=%s&task={task.code}#examples"
+        if decision.is_sent_back:
+            path = page % "sent-back"
+            yield News(About.SENT_BACK, writer, task, decision.decided_at, path, {})
             continue
-        said = Counter(
+        counts = Counter(
             vote.get_flag_reason_display() for vote in example.validations.all() if vote.flag_reason
         )
-        reasons = "; ".join(f"{words} ({n})" for words, n in said.most_common())
-        path = shown % "not-agreed"
-        yield News(About.INVALID, writer, task, one.decided_at, path, {"reasons": reasons})
+        reasons = "; ".join(f"{words} ({n})" for words, n in counts.most_common())
+        path = page % "not-agreed"
+        yield News(About.INVALID, writer, task, decision.decided_at, path, {"reasons": reasons})
 
 
 def _closing(now: datetime, user: User | None) -> Iterator[News]:
+    """Yield the rounds that end soon, to people who are writing in them."""
     rows = Assignment.objects.filter(
         _whose("annotator__user", user),
         round__state=Round.State.OPEN,
@@ -124,16 +137,17 @@ def _closing(now: datetime, user: User | None) -> Iterator[News]:
         round__ends_at__lte=now + SOON,
         left_at=None,
     )
-    for one in rows.select_related("annotator__user", "round__task"):
-        ends_at, writer = one.round.ends_at, one.annotator.user
+    for assignment in rows.select_related("annotator__user", "round__task"):
+        ends_at, writer = assignment.round.ends_at, assignment.annotator.user
         assert ends_at
         assert writer
-        words = {"round": one.round.number, "at": date_format(ends_at, "j M, H:i")}
-        path = reverse("annotation:write", args=[one.round.task.code])
-        yield News(About.CLOSING, writer, one.round.task, ends_at - SOON, path, words)
+        words = {"round": assignment.round.number, "at": date_format(ends_at, "j M, H:i")}
+        path = reverse("annotation:write", args=[assignment.round.task.code])
+        yield News(About.CLOSING, writer, assignment.round.task, ends_at - SOON, path, words)
 
 
 def _paid(now: datetime, user: User | None) -> Iterator[News]:
+    """Yield the payments to people."""
     rows = LedgerRow.objects.filter(
         _whose("place__annotator__user", user),
         kind=LedgerRow.Kind.PAID,
@@ -145,9 +159,11 @@ def _paid(now: datetime, user: User | None) -> Iterator[News]:
 
 
 def _appeals(now: datetime, user: User | None) -> Iterator[News]:
+    """Yield the appeals of people that were answered."""
     answers = LogEntry.objects.filter(
         action="campaign.appeal-answered", created_at__gte=now - RECENT
     )
-    at = {entry.data["place"]: entry.created_at for entry in answers.order_by("pk")}
-    for place in _places(user).filter(pk__in=at, pauses__appeal__gt="").distinct():
-        yield _of_study(About.APPEAL, place, at[place.pk])
+    # The log says when: a pause has no time of its answer. The last answer to a place counts.
+    answered_at = {entry.data["place"]: entry.created_at for entry in answers.order_by("pk")}
+    for place in _places(user).filter(pk__in=answered_at, pauses__appeal__gt="").distinct():
+        yield _of_study(About.APPEAL, place, answered_at[place.pk])

@@ -8,33 +8,39 @@ from typing import Any, NamedTuple
 from tasks.budgets import Budget, Used, lines
 
 FEW = 0.1
-"""Contexts run out when less than this share of a round's has no example yet."""
+"""Contexts run out when less than this share of a round's contexts has no example yet."""
 NEAR = 0.9
 """A budget nears its end when this share of it is used."""
 SOON = timedelta(hours=48)
+"""A round ends soon when it ends within this time."""
 LATE = timedelta(days=3)
-"""Judging lags when an example has waited for votes so long."""
+"""Judging lags when an example has waited this long for votes."""
 
 
 @dataclass(frozen=True)
 class RoundFacts:
-    """What a round has now. Counts are of examples and contexts that stand."""
+    """The facts about a round now, without retracted examples and retired contexts.
+
+    untouched: contexts without an example. waiting_late: examples that wait for votes since longer
+    than LATE.
+    """
 
     number: int
     is_open: bool
     contexts: int = 0
     untouched: int = 0
-    waiting_late: int = 0  # for votes, since longer than LATE
+    waiting_late: int = 0
     budget: Budget = field(default_factory=Budget)
     used: Used = field(default_factory=Used)
 
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """What a task has now; submitted: models within the last week.
+    """The facts about a task now.
 
-    out_of_work: the people of studies who found no work or no test left, in that time.
-    hasty: judges most of whose votes of that week came faster than anybody reads.
+    submitted: models within the last week. out_of_work: people of studies who found no work or no
+    test left, in that time. hasty: judges most of whose votes of that week came faster than anybody
+    reads.
     """
 
     rounds: list[RoundFacts] = field(default_factory=list)
@@ -54,31 +60,33 @@ class Wanted(NamedTuple):
 
 
 def wanted(facts: TaskFacts, now: datetime) -> Iterator[Wanted]:
-    """The notices that a task should have now."""
-    for one in facts.rounds:
-        yield from _of_round(one, now)
-    for kind, count in (
-        ("target", facts.failing),
-        ("reports", facts.reports),
-        ("models", facts.submitted),
-        ("studies", facts.out_of_work),
-        ("reading", facts.hasty),
-    ):
+    """Yield the notices that a task should have now."""
+    for round in facts.rounds:
+        yield from _of_round(round, now)
+    counts = {
+        "target": facts.failing,
+        "reports": facts.reports,
+        "models": facts.submitted,
+        "studies": facts.out_of_work,
+        "reading": facts.hasty,
+    }
+    for kind, count in counts.items():
         if count:
             yield Wanted(kind, 0, {"count": count})
 
 
-def _of_round(one: RoundFacts, now: datetime) -> Iterator[Wanted]:
-    if one.waiting_late:
-        yield Wanted("judging", one.number, {"count": one.waiting_late, "days": LATE.days})
-    if not one.is_open:
+def _of_round(round: RoundFacts, now: datetime) -> Iterator[Wanted]:
+    """Yield the notices that a round should have now; only judging matters once it is not open."""
+    if round.waiting_late:
+        yield Wanted("judging", round.number, {"count": round.waiting_late, "days": LATE.days})
+    if not round.is_open:
         return
-    if one.contexts and one.untouched < FEW * one.contexts:
-        yield Wanted("contexts", one.number, {"count": one.untouched, "all": one.contexts})
-    near = [line for line in lines(one.budget, one.used) if line.used >= NEAR * line.limit]
+    if round.contexts and round.untouched < FEW * round.contexts:
+        yield Wanted("contexts", round.number, {"count": round.untouched, "all": round.contexts})
+    near = [line for line in lines(round.budget, round.used) if line.used >= NEAR * line.limit]
     if near:
         share = max(line.used / line.limit for line in near)
-        yield Wanted("budget", one.number, {"percent": int(100 * share)})
-    ends_at = one.budget.ends_at
+        yield Wanted("budget", round.number, {"percent": int(100 * share)})
+    ends_at = round.budget.ends_at
     if ends_at and ends_at - now <= SOON:
-        yield Wanted("end", one.number, {})
+        yield Wanted("end", round.number, {})

@@ -1,4 +1,4 @@
-"""A notice in words, and where one acts on it."""
+"""Notices and news in words, and the page where one acts on each."""
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -19,11 +19,11 @@ PAGES = {
     Kind.STUDIES: "own-campaigns:campaigns",
     Kind.READING: "own:annotators",
 }
-"""Where one acts on a notice about a task as a whole, or a round's end."""
+"""The pages where one acts on notices about a task, or a round's end, by their kind."""
 
 
 def sentence(notice: Told) -> str:
-    """What is the matter."""
+    """Return what a notice or news says, as a sentence."""
     if isinstance(notice, News):
         return _news_sentence(notice)
     if isinstance(notice, DutyNews):
@@ -32,6 +32,7 @@ def sentence(notice: Told) -> str:
 
 
 def _notice_sentence(notice: Notice) -> str:
+    """Return the sentence of a notice."""
     values = {"round": notice.round, **notice.numbers}
     count = notice.numbers.get("count", 0)
     match Kind(notice.kind):
@@ -59,7 +60,7 @@ def _notice_sentence(notice: Notice) -> str:
 
 
 def _of_task(kind: Kind, count: int) -> str:
-    """What is the matter in a task as a whole, where the number is yet to be filled in."""
+    """Return the sentence of a notice about a task, without its numbers."""
     match kind:
         case Kind.TARGET:
             return ngettext("%(count)d target fails.", "%(count)d targets fail.", count)
@@ -85,6 +86,7 @@ def _of_task(kind: Kind, count: int) -> str:
 
 
 def _news_sentence(news: News) -> str:
+    """Return the sentence of news, with the reasons where it has some."""
     words = {
         About.INVITED: _("You are invited to take part in the study “%(study)s”."),
         About.CONSENT: _(
@@ -96,13 +98,15 @@ def _news_sentence(news: News) -> str:
         About.PAID: _("You were paid %(amount)s for the study “%(study)s”."),
         About.APPEAL: _("Your appeal in the study “%(study)s” was answered."),
     }
-    said = words[About(news.kind)] % news.words
+    text = words[About(news.kind)] % news.words
     reasons = news.words.get("reasons")
-    why = _("Their reasons:")
-    return f"{said} {why} {reasons}" if reasons else said
+    if reasons:
+        text = " ".join([text, _("Their reasons:"), reasons])
+    return text
 
 
 def _duty_sentence(kind: str) -> str:
+    """Return the sentence of news about an assignment."""
     words = {
         "assigned": _("You are asked for work in this task."),
         "due": _("Your assignment in this task is due by tomorrow."),
@@ -112,7 +116,7 @@ def _duty_sentence(kind: str) -> str:
 
 
 def address(notice: Told) -> str:
-    """The page where one acts on it. `notice.task` is read."""
+    """Return the page where one acts on a notice or news; its task is read."""
     if isinstance(notice, News):
         return notice.path
     if isinstance(notice, DutyNews):

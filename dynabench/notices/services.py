@@ -1,4 +1,4 @@
-"""Notices come and go, and people are told of them once a day."""
+"""Writes about notices, which open and end, and the digests that people get once a day."""
 
 import logging
 from collections import defaultdict
@@ -30,12 +30,17 @@ from validation.models import Mention
 
 logger = logging.getLogger(__name__)
 EACH_SECONDS = 600
+"""How often all tasks are looked at."""
 A_DAY = timedelta(hours=24)
 SALT = "notices.off"
 
 
 def renew_and_tell() -> None:
-    """What a worker does each minute: every ten minutes look at all tasks, then mail digests."""
+    """Renew notices and send digests, at most every ten minutes.
+
+    A worker calls this each minute.
+    """
+    # `add` succeeds once in ten minutes, in one of several workers.
     if cache.add("notices:renewed", True, EACH_SECONDS):
         renew_notices()
         send_digests()
@@ -47,61 +52,69 @@ def note_seen(*, user: User, now: datetime) -> None:
 
 
 def renew_notices() -> None:
-    """Open the notices that are due, renew their numbers, and end the others.
+    """Open the notices that are due, renew the numbers of open ones, and end the others.
 
-    No lock: `notice_one_open` holds where two workers do it at once.
+    No lock: the unique constraint `notice_one_open` leaves one where two workers open the same.
     """
     now = timezone.now()
-    due = {
-        (task, one.kind, one.round): one.numbers
-        for task, known in facts(now).items()
-        for one in wanted(known, now)
+    due = {}
+    for task, task_facts in facts(now).items():
+        for notice in wanted(task_facts, now):
+            due[task, notice.kind, notice.round] = notice.numbers
+    open_notices = {
+        (notice.task_id, notice.kind, notice.round): notice
+        for notice in Notice.objects.filter(ended_at=None)
     }
-    there = {
-        (one.task_id, one.kind, one.round): one for one in Notice.objects.filter(ended_at=None)
-    }
-    over = [one.pk for key, one in there.items() if key not in due]
+    over = [notice.pk for key, notice in open_notices.items() if key not in due]
     Notice.objects.filter(pk__in=over).update(ended_at=now)
-    changed = [one for key, one in there.items() if key in due and one.numbers != due[key]]
-    for one in changed:
-        one.numbers = due[one.task_id, one.kind, one.round]
+    changed = []
+    for key, row in open_notices.items():
+        if key in due and row.numbers != due[key]:
+            row.numbers = due[key]
+            changed.append(row)
     Notice.objects.bulk_update(changed, ["numbers"])
-    Notice.objects.bulk_create(
-        (
-            Notice(task_id=task, kind=kind, round=round, numbers=numbers)
-            for (task, kind, round), numbers in due.items()
-            if (task, kind, round) not in there
-        ),
-        ignore_conflicts=True,
-    )
+    new = [
+        Notice(task_id=task, kind=kind, round=round, numbers=numbers)
+        for (task, kind, round), numbers in due.items()
+        if (task, kind, round) not in open_notices
+    ]
+    Notice.objects.bulk_create(new, ignore_conflicts=True)
 
 
 def send_digests() -> int:
-    """Mail the open notices that began since a person was last told, once a day; how many mails.
+    """Email people what is new since their last digest, once a day; return how many mails.
 
-    No lock: of several workers, the one whose update hits mails. While the mail server is away
-    nobody gets a mail; the next call tries again.
+    No lock: the worker whose update succeeds sends the mail. While the mail server is away nobody
+    gets a mail, and the next call tries again.
     """
     sent = 0
-    notices, mentions = _untold(), _mentions()
-    for user in {**notices, **mentions}:
-        mine, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
-        if not mine.wanted or (mine.told_at and now - mine.told_at < A_DAY):
+    notices, mentions = _news_by_person(), _mentions_by_person()
+    for user in notices | mentions:
+        digest, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
+        if not digest.wanted or (digest.told_at and now - digest.told_at < A_DAY):
             continue
-        since = mine.told_at or datetime.min.replace(tzinfo=UTC)
-        fresh = [one for one in notices.get(user, []) if one.began_at > since]
-        fresh = _still_true(user, [one for one in fresh if kind_of(one) in mine.wanted])
-        named = [one for one in mentions.get(user, []) if one.created_at > since]
-        named = named if About.TASKS in mine.wanted else []
-        rested = Q(told_at=None) | Q(told_at__lte=now - A_DAY)
-        row = Digest.objects.filter(rested, pk=mine.pk, is_off=False)
-        if not (fresh or named) or not row.update(told_at=now):
+        since = digest.told_at or datetime.min.replace(tzinfo=UTC)
+        fresh = [
+            item
+            for item in notices.get(user, [])
+            if item.began_at > since and kind_of(item) in digest.wanted
+        ]
+        fresh = _still_true(user, fresh)
+        fresh_mentions = []
+        if About.TASKS in digest.wanted:
+            fresh_mentions = [each for each in mentions.get(user, []) if each.created_at > since]
+        if not (fresh or fresh_mentions):
+            continue
+        # The filter on the time makes this succeed in one of several workers.
+        is_due = Q(told_at=None) | Q(told_at__lte=now - A_DAY)
+        row = Digest.objects.filter(is_due, pk=digest.pk, is_off=False)
+        if not row.update(told_at=now):
             continue
         try:
-            _mail(user, fresh, named).send()
+            _digest_mail(user, fresh, fresh_mentions).send()
         except AWAY as error:
             logger.error("The mail server is away; digests wait: %s", error)
-            Digest.objects.filter(pk=mine.pk).update(told_at=mine.told_at)
+            Digest.objects.filter(pk=digest.pk).update(told_at=digest.told_at)
             return sent
         except Exception:  # mail servers fail in many ways, and the pages show it all
             logger.exception("A digest could not be sent")
@@ -109,71 +122,87 @@ def send_digests() -> int:
     return sent
 
 
-def _still_true(user: User, told: list[Told]) -> list[Told]:
-    """Without the assignments that the person has done; by task."""
-    duties = undone(user, [one for one in told if isinstance(one, DutyNews)])
-    others = [one for one in told if not isinstance(one, DutyNews)]
-    return sorted([*others, *duties], key=lambda one: (one.task.name, one.task_id))
+def _still_true(user: User, items: list[Told]) -> list[Told]:
+    """Return the items without assignments that the person has done, by task."""
+    remaining: list[Told] = [item for item in items if not isinstance(item, DutyNews)]
+    remaining += undone(user, [item for item in items if isinstance(item, DutyNews)])
+    return sorted(remaining, key=lambda item: (item.task.name, item.task_id))
 
 
-def _untold() -> dict[User, list[Told]]:
-    """The open notices of each person who may act on them, and what is new of assignments."""
+def _news_by_person() -> dict[User, list[Told]]:
+    """Return each person's open notices, news about assignments, and news about their own work.
+
+    Notices go to those who may act on them.
+    """
     notices = defaultdict(list)
-    for one in Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_APART).order_by("pk"):
-        notices[one.task_id].append(one)
+    rows = Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_APART)
+    for notice in rows.order_by("pk"):
+        notices[notice.task_id].append(notice)
     members = (
         TaskMember.objects.colleagues()
         .standing()
         .filter(task__in=notices, role__in=REVIEWERS, user__is_active=True)
     )
-    found: dict[User, list[Told]] = defaultdict(list)
+    by_person: dict[User, list[Told]] = defaultdict(list)
     for member in members.select_related("user", "task").order_by("task__name"):
-        for one in notices[member.task_id]:
-            one.task = member.task
-            found[member.user].append(one)
-    for user, duty in duty_news(timezone.now()):
-        found[user].append(duty)
-    for one_news in news(timezone.now()):
-        found[one_news.user].append(one_news)
-    return found
+        for notice in notices[member.task_id]:
+            # The member's row has the task already, so that the mail reads it without a query.
+            notice.task = member.task
+            by_person[member.user].append(notice)
+    for user, duty_item in duty_news(timezone.now()):
+        by_person[user].append(duty_item)
+    for news_item in news(timezone.now()):
+        by_person[news_item.user].append(news_item)
+    return by_person
 
 
-def _mentions() -> dict[User, list[Mention]]:
-    """The unseen mentions of each person."""
-    found = defaultdict(list)
-    for one in unseen_mentions():
-        if one.person.user is not None:
-            found[one.person.user].append(one)
-    return found
+def _mentions_by_person() -> dict[User, list[Mention]]:
+    """Return the unseen mentions of each person with an account."""
+    by_person = defaultdict(list)
+    for mention in unseen_mentions():
+        if mention.person.user is not None:
+            by_person[mention.person.user].append(mention)
+    return by_person
 
 
-def _mail(user: User, notices: list[Told], mentions: list[Mention]) -> EmailMessage:
+def _digest_mail(user: User, notices: list[Told], mentions: list[Mention]) -> EmailMessage:
+    """Return the mail of a digest, with links that switch each of its kinds off."""
     off = settings.SITE_URL + reverse("notices-off", args=[signing.dumps(user.pk, salt=SALT)])
-    told = {kind_of(one) for one in notices} | ({About.TASKS} if mentions else set())
-    kinds = [(one.label, f"{off}?kind={one}") for one in About if one in told]
+    kinds_in_it = {kind_of(item) for item in notices}
+    if mentions:
+        kinds_in_it.add(About.TASKS)
+    kinds = [(kind.label, f"{off}?kind={kind}") for kind in About if kind in kinds_in_it]
     values = {"notices": notices, "mentions": mentions, "site": settings.SITE_URL}
     text = render_to_string("notices/digest.txt", values | {"off": off, "kinds": kinds})
-    subject = _("Your tasks need you") if About.TASKS in told else _("News of your work")
+    subject = _("Your tasks need you") if About.TASKS in kinds_in_it else _("News of your work")
     # With one kind in it, the mail program's button switches that kind off; else everything.
     headers = unsubscribed_by(kinds[0][1] if len(kinds) == 1 else off)
     return EmailMessage(subject, text, None, [user.email], headers=headers)
 
 
 def person_of(token: str) -> User:
-    """Whose digest the link of a mail is about. Raises signing.BadSignature, User.DoesNotExist."""
+    """Return whose digest the link of a mail is about.
+
+    Raises signing.BadSignature, User.DoesNotExist.
+    """
     return User.objects.get(pk=signing.loads(token, salt=SALT))
 
 
 def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
-    """Send somebody digests, or none any more, or none of a kind; no lock, the last one wins."""
-    mine = Digest.objects.get_or_create(user=user)[0]
+    """Switch somebody's digests on or off, or one kind of them. No lock: the last one wins."""
+    digest = Digest.objects.get_or_create(user=user)[0]
     if kind:
-        unwanted = {*About.values} - {*mine.wanted}
-        mine.off = " ".join(sorted(unwanted | {kind} if is_off else unwanted - {kind}))
-    mine.is_off = is_off and not kind
-    mine.save(update_fields=["off", "is_off"])
+        unwanted = set(About.values) - set(digest.wanted)
+        if is_off:
+            unwanted.add(kind)
+        else:
+            unwanted.discard(kind)
+        digest.off = " ".join(sorted(unwanted))
+    # Who switches one kind on again while all are off gets that kind only.
+    digest.is_off = is_off and not kind
+    digest.save(update_fields=["off", "is_off"])
 
 
-def kind_of(told: Told) -> str:
-    """By which switch it is told."""
-    return told.kind if isinstance(told, News) else About.TASKS
+def kind_of(item: Told) -> str:
+    """Return the kind by which an item can be switched off."""
+    return item.kind if isinstance(item, News) else About.TASKS

@@ -1,4 +1,4 @@
-"""The mail about tokens of the API that end soon, before programs stop."""
+"""The mail about API tokens that expire soon, before programs stop."""
 
 from django.conf import settings
 from django.db import transaction
@@ -11,12 +11,17 @@ from tasks.mails import mail_person
 
 
 def remind_of_tokens() -> int:
-    """Mail each person once of each token that ends within two weeks; how many mails."""
+    """Email each person once about each token that expires within two weeks.
+
+    Return how many mails.
+    """
     return sum(_remind(token) for token in ending_tokens())
 
 
 @transaction.atomic
 def _remind(token: ApiToken) -> bool:
+    """Email the owner of a token, unless that was done; return whether it was done now."""
+    # One conditional update, which succeeds in one of several workers.
     if not note_reminded(token):
         return False
     values = {"token": str(token), "day": f"{token.expires_at:%Y-%m-%d}"}

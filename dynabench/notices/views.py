@@ -1,4 +1,4 @@
-"""What is new for a person, and the switches of mails, also behind the link in a mail."""
+"""The pages of a person's news and of the switches of mails, also behind the link in a mail."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from tasks.mails import set_uninvited, uninvited_by
 
 @require_http_methods(["GET", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    """What is new within a week, assignments that are not done, and of what mails tell."""
+    """Show what is new within a week, open assignments, and the switches of mails."""
     me = person(request)
     if request.method == "POST":
         _switch(request, me, request.POST.get("kind", ""))
@@ -31,7 +31,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @csrf_exempt  # mail programs post here (RFC 8058); the link itself says who may
 @require_http_methods(["GET", "POST"])
 def off(request: HttpRequest, token: str) -> HttpResponse:
-    """Switch mails off, or on again, without signing in. A GET changes nothing."""
+    """Switch mails off or on without signing in. A GET changes nothing."""
     try:
         user = services.person_of(token)
     except (BadSignature, User.DoesNotExist):
@@ -42,23 +42,25 @@ def off(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _switch(request: HttpRequest, user: User, kind: str) -> None:
+    """Store what a form says of mails, of all or one kind. Raises Http404 for an unknown kind."""
     if kind and kind not in About.values:
         raise Http404
     services.set_digest(user=user, is_off=request.POST.get("digest") != "on", kind=kind)
 
 
 def _page(request: HttpRequest, user: User, values: dict[str, Any]) -> HttpResponse:
-    mine = Digest.objects.filter(user=user).first() or Digest()
-    kinds = [(one.value, one.label, one in mine.wanted) for one in About]
-    told = {"kinds": kinds, "is_off": mine.is_off, **values}
-    return render(request, "notices/off.html", told)
+    """Render the page with the switches of mails."""
+    digest = Digest.objects.filter(user=user).first() or Digest()
+    kinds = [(kind.value, kind.label, kind in digest.wanted) for kind in About]
+    context = {"kinds": kinds, "is_off": digest.is_off} | values
+    return render(request, "notices/off.html", context)
 
 
 @login_not_required
 @csrf_exempt  # as above
 @require_http_methods(["GET", "POST"])
 def uninvited(request: HttpRequest, token: str) -> HttpResponse:
-    """An address wants no invitations any more. A GET changes nothing."""
+    """Store that an address wants no invitations any more. A GET changes nothing."""
     try:
         digest = uninvited_by(token)
     except BadSignature:
