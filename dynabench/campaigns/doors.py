@@ -82,6 +82,7 @@ def is_open(name: str, parameters: Mapping[str, Any], user: User) -> bool:
     door = OF_A_TASK.get(name)
     if door is None:
         return False
+    # By the address's parameter, whichever row the page is about.
     rows = door.model._default_manager.filter(**{door.key: parameters[door.key]})
     open_pauses = Pause.objects.filter(place=OuterRef("pk"), lifted_at=None)
     own_places = Place.objects.filter(annotator__user=user, state__in=WORKING)

@@ -15,6 +15,7 @@ Rows = Iterator[list[Any]]
 def ledger(campaign: Campaign) -> Rows:
     """Yield every row of the ledger, for taxes and books: when, who by pseudonym, why, how much."""
     yield ["made_at", "person", "kind", "cause", "amount", "currency"]
+    # Row by row: a ledger may have a row for each of thousands of examples.
     for row in ledger_of(campaign).iterator():
         when = row.made_at.isoformat()
         yield [when, _person(row.place), row.kind, row.cause, row.amount, row.currency]

@@ -52,6 +52,7 @@ def link_key(campaign: Campaign) -> str:
 def invited(campaign: Campaign, key: str) -> Arrival | None:
     """Return who comes by a link with this key; None for a forged key, or after its end."""
     try:
+        # The key holds a random person, no address: a link that is passed on brings one person.
         pk, person = signing.loads(key, salt=SALT, max_age=DAYS * 86400)
     except (signing.BadSignature, ValueError):
         return None

@@ -47,23 +47,32 @@ class Campaign(models.Model):
         CLOSED = "closed", _("closed")
 
     task = models.ForeignKey(Task, models.CASCADE, related_name="campaigns")
+    # The last part of the link that people open.
     slug = models.CharField(max_length=40, unique=True, validators=[CODE])
     name = models.CharField(max_length=100)
+    # None chosen: all rounds of the task that are open at the time.
     rounds = models.ManyToManyField(Round, related_name="campaigns", blank=True)
     kind = models.CharField(max_length=5, choices=Kind, default=Kind.WRITE)
     way = models.CharField(max_length=10, choices=Way, default=Way.LINK)
     state = models.CharField(max_length=6, choices=State, default=State.DRAFT, editable=False)
+    # How many people take part, and how many examples or judgements each of them gives.
     places = models.PositiveIntegerField(default=20, validators=[MinValueValidator(1)])
     each = models.PositiveIntegerField(default=10, validators=[MinValueValidator(1)])
+    # The time from the consent on. Afterwards somebody else may take the place, but the person may
+    # still submit for a while (`late`).
     minutes = models.PositiveIntegerField(default=60, validators=[MinValueValidator(1)])
+    # null: as soon as an owner opens it, and until an owner closes it.
     opens_at = models.DateTimeField(null=True, blank=True)
     closes_at = models.DateTimeField(null=True, blank=True)
+    # What people state before they agree. The site cannot check it.
     languages = models.CharField(max_length=100, blank=True)
     minimum_age = models.PositiveSmallIntegerField(default=18, validators=[MinValueValidator(1)])
     questions = models.TextField(
         blank=True, validators=[check_questionnaire],
         help_text="In YAML; see `rules.questionnaire`.",
     )  # fmt: skip
+    # Amounts are in its smallest unit: for the whole task, for each example that judges confirm,
+    # and on top of that for each catch.
     currency = models.CharField(max_length=3, default="EUR")
     pay_task = models.PositiveIntegerField(default=0)
     pay_accepted = models.PositiveIntegerField(default=0)
@@ -71,20 +80,27 @@ class Campaign(models.Model):
     novel_bonus = models.BooleanField(
         default=False, help_text="The more alike an earlier one is, the less an example gets."
     )
+    # The owner is warned while the median person earns less than this in an hour.
     hourly = models.PositiveIntegerField(default=0)
+    # What the panel takes on top of the pay, and the tax on both. The budget covers these, too, and
+    # every bonus that can be earned; null: there is no limit.
     fee_percent = models.PositiveSmallIntegerField(default=0)
     tax_percent = models.PositiveSmallIntegerField(default=0)
     budget = models.PositiveIntegerField(null=True, blank=True)
     machine_hour = models.PositiveIntegerField(
         null=True, blank=True, help_text="Of a machine that serves or evaluates models."
     )
+    # Where the panel wants people back, and its codes for the ways in which they may end.
     completion_url = models.URLField(max_length=500, blank=True)
     code_done = models.CharField(max_length=40, blank=True)
     code_screened = models.CharField(max_length=40, blank=True)
     code_returned = models.CharField(max_length=40, blank=True)
+    # Days from the end of the campaign until the panel's ids are deleted.
     id_days = models.PositiveSmallIntegerField(default=90)
     help_text = models.TextField(blank=True)
     tour = models.TextField(blank=True)
+    # The test of gold items before the work; 0: there is none. A person has several tries, some
+    # hours apart, and whoever fails is owed `pay_test` for the time.
     test_items = models.PositiveSmallIntegerField(default=0, validators=[MaxValueValidator(50)])
     test_right = models.PositiveSmallIntegerField(default=0)
     test_tries = models.PositiveSmallIntegerField(default=1, validators=[MinValueValidator(1)])
@@ -94,10 +110,13 @@ class Campaign(models.Model):
         Task, models.SET_NULL, null=True, blank=True, related_name="+",
         help_text="Whose test people must have passed before.",
     )  # fmt: skip
+    # The statement, and the name of the owner who stands for it: no campaign opens without.
     ethics = models.TextField(blank=True)
     ethics_name = models.CharField(max_length=100, blank=True, editable=False)
+    # Once it is set, what was promised to people can't be changed (`services.FIXED`).
     opened_at = models.DateTimeField(null=True, editable=False)
     closed_at = models.DateTimeField(null=True, editable=False)
+    # The panel's id of the study, and the owner's API token, encrypted.
     study = models.CharField(max_length=40, blank=True)
     sealed_token = models.TextField(blank=True, editable=False)
     own_rules = models.TextField(
@@ -162,6 +181,7 @@ class ConsentText(models.Model):
     """What people agree to; a new version asks everybody again."""
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="consents")
+    # From 1. People agree to a number, which their form sends back.
     number = models.PositiveIntegerField()
     text = models.TextField()
     made_at = models.DateTimeField(db_default=Now())
@@ -214,6 +234,7 @@ class Place(models.Model):
     consented_at = models.DateTimeField(null=True)
     began_at = models.DateTimeField(null=True, help_text="Work counts from then on.")
     submitted_at = models.DateTimeField(null=True)
+    # Both are emptied when the days that ids are kept are over.
     id_hash = models.CharField(max_length=64, blank=True, help_text="Keyed, of the panel's id.")
     sealed_id = models.TextField(blank=True, help_text="The panel's ids, encrypted.")
     digest = models.CharField(max_length=64, blank=True, help_text="Of the personal secret.")
@@ -256,6 +277,7 @@ class Place(models.Model):
         return f"place {self.pk} of {self.campaign}"
 
 
+# Read by each request that may change a place: the states that are not final.
 GOING = (Place.State.TESTING, Place.State.WORKING, Place.State.LAPSED)
 """What people do counts, or may count yet."""
 

@@ -124,6 +124,7 @@ def _page(
         "numbers": numbers_of(campaign, rows),
         "most": campaign.pay.most(campaign.written),
         "due": approval_due(campaign),
+        # With the host of this request, which is the one that the owner copies.
         "link": request.build_absolute_uri(reverse("campaigns:arrive", args=[campaign.slug])),
         "query": _panel_query(campaign),
         "ethics": render_markdown(campaign.ethics),
@@ -163,6 +164,7 @@ def campaign_state(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     if to not in Campaign.State.values or to not in services.FROM:
         raise Http404
     form = OpenForm(request.POST, auto_id="open-%s") if to == "open" else None
+    # Only the first opening needs a name; later ones have it already.
     if form is not None and not campaign.ethics_name and not form.is_valid():
         return _page(request, campaign, form, "open")
     name = request.POST.get("ethics_name", "")[:100]
@@ -236,6 +238,7 @@ def payment_resolve(request: HttpRequest, code: str, slug: str, pk: int) -> Http
     campaign = find_campaign(request, code, slug)
     rows = Payment.objects.select_related("place__campaign__task")
     payment = get_object_or_404(rows, pk=pk, place__campaign=campaign)
+    # Anything else means that no money moved, after which it may be planned again.
     is_paid = request.POST.get("to") == "paid"
     with as_message(request):
         payment_services.resolve(payment=payment, actor=person(request), is_paid=is_paid)
@@ -328,5 +331,6 @@ def campaign_file(request: HttpRequest, code: str, slug: str, kind: str) -> Http
     if kind not in FILES:
         raise Http404
     response = csv_file(FILES[kind](campaign), f"{slug}-{kind}.csv")
+    # Files with panels' ids or amounts must not stay in caches.
     response["Cache-Control"] = "no-store"
     return response

@@ -63,6 +63,8 @@ class _Claimed(NamedTuple):
 def api_of(campaign: Campaign) -> Api | None:
     """Return the API of a campaign's panel; None without a token that the site's key can read."""
     try:
+        # After a change of the site's key without the former one, nothing can be paid until an
+        # owner enters the token again.
         token = decrypt(campaign.sealed_token)
     except Unreadable:
         return None
@@ -113,6 +115,7 @@ def plan_decision(*, place: Place, actor: User, approve: bool, reason: str = "")
     Raises Refused, Invalid.
     """
     campaign = lock_owned(place.campaign, actor)
+    # An approval would pay the whole, as panels approve all or nothing.
     if campaign.pays_parts_as_bonus and place.part_pay is not None:
         raise Refused(_("This person gets a part of the pay, as a bonus."), code="part")
     if not approve and len(reason) < REASON_LENGTH:

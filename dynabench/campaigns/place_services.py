@@ -41,7 +41,7 @@ from dynabench.campaigns.selectors import (
     rounds_are_over,
 )
 from dynabench.campaigns.ways.panels import PANELS, Arrival
-from dynabench.campaigns.work_left import is_work_left
+from dynabench.campaigns.work_left import offer_next_work
 from tasks.models import TaskMember
 
 MOST_CROWD, LEAST_CROWD = 0.2, 2
@@ -216,6 +216,7 @@ def take_place(
     locked = lock(campaign.pk)
     if locked.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
+    # Panels name a person by an id, this site by an account.
     hashes = _hashes(locked, arrival.id) if arrival else []
     is_theirs = Q(id_hash__in=hashes) if arrival else Q(annotator__user=user)
     earlier_place = locked.all_places.filter(is_theirs).first()
@@ -223,9 +224,11 @@ def take_place(
         return earlier_place, ""
     _free_expired(locked)
     check_place(campaign=locked)
+    # Accounts and invitations are one person's each, so their addresses don't matter.
     crowd = Crowd(locked, address if locked.way in PANELS else "")
     crowd.check()
     person = annotator_of(user) if user else _panel_person(locked, hashes)
+    # After the person is known, and before anything is stored of them in this campaign.
     check_qualified(locked, person)
     had_place = person.places.exists()
     _check_free(locked, person)
@@ -264,6 +267,7 @@ class Crowd:
     def add(self, place: Place) -> None:
         """Count one more place of the address."""
         if self._key:
+            # Only places that still count, so that the entry stays small.
             pks = [*self._places.values_list("pk", flat=True), place.pk]
             cache.set(self._key, pks, CROWD_SECONDS)
 
@@ -310,6 +314,7 @@ def _store_place(
         state=first_state(campaign, person),
         consent=consent,
         consented_at=now,
+        # From the consent on, unless a test comes first, which moves it to its end.
         began_at=now,
         expires_at=now + timedelta(minutes=campaign.minutes),
         id_hash=id_hash(campaign, arrival.id) if arrival else "",
@@ -325,6 +330,7 @@ def first_state(campaign: Campaign, person: Annotator, *, is_asked: bool = False
     Before it are the questions, the tour, and the test for people who have not passed it.
     is_asked: whether the questions are answered.
     """
+    # The questions come before the tour and the test.
     if campaign.questions and not is_asked:
         return State.TESTING
     if campaign.tour:
@@ -353,6 +359,7 @@ def _panel_person(campaign: Campaign, hashes: list[str]) -> Annotator:
     earlier = Place.objects.filter(id_hash__in=hashes, annotator__user__isnull=False).first()
     if earlier and earlier.annotator:
         return earlier.annotator
+    # An address that exists nowhere: such accounts get no mail and can't reset a password.
     user = User.objects.create_user(f"{secrets.token_hex(12)}{PANEL_PEOPLE}")
     annotator = annotator_of(user)
     annotator.source = SOURCES.get(campaign.way, Annotator.Source.PANEL)
@@ -391,7 +398,7 @@ def note_end_of_work(place: Place, done: Done) -> bool:
 
     From then on they may submit what they have done. No lock, one update.
     """
-    if is_work_left(place, done):
+    if offer_next_work(place, done):
         return False
     if place.ran_out_at is None:
         place.ran_out_at = timezone.now()
@@ -406,11 +413,13 @@ def note_ends_of_work(campaign: Campaign) -> None:
     Of those who have begun and have not done enough: they may have closed the page that said so. No
     lock.
     """
+    # Shortly before the end: looking for work is slow, and most people submit in time.
     late = timezone.now() - campaign.late + LAST_LOOK
     going = campaign.all_places.filter(state__in=(State.WORKING, State.LAPSED), ran_out_at=None)
     for place in going.filter(expires_at__lte=late).select_related("annotator__user"):
         place.campaign = campaign
         done = done_of(place)
+        # Who has done nothing earns nothing, and who has done all needs no note.
         if done.amount and not done.is_enough:
             note_end_of_work(place, done)
 
@@ -446,6 +455,7 @@ def _end_work(place: Place, done: Done) -> None:
         enter_in_ledger(place, LedgerRow.Kind.EARNED, campaign.pay_test, "test")
         return
     pay = pay_of(place, done)
+    # null says that the whole was earned.
     part = None if pay == campaign.pay_task else pay
     changed_fields(place, {"state": State.SUBMITTED, "submitted_at": now, "part_pay": part})
     enter_in_ledger(place, LedgerRow.Kind.EARNED, pay, "task")

@@ -75,6 +75,7 @@ def looks_of(campaign: Campaign) -> list[Look]:
     named = proposal_of.keys() | broken_by.keys()
     # People of the task who take part in this campaign and have begun to work in it.
     places = campaign.all_places.filter(annotator__in=named).exclude(began_at=None)
+    # One query for all of them: the page lists every judge whom the evidence names.
     paused = set(
         Pause.objects.filter(place__in=places, lifted_at=None).values_list("place", flat=True)
     )
@@ -154,8 +155,10 @@ def _read_votes(task: Task, answers: list[str]) -> "tuple[list[Cast], dict[int, 
     """
     from dynabench.campaigns.rules.evidence import Cast
 
+    # The rules know answers by number, whatever the task calls them.
     number = {answer: place for place, answer in enumerate(answers)}
     names = ("validator", "label", "verdict", "created_at")
+    # Imported votes were given elsewhere, by people who are in no campaign.
     votes = Validation.objects.filter(
         example__round__task=task, validator__isnull=False, is_imported=False
     ).values_list("example", *names)

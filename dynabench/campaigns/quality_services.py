@@ -39,6 +39,7 @@ def pause_by_rule(*, campaign: Campaign) -> int:
     if not campaign.pauses_itself:
         return 0
     paused = set(Pause.objects.filter(place__campaign=campaign).values_list("place", flat=True))
+    # Somebody whose pause the owner has lifted is not paused again by the same evidence.
     new = [look for look in looks_of(campaign) if look.place.pk not in paused]
     for look in new:
         pause(place=look.place, actor=None, evidence=look.evidence)

@@ -96,6 +96,7 @@ def questions(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     initial = [_initial(row) for row in stored_rows]
     rows = QUESTIONS(posted, initial=initial, prefix="questions", form_kwargs=_UNMARKED)
     if rows.is_valid():
+        # Rows without words are left out, which is how a question is removed.
         text = text_of(filter(None, (form.row for form in rows.forms)))
         with as_form_error(rows.forms[0], ConfigError):
             read_questionnaire(text)

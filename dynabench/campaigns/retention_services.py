@@ -20,6 +20,7 @@ def old_ids() -> QuerySet[Place]:
 
     The days count from when an owner closed it, or from its end where nobody did.
     """
+    # In Python, as databases add days in a column to a time in different ways.
     now = timezone.now()
     ended = Campaign.objects.annotate(at=Coalesce("closed_at", "closes_at"))
     rows = ended.exclude(at=None).values_list("pk", "at", "id_days")

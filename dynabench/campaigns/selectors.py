@@ -97,6 +97,7 @@ def rounds_are_over(campaign: Campaign) -> bool:
 
 def may_submit(place: Place, done: Done) -> bool:
     """Return whether all is done, or nobody can go on: work ran out, or the rounds are over."""
+    # Nobody is paid for a round that had ended before they began.
     has_begun = done.amount > 0
     over = place.ran_out_at is not None or (has_begun and rounds_are_over(place.campaign))
     return done.is_enough or over
@@ -198,6 +199,7 @@ def rows_of(campaign: Campaign) -> list[Row]:
 
 def people_paid(campaign: Campaign, rows: Sequence[Row]) -> int | None:
     """Return how many people the budget pays, if each earns the most; None: there is no limit."""
+    # People who are in cost the maximum each; the others cost what they have earned.
     others = sum(row.earned for row in rows if row.place.state not in RESERVED)
     return campaign.pay.people(campaign.budget, campaign.written, others)
 
@@ -205,6 +207,7 @@ def people_paid(campaign: Campaign, rows: Sequence[Row]) -> int | None:
 def in_payment(campaign: Campaign) -> set[int]:
     """Return the places whose money the panel is asked for, or may have been."""
     over = (Payment.State.DONE, Payment.State.REFUSED)
+    # An unclear payment may have been made, so its place is still in payment.
     rows = Payment.objects.filter(place__campaign=campaign).exclude(state__in=over)
     return set(rows.values_list("place", flat=True))
 
@@ -298,6 +301,7 @@ def examples_of(campaign: Campaign) -> QuerySet[Example]:
 
     Retracted examples too. What they write later may be for another campaign.
     """
+    # Who submitted did so at one time; for who left or ran out of time, the place ended then.
     ended = Coalesce("annotator__places__submitted_at", "annotator__places__expires_at")
     return Example.objects.filter(
         Q(annotator__places__state__in=GOING) | Q(created_at__lte=ended),
@@ -309,6 +313,7 @@ def examples_of(campaign: Campaign) -> QuerySet[Example]:
 
 def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
     """Return the decisions on these examples, without retracted ones and those sent back."""
+    # An example that was sent back may still be corrected, so nothing is decided about it.
     standing = examples_of(campaign).filter(retracted_at=None)
     return Consensus.objects.filter(example__in=standing, is_verified=True, is_sent_back=False)
 

@@ -64,6 +64,7 @@ def make_campaign(
 ) -> Campaign:
     """Make a draft of a campaign. No lock, a unique constraint. Raises Refused, Invalid."""
     check_owns(actor, task)
+    # Campaigns are shown to strangers, so their names must not deceive.
     plan["name"] = checked_name(plan["name"])
     if Campaign.objects.filter(slug=plan["slug"]).exists():
         raise Invalid(_("Another campaign has this address."), field="slug")
@@ -71,6 +72,7 @@ def make_campaign(
     campaign = Campaign.objects.create(task=task, sealed_token=encrypt(token), **plan)
     campaign.rounds.set(_check_rounds(task, rounds))
     _add_consent(campaign, consent)
+    # The audit log has every step of a campaign, as money and people are involved.
     log(actor, "campaign.made", task, campaign=campaign.slug)
     return campaign
 
@@ -187,6 +189,7 @@ def set_campaign_state(
         raise Refused(message % {"state": _(locked.state)}, code="state")
     if state == State.OPEN:
         _check_ready(locked, ethics_name)
+        # Both stay from the first opening: a campaign that was paused opens again without them.
         locked.ethics_name = locked.ethics_name or ethics_name
         locked.opened_at = locked.opened_at or timezone.now()
     locked.state = state
@@ -206,6 +209,7 @@ def move_campaign(
 ) -> None:
     """Choose its rounds, set its state, or both. Locks the campaign. Raises Refused, Invalid."""
     locked = lock_owned(campaign, actor)
+    # The rounds first, as opening checks whether they have work left.
     if rounds is not None and _choose_rounds(locked, rounds):
         log(actor, "campaign.changed", locked.task, campaign=locked.slug, fields=["rounds"])
     if state:
@@ -214,6 +218,7 @@ def move_campaign(
 
 def _check_ready(campaign: Campaign, ethics_name: str) -> None:
     """Check that a campaign may open: approved, with its texts, work, money. Raises Invalid."""
+    # Private tasks that nobody has approved recruit no strangers.
     check_approved(campaign.task)
     if not campaign.ethics.strip():
         raise Invalid(_("Write an ethics statement first: Change."), field="ethics_name")
@@ -221,6 +226,7 @@ def _check_ready(campaign: Campaign, ethics_name: str) -> None:
         raise Invalid(_("Write your name under the ethics statement."), field="ethics_name")
     if rounds_are_over(campaign):
         raise Invalid(_("The rounds are over. Choose others first: Change."), field="ethics_name")
+    # Without the code people could not prove to the panel that they have finished.
     if campaign.way in ("link", "prolific") and not campaign.code_done:
         raise Invalid(_("Write the panel's completion code first: Change."), field="ethics_name")
     _check_golds(campaign, "ethics_name")
@@ -250,6 +256,7 @@ def _check_golds(campaign: Campaign, field: str) -> None:
 def _check_address(way: str, url: str, field: str = "completion_url") -> None:
     """Check that people who come this way are sent to the completion address. Raises Invalid."""
     panel = PANELS.get(way)
+    # Accounts and invitations come from no panel, and Prolific's address is known.
     if url and (panel is None or panel.done):
         message = _(
             "People who come this way are not sent to a completion address. Leave it empty."
@@ -267,6 +274,7 @@ def invite(*, campaign: Campaign, actor: User, addresses: Sequence[str]) -> None
     """
     check_owns(actor, campaign.task)
     check_approved(campaign.task)
+    # Only a confirmed address says that the account is this person's.
     verified = EmailAddress.objects.filter(email__in=addresses, verified=True, user__is_active=True)
     user_of = dict(verified.values_list("email", "user"))
     for address, user in user_of.items():
@@ -295,6 +303,7 @@ def settle(*, campaign: Campaign) -> int:
     paid_counts = Counter(noted.filter(amount__gt=0).values_list("place", "kind"))
     decisions = list(decided_of(campaign).select_related("example").order_by("pk"))
     bonus_causes = {cause for _place, kind, cause in noted_keys if kind == "bonus"}
+    # Only what was not noted yet is compared with other examples, which is slow.
     fresh = [
         decision
         for decision in decisions
@@ -343,6 +352,7 @@ def note_paid(*, campaign: Campaign, actor: User, cause: str) -> int:
     once. Locks the campaign. Raises Refused, Invalid.
     """
     locked = lock_owned(campaign, actor)
+    # A reference that is sent twice, by a reload or by two owners, must not pay twice.
     used = LedgerRow.objects.filter(place__campaign=locked, kind="paid", cause=cause)
     if used.exists():
         raise Invalid(_("This reference was used before. Choose another one."), field="cause")
@@ -367,6 +377,7 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
     if not approve and not reason:
         raise Invalid(_("Give a reason; the person reads it."), field="reason")
     locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
+    # A rejection may be changed into an approval, but never the other way round.
     if locked.state not in (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED):
         raise Refused(_("Nothing was submitted yet."), code="state")
     if locked.state == Place.State.APPROVED and not approve:

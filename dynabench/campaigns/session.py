@@ -48,6 +48,7 @@ Morsel._flags.add("partitioned")  # type: ignore[attr-defined]
 def keep_arrival(response: HttpResponse, campaign: Campaign, arrival: Arrival) -> None:
     """Let the browser keep who came, encrypted; the site stores nothing."""
     arrived = {"campaign": campaign.pk, "arrival": list(arrival)}
+    # Only below the campaign's pages, and for an hour: long enough to read and agree.
     response.set_cookie(
         COOKIE,
         encrypt(json.dumps(arrived)),
@@ -81,6 +82,7 @@ def enter(request: HttpRequest, place: Place, *, back: str = "") -> None:
     assert place.annotator
     assert place.annotator.user
     user = place.annotator.user
+    # Two people may share a browser; the second must not act for the first.
     if request.user.is_authenticated and request.user != user:
         logout(request)
     if not request.user.is_authenticated:
@@ -110,6 +112,7 @@ class PanelPeople(MiddlewareMixin):
         2. People of a panel open the pages of their study's task and few others.
         """
         match = request.resolver_match
+        # The status page is the same for everybody, so nothing is asked about the person.
         if match is None or match.view_name == "status" or not request.user.is_authenticated:
             return None
         slug = request.session.get(SLUG)
@@ -144,6 +147,7 @@ class Frames(MiddlewareMixin):
         """Put the host into the policy, without X-Frame-Options, which knows no hosts."""
         session = getattr(request, "session", None)
         is_framed = getattr(request, "is_framed", False)
+        # Without this check every answer would read the session, and vary by its cookie.
         if session is not None and session.accessed:
             is_framed = is_framed or FRAMED in session
         if not is_framed:

@@ -70,6 +70,7 @@ def arrive(request: HttpRequest, slug: str) -> HttpResponse:
     """
     campaign = _find_campaign(request, slug)
     panel = PANELS.get(campaign.way)
+    # Panels show the study to people who have not decided yet; they have no session.
     if panel and panel.is_preview(request.GET.dict()):
         return _page(request, campaign, "campaigns/preview.html", _texts(campaign))
     if named := _arrival(request, campaign):
@@ -110,6 +111,7 @@ def _show_way_back(request: HttpRequest, place: Place) -> HttpResponse:
 
     A link does not sign anybody in, as any page of the web may lead a browser to it.
     """
+    # They took part and had their data deleted since.
     if place.annotator is None or place.annotator.user is None:
         return _page(request, place.campaign, "campaigns/left.html", status=410)
     if request.user == place.annotator.user:
@@ -127,6 +129,7 @@ def go_on(request: HttpRequest, slug: str) -> HttpResponse:
     place = place_services.known_place(campaign, arrival) if arrival else None
     if arrival is None or place is None or place.annotator is None or not place.annotator.user:
         return redirect("campaigns:arrive", slug)
+    # The POST of a form on this site: no link of another page can send it.
     enter(request, place, back=arrival.back)
     response = redirect("campaigns:progress", slug)
     forget_arrival(response, campaign)
@@ -210,6 +213,7 @@ def consent(request: HttpRequest, slug: str) -> HttpResponse:
     form = ConsentForm(campaign, request.POST)
     if not form.is_valid():
         return _consent_page(request, campaign, form)
+    # The version that the person has read, which may not be the newest one any more.
     text = get_object_or_404(campaign.consents, number=form.cleaned_data["number"])
     with as_form_error(form):
         try:
@@ -258,6 +262,7 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     place = _own_place(request, slug)
     campaign = place.campaign
     newest = campaign.consents.first()
+    # A new text asks everybody who still works.
     if place.consent != newest and place.state in (State.WORKING, State.LAPSED):
         return _consent_page(request, campaign, ConsentForm(campaign), is_again=True)
     if place.state == State.TESTING:
@@ -265,6 +270,7 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     done, pause = done_of(place), place.pauses.last()
     is_working = place.state in (State.WORKING, State.LAPSED)
     goes_on = is_working and (pause is None or pause.lifted_at is not None)
+    # Looking for work may give the person some, so it is done only where they need it.
     has_work = goes_on and not done.is_enough and not place_services.note_end_of_work(place, done)
     values = {
         "place": place,
@@ -293,6 +299,7 @@ def next_work(request: HttpRequest, slug: str) -> HttpResponse:
     if place.state == State.WORKING and place.consent == campaign.consents.first():
         done = done_of(place)
         left = [name for name, n in done.parts if n < campaign.each]
+        # The first kind of work that is not done; the page of the progress offers the others.
         if left and not place_services.note_end_of_work(place, done):
             return redirect(WORK[left[0]], campaign.task.code)
     return redirect("campaigns:progress", slug)
@@ -301,6 +308,7 @@ def next_work(request: HttpRequest, slug: str) -> HttpResponse:
 def _code(place: Place) -> str:
     """Return the panel's code for how somebody's participation ended."""
     campaign = place.campaign
+    # They leave with the code of people who return, and get their pay as a bonus.
     is_part = campaign.pays_parts_as_bonus and place.part_pay is not None
     if place.state in (State.RETURNED, State.OVER) or is_part:
         return campaign.code_returned
@@ -383,6 +391,7 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
     place = _own_place(request, slug)
     if place.state != State.TESTING:
         return redirect("campaigns:progress", slug)
+    # The questions come first.
     if place.campaign.questions and place.answers is None:
         return redirect("campaigns:questions", slug)
     row = qualification_services.begin(place=place)

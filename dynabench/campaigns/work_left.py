@@ -1,4 +1,4 @@
-"""Whether the site has something left to do for somebody who takes part."""
+"""Finds out whether the site has work left for somebody, by offering it to them."""
 
 from collections.abc import Callable
 
@@ -17,11 +17,14 @@ from tasks.models import Task
 from validation.judging.services import open_session
 
 
-def is_work_left(place: Place, done: Done) -> bool:
-    """Return whether the person can go on now with something that they have not done enough of.
+def offer_next_work(place: Place, done: Done) -> bool:
+    """Give the person what comes next, and return whether there was something.
 
-    This gives them what comes next, as the page would on which they do it: a lease of the next
-    example to judge, an assignment to write about. So it takes the locks of those services.
+    Of what they have not done enough of: a lease of the next example to judge, an assignment to
+    write
+    about, or a pair to compare, as the page would on which they do it. So it takes the locks of
+    those
+    services.
     """
     assert place.annotator
     task = place.campaign.task
@@ -34,6 +37,7 @@ def is_work_left(place: Place, done: Done) -> bool:
 
 def _may_judge(person: Annotator, task: Task) -> bool:
     """Return whether there is an example for the person to judge; it is leased to them."""
+    # A judge who is paused for a break has work: it goes on after the break.
     session = open_session(validator=person, task=task)
     return session.is_paused or session.lease is not None
 
@@ -47,6 +51,7 @@ def _may_write(person: Annotator, task: Task) -> bool:
         assignment = assign(annotator=person, round=round)
     except Refused:
         return False
+    # An assignment whose tries are used up offers nothing.
     if not writing.may_send(assignment):
         return False
     used = writing.used(assignment)

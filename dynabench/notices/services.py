@@ -20,7 +20,7 @@ from dynabench.notices.facts import facts
 from dynabench.notices.models import TOLD_APART, About, Digest, Notice
 from dynabench.notices.news import News, news
 from dynabench.notices.rules import wanted
-from dynabench.notices.said import Told
+from dynabench.notices.sentences import DigestItem
 from evaluation.submissions.emails import AWAY
 from tasks.mails import unsubscribed_by
 from tasks.models import TaskMember
@@ -122,14 +122,14 @@ def send_digests() -> int:
     return sent
 
 
-def _still_true(user: User, items: list[Told]) -> list[Told]:
+def _still_true(user: User, items: list[DigestItem]) -> list[DigestItem]:
     """Return the items without assignments that the person has done, by task."""
-    remaining: list[Told] = [item for item in items if not isinstance(item, DutyNews)]
+    remaining: list[DigestItem] = [item for item in items if not isinstance(item, DutyNews)]
     remaining += undone(user, [item for item in items if isinstance(item, DutyNews)])
     return sorted(remaining, key=lambda item: (item.task.name, item.task_id))
 
 
-def _news_by_person() -> dict[User, list[Told]]:
+def _news_by_person() -> dict[User, list[DigestItem]]:
     """Return each person's open notices, news about assignments, and news about their own work.
 
     Notices go to those who may act on them.
@@ -143,7 +143,7 @@ def _news_by_person() -> dict[User, list[Told]]:
         .standing()
         .filter(task__in=notices, role__in=REVIEWERS, user__is_active=True)
     )
-    by_person: dict[User, list[Told]] = defaultdict(list)
+    by_person: dict[User, list[DigestItem]] = defaultdict(list)
     for member in members.select_related("user", "task").order_by("task__name"):
         for notice in notices[member.task_id]:
             # The member's row has the task already, so that the mail reads it without a query.
@@ -165,7 +165,7 @@ def _mentions_by_person() -> dict[User, list[Mention]]:
     return by_person
 
 
-def _digest_mail(user: User, notices: list[Told], mentions: list[Mention]) -> EmailMessage:
+def _digest_mail(user: User, notices: list[DigestItem], mentions: list[Mention]) -> EmailMessage:
     """Return the mail of a digest, with links that switch each of its kinds off."""
     off = settings.SITE_URL + reverse("notices-off", args=[signing.dumps(user.pk, salt=SALT)])
     kinds_in_it = {kind_of(item) for item in notices}
@@ -203,6 +203,6 @@ def set_digest(*, user: User, is_off: bool, kind: str = "") -> None:
     digest.save(update_fields=["off", "is_off"])
 
 
-def kind_of(item: Told) -> str:
+def kind_of(item: DigestItem) -> str:
     """Return the kind by which an item can be switched off."""
     return item.kind if isinstance(item, News) else About.TASKS

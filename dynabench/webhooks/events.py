@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from core.accounts.models import User
 from dynabench.notices.models import Notice
-from dynabench.notices.said import address
+from dynabench.notices.sentences import address
 from dynabench.webhooks.models import Webhook
 from evaluation.models import Dataset, Submission
 from evaluation.submissions.selectors import ended

@@ -12,7 +12,7 @@ from core.accounts.models import Annotator
 from core.accounts.people import shown_name
 from core.accounts.services import annotator_of
 from dynabench.manage.people import agreement_check, labels_check
-from dynabench.notices.said import address, sentence
+from dynabench.notices.sentences import address, sentence
 from dynabench.notices.services import renew_notices
 from tests.support.factories import RoundFactory, UserFactory
 from tests.support.judging import write

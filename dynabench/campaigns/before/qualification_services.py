@@ -68,6 +68,7 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
     if locked.state != State.TESTING:
         raise Refused(_("You have taken the test."), code="tested")
     now = timezone.now()
+    # Somebody who passed in another campaign of the task only sees the tour here.
     golds = [] if row.passed_at else items_of(locked, row.tries)
     if lacks_items(campaign, row, golds):
         _screen_out(locked, ran_out=True)
@@ -89,6 +90,7 @@ def take_test(*, place: Place, answers: Mapping[str, str]) -> Qualification:
     elif not items_of(locked, row.tries):
         _screen_out(locked, ran_out=True)
     else:
+        # The place stays theirs until the next try may begin, and as long as a try may take.
         wait = timedelta(hours=campaign.test_hours, minutes=campaign.minutes)
         changed_fields(locked, {"expires_at": now + wait})
     return row

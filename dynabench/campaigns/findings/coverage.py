@@ -63,6 +63,7 @@ def coverage_of(campaign: Campaign) -> Coverage:
     """Return what a campaign's people found, of the newest `MOST` verified errors. Five queries."""
     from dynabench.campaigns.rules.meaning import pairs  # numpy: not in each web process
 
+    # None where people judge by verdict, and examples have no label.
     config, field = campaign.task.config, label_field(campaign.task.config)
     examples = {example.pk: example for example in _newest_examples(campaign)}
     _looked_at, vectors = _read_vectors(TextVector.objects.filter(example__in=examples))
@@ -76,6 +77,7 @@ def coverage_of(campaign: Campaign) -> Coverage:
         counts = _count_values(_slice_values(examples.values(), name))
         if counts:
             slices.append((name, counts))
+    # In the order of size, so a single example ends what is worth showing.
     groups = [
         Group(len(cluster), written_text(config, examples[cluster[0]].inputs))
         for cluster in clustered[:MOST_SHOWN]

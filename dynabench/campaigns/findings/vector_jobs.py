@@ -25,6 +25,7 @@ def ask_for_vectors() -> int:
 
     None where the encoder is not installed.
     """
+    # The encoder is an optional part, which the web process does not load.
     try:
         from evaluation.training.sentences import encoder_digest
 

@@ -137,6 +137,7 @@ def _find_problems(
     words = {"measure": name, "side": measure.side}
     if match["side"] != measure.side:
         yield SIDE, words
+    # Somebody has written percent.
     if measure.is_share and float(match["limit"]) > 1:
         yield SHARE, words
     if match["chance"] and name != "agreement":

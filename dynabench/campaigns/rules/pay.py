@@ -72,6 +72,7 @@ class Pay:
         >>> pay.people(373, written=1, others=40), pay.people(374, written=1, others=40)
         (1, 2)
         """
+        # A campaign that pays nothing has places for everybody.
         each = self.most(written)
         if budget is None or not each:
             return None

@@ -53,6 +53,7 @@ def read_questionnaire(text: str) -> Questionnaire:
     try:
         questionnaire = _questionnaire.validate_json(json.dumps(document.data))
     except ValidationError as error:
+        # It lists the fields that there are, for the message about one that is not.
         schema = _questionnaire.json_schema()
         raise ConfigError(problems_of(error, document, schema)) from None
     findings = list(_findings(questionnaire))

@@ -19,6 +19,7 @@ from dynabench.campaigns.selectors import Done, done_of
 from tasks.models import Task
 
 register = Library()
+# Owners read these on pages; the names in rules stay English.
 MEASURE_WORDS = {
     "agreement": gettext_lazy("Agreement with others"),
     "gold": gettext_lazy("Gold items answered rightly"),
@@ -114,6 +115,7 @@ def broken_rule(rule: Mapping[str, Any]) -> str:
         message = _("%(what)s: %(value)s of %(n)d. The study asks for at least %(limit)s.")
     else:
         message = _("%(what)s: %(value)s of %(n)d. The study allows %(limit)s.")
+    # As it was measured then: the evidence is stored with the pause.
     what = MEASURE_WORDS[rule["measure"]]
     return message % {"what": what, "value": value, "n": rule["n"], "limit": limit}
 

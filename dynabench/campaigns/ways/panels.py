@@ -71,6 +71,7 @@ class Panel:
 
 
 PANELS = {
+    # Other panels and laboratories: any id in the parameter `pid`.
     "link": Panel("pid", re.compile(r"[A-Za-z0-9][\w.@:+=-]{0,99}", re.ASCII)),
     "prolific": Panel(
         "PROLIFIC_PID",
@@ -85,6 +86,7 @@ PANELS = {
         re.compile(r"[A-Z0-9]{5,64}"),
         "assignmentId",
         "hitId",
+        # The word that Mechanical Turk writes into the link of a preview.
         preview=re.compile("ASSIGNMENT_ID_NOT_AVAILABLE"),
     ),
 }

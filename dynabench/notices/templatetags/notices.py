@@ -4,12 +4,12 @@ from typing import Any
 
 from django.template import Library
 
-from dynabench.notices import said
+from dynabench.notices import sentences
 from dynabench.notices.inbox import number_in_menu
 
 register = Library()
-register.filter("sentence", said.sentence)
-register.filter("address", said.address)
+register.filter("sentence", sentences.sentence)
+register.filter("address", sentences.address)
 
 
 @register.simple_tag(takes_context=True)

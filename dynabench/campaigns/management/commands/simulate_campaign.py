@@ -66,6 +66,7 @@ def plan_of(task: Task, options: dict[str, Any]) -> Plan:
         raise CommandError(f"Nobody judges examples in {task.code}, which is an arena.")
     latest = task.rounds.order_by("number").last()
     policy = policy_of(latest) if latest else Policy.from_votes(config.validation.votes)
+    # Such a policy has no number of votes after which an item is closed.
     if policy.rule == "dawid-skene" or policy.most is None:
         raise CommandError("The round's policy asks for no number of votes. Choose one that does.")
     field = label_field(config)

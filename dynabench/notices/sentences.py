@@ -9,7 +9,7 @@ from dynabench.notices.models import About, Notice
 from dynabench.notices.news import News
 
 Kind = Notice.Kind
-Told = Notice | DutyNews | News
+DigestItem = Notice | DutyNews | News
 PAGES = {
     Kind.BUDGET: "own:rounds",
     Kind.END: "own:rounds",
@@ -22,7 +22,7 @@ PAGES = {
 """The pages where one acts on notices about a task, or a round's end, by their kind."""
 
 
-def sentence(notice: Told) -> str:
+def sentence(notice: DigestItem) -> str:
     """Return what a notice or news says, as a sentence."""
     if isinstance(notice, News):
         return _news_sentence(notice)
@@ -115,7 +115,7 @@ def _duty_sentence(kind: str) -> str:
     return words[kind]
 
 
-def address(notice: Told) -> str:
+def address(notice: DigestItem) -> str:
     """Return the page where one acts on a notice or news; its task is read."""
     if isinstance(notice, News):
         return notice.path
