@@ -127,6 +127,8 @@ OPEN_PARTS = ("name", "consent", "currency")
 MOST_MONEY = 2**31 - 1  # what the database keeps
 RATHER_NOT = ("", _("rather not say"))
 MOST_MINUTES = 366 * 24 * 60
+# The form in which browsers send a time; Django makes a copy for each field.
+LOCAL_TIME = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
 AGREE = {"required": _("Tick this box to take part, or leave the study.")}
 
 
@@ -202,10 +204,8 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
             "tour": forms.Textarea(attrs={"rows": 6}),
             "questions": forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
             "own_rules": forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
-            **{
-                name: forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-                for name in ("opens_at", "closes_at")
-            },
+            "opens_at": LOCAL_TIME,
+            "closes_at": LOCAL_TIME,
         }
 
     def clean_tour(self) -> str:

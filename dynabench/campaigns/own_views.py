@@ -80,7 +80,9 @@ def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     campaign = find_campaign(request, code, slug)
     newest = campaign.consents.first()
     posted = request.POST if request.method == "POST" else None
-    start = {"consent": newest.text if newest else ""}
+    start = {"consent": ""}
+    if newest:
+        start["consent"] = newest.text
     # A form changes its instance, and the page shows the campaign as it is stored.
     instance = Campaign.objects.get(pk=campaign.pk)
     # The required task stays a choice, also where another owner chose it.

@@ -217,8 +217,11 @@ def take_place(
     if locked.consents.first() != consent:
         raise Refused(_("The text has changed. Read it again."), code="consent")
     # Panels name a person by an id, this site by an account.
-    hashes = _hashes(locked, arrival.id) if arrival else []
-    is_theirs = Q(id_hash__in=hashes) if arrival else Q(annotator__user=user)
+    hashes: list[str] = []
+    is_theirs = Q(annotator__user=user)
+    if arrival:
+        hashes = _hashes(locked, arrival.id)
+        is_theirs = Q(id_hash__in=hashes)
     earlier_place = locked.all_places.filter(is_theirs).first()
     if earlier_place:
         return earlier_place, ""
@@ -251,8 +254,10 @@ class Crowd:
     def __init__(self, campaign: Campaign, address: str) -> None:
         """Read the places that people of this address have taken; address: "" for nobody's."""
         network = _network(address)
-        seed = f"{campaign.pk} {network}" if network else ""
-        self._key = f"crowd-{salted_hmac('campaigns.crowd', seed).hexdigest()}" if seed else ""
+        self._key = ""
+        if network:
+            seed = f"{campaign.pk} {network}"
+            self._key = f"crowd-{salted_hmac('campaigns.crowd', seed).hexdigest()}"
         self._places = campaign.all_places.filter(pk__in=cache.get(self._key, ()), state__in=GOING)
         self._most = max(LEAST_CROWD, int(campaign.places * MOST_CROWD))
 

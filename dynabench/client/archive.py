@@ -65,6 +65,7 @@ def packed(path: Path) -> IO[bytes]:
         return path.open("rb")
     files = allowed_files(path)
     archive = TemporaryFile()  # noqa: SIM115 (its caller closes it)
+    # A named format: Python's default may change, and the bytes must not.
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for file in files:
             # Without times, owners and modes, so that the same files give the same bytes.

@@ -32,7 +32,9 @@ class Boards(Asking):
         one's
         own unpublished models too. Scores on `sets` with `is_sealed` are rounded.
         """
-        params: dict[str, Any] = {"mode": mode, "fork": fork, "mine": 1 if mine else None}
+        params: dict[str, Any] = {"mode": mode, "fork": fork}
+        if mine:
+            params["mine"] = 1
         params |= {f"w_{name}": weight for name, weight in (weights or {}).items()}
         params |= {f"d_{name}": weight for name, weight in (datasets or {}).items()}
         return self._get(f"/tasks/{task}/leaderboard/", **params)

@@ -24,6 +24,7 @@ from dynabench.client.teams import Teaming
 from dynabench.client.writing import Writing
 
 T = TypeVar("T")
+# Long for an answer, as the server may ask a model meanwhile; short for a server that is away.
 TIMEOUT = httpx.Timeout(120, connect=10)
 
 
@@ -98,17 +99,20 @@ class DynabenchClient(Methods, Blocking):
         in it.
         """
         try:
+            # The first step; each later one is what the flow yields after it got a result.
             step = next(flow)
             while True:
                 try:
                     result = self._do(step)
                 except Exception as error:
+                    # The flow decides: it may try again, or let the error reach the caller.
                     step = flow.throw(error)
                 else:
                     step = flow.send(result)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         finally:
+            # Also where the caller was interrupted: the flow closes its files and bars.
             flow.close()
 
     def _do(self, step: Step) -> Any:
@@ -124,6 +128,7 @@ class DynabenchClient(Methods, Blocking):
     def _answer(self, call: Call) -> httpx.Response:
         """Send a request; return the answer with its body, which `call.into` may take instead."""
         with self._http.stream(call.method, call.path, **_arguments(call)) as response:
+            # An error's body is small, and is read for its message.
             if call.into and response.is_success:
                 take = call.into(response)
                 for block in response.iter_bytes():

@@ -62,12 +62,14 @@ class Communing(Uploading):
         `<task>/<set>.jsonl` for predictions and `<task>.jsonl` for training rows. Raises Invalid.
         """
         body: dict[str, Any] = {"kind": kind, "track": track, "description": description}
+        # A language model may be a folder here, or a model on the hub.
         if kind == "hub" or (kind == "llm" and not Path(model).exists()):
             body["source"], _, body["revision"] = str(model).partition("@")
             path = Path(body["source"])
         else:
             path = Path(model)
             body["upload"] = yield from self._upload_model(kind, path)
+        # The time makes the name one that was not used before.
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
         body["name"] = name or f"{own_name(path)[:80]} {now}"
         submission: types.Joint = yield from self._write(

@@ -69,6 +69,7 @@ def _store(credentials: Mapping[str, Any]) -> None:
     try:
         with open(handle, "w") as target:
             json.dump(credentials, target)
+        # Replaced at once: a reader finds the old file or the new one, whole.
         Path(name).replace(file)
     except BaseException:
         Path(name).unlink()

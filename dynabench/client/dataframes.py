@@ -31,6 +31,7 @@ def as_pandas(folder: str | Path, splits: Iterable[str] | None = None) -> "panda
 def _files(folder: Path, ending: str) -> dict[str, Path]:
     """Return files by their split; of a test split the file with its answers, if it is here."""
     files = {file.stem: file for file in sorted(folder.glob(f"*{ending}"))}
+    # The file without the answers would repeat the same rows.
     if "test" in files:
         files.pop("test-unlabelled", None)
     return files

@@ -90,9 +90,12 @@ class EvaluationFailed(DynabenchError):
         self.outcome, self.sentence, self.limit, self.measured = outcome, sentence, limit, measured
         self.log = log
         self.log_tail = "\n".join(log.splitlines()[-20:])
-        numbers = f" (limit {limit}, measured {measured})" if limit and measured else ""
-        tail = f"\nThe end of its log:\n{self.log_tail}" if self.log_tail else ""
-        super().__init__(f"{sentence}{numbers}{tail}", code=outcome)
+        message = sentence
+        if limit and measured:
+            message += f" (limit {limit}, measured {measured})"
+        if self.log_tail:
+            message += f"\nThe end of its log:\n{self.log_tail}"
+        super().__init__(message, code=outcome)
 
 
 TOO_LARGE = (
@@ -118,6 +121,7 @@ def error_of(response: httpx.Response) -> DynabenchError:
     """Return the exception for an answer that is not one of success."""
     status = response.status_code
     problem = _problem_of(response)
+    # Redirects are not followed, so that the key reaches no other server.
     if problem is None and status < 400:
         where = response.headers.get("Location", "another address")
         return ServerError(f"The server sends us on to {where}: set DYNABENCH_URL.", status=status)
@@ -129,6 +133,7 @@ def error_of(response: httpx.Response) -> DynabenchError:
             message = TOO_LARGE
         problem = {"message": message, "code": "", "fields": {}}
     default = ServerError if status >= 500 else Refused
+    # Unknown statuses become refusals, or failures of the server.
     kind = BY_CODE.get(problem["code"]) or BY_STATUS.get(status, default)
     error = kind(problem["message"], code=problem["code"], status=status, fields=problem["fields"])
     if isinstance(error, RateLimited):

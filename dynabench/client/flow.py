@@ -98,4 +98,5 @@ class method(Generic[P, R]):
     def __get__(self, client: Awaiting, owner: object) -> Callable[P, Coroutine[Any, Any, R]]: ...
     def __get__(self, client: Any, owner: object) -> Any:
         """Return the method, bound to a client; of a class the function, which has its help."""
+        # As functions do: bound to the instance.
         return self.called if client is None else MethodType(self.called, client)

@@ -108,6 +108,7 @@ class Asking:
         content: bytes | None = None,
     ) -> Flow[Any]:
         """Send a write with a key of its own; return the JSON of the answer, or None."""
+        # One key for all tries: a write whose answer was lost is not carried out twice.
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         if content is not None:
             headers["Content-Type"] = "application/octet-stream"
@@ -119,6 +120,7 @@ class Asking:
         rows: list[Any] = []
         while True:
             page = yield from self._get(path, **params)
+            # Short lists come whole.
             if isinstance(page, list):
                 return page
             rows += page["results"]
@@ -140,6 +142,7 @@ class Asking:
         """
         if sha256 and target.exists() and (yield Work(lambda: digest_of(target))) == sha256:
             return
+        # Beside the target, so that the last step is a rename on one disk.
         part = target.with_name(f"{target.name}.part")
         part.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -149,6 +152,7 @@ class Asking:
                     file.truncate(0)
                 yield from self._fetch_rest(path, file, sha256, size, target.name)
         except DynabenchError:
+            # An empty file would only surprise whoever looks into the folder.
             if not part.stat().st_size:  # nothing to go on from
                 part.unlink()
             raise
@@ -230,9 +234,11 @@ class Following(Asking):
                     tell(sentence)
                     if is_over:
                         return job
+                # Including the next pause, so that nobody waits for longer than they said.
                 if timeout is not None and monotonic() - begun + pause > timeout:
                     raise TimedOut(f"Not over after {timeout:g} seconds. Ask for it again later.")
                 yield Pause(pause)
+                # Often at first, for jobs of seconds, and rarely for jobs of hours.
                 pause = min(pause * 1.5, LONGEST_LOOK)
 
 
@@ -249,6 +255,7 @@ def _is_temporary(failure: DynabenchError, requested_pause: float | None) -> boo
 
 def _data(response: httpx.Response) -> Any:
     """Return the JSON of an answer; None where there is none. Raises ServerError."""
+    # Deletions and the like answer nothing.
     if response.status_code == httpx.codes.NO_CONTENT:
         return None
     try:

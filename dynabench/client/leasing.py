@@ -64,6 +64,7 @@ class Leasing(Uploading):
     @method
     def fetch_lease(self, token: str, folder: str | Path) -> Flow[None]:
         """Write `model.tar` and `inputs.jsonl` of a lease into a folder."""
+        # Without a digest, so an interrupted download begins from the start.
         yield from self._fetch(f"/leases/{token}/model/", Path(folder, "model.tar"))
         yield from self._fetch(f"/leases/{token}/inputs/", Path(folder, "inputs.jsonl"))
 

@@ -93,6 +93,7 @@ class Models(Uploading, Following):
         path = Path(image)
         if path.is_file():
             return self._submit(task, "image", name or path, card, fields, path)
+        # The name of an image is shown without its digest.
         path = Path(str(image).partition("@")[0])
         fields["source"] = str(image)
         return self._submit(task, "image", name or path, card, fields)
@@ -201,6 +202,7 @@ class Models(Uploading, Following):
         """
         team = fields.pop("team")
         if file:
+            # Looks at every file of a folder, which may be on a slow disk.
             size = yield Work(lambda: size_of(file))
             yield from self._check_quota(task, size, team)
             fields["upload"] = yield from self._upload(file)
@@ -217,10 +219,15 @@ class Models(Uploading, Following):
         """Check that one may submit a model of this size today. Raises QuotaReached, ValueError."""
         quota = yield from self._quota(task, team)
         if not quota["left"]:
-            free_at = (quota["free_at"] or "")[:16].replace("T", " ")
-            when = f" The next one is free at {free_at} UTC." if free_at else ""
-            who = f"You have, or your team {team} has," if team else "You have"
-            raise QuotaReached(f"{who} submitted all models of today.{when}", code="quota")
+            who = "You have"
+            if team:
+                # A model for a team counts for both.
+                who = f"You have, or your team {team} has,"
+            message = f"{who} submitted all models of today."
+            if quota["free_at"]:
+                free_at = quota["free_at"][:16].replace("T", " ")
+                message += f" The next one is free at {free_at} UTC."
+            raise QuotaReached(message, code="quota")
         most = quota.get("largest_bytes", size)  # older servers do not say it
         if size > most:
             raise ValueError(f"It has {size:,} bytes; you may send {most:,} bytes at most now.")
@@ -371,6 +378,7 @@ def _describe_progress(results: types.Results) -> tuple[str, bool]:
 
 def _check_results(results: types.Results) -> types.Results:
     """Return the results of a model that did not fail. Raises EvaluationFailed."""
+    # Without `wait` a model may still be on its way.
     if not results["is_over"] or results["phase"] in GOOD:
         return results
     error = results["error"] or {}

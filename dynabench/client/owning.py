@@ -354,6 +354,7 @@ def _read_contexts(file: Path) -> tuple[str, str]:
     if format is None or name.endswith(".zip.gz"):
         endings = ", ".join(f".{ending}" for ending in FORMATS)
         raise ValueError(f"{file}: name it after its format: {endings}.")
+    # At once: such files have at most 20 MB.
     data = file.read_bytes()
     if name.endswith(".gz"):
         try:

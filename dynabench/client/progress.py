@@ -26,6 +26,7 @@ def bytes_shown(
 
     Before it is called nothing is shown, as a refused file has no bytes.
     """
+    # Closes the bar, if there is one, when the file has arrived.
     with ExitStack() as stack:
         bar: Any = None
 

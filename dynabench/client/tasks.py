@@ -59,6 +59,7 @@ class Tasks(Asking):
             for each in released
             if each["round"] == round and version in (None, each["version"])
         ]
+        # Says what there is, as rounds have numbers and versions.
         if not matching:
             names = ", ".join(f"round {each['round']} v{each['version']}" for each in released)
             raise NotFound(f"{task} has released: {names or 'nothing yet'}.")

@@ -31,6 +31,7 @@ class Uploading(Asking):
         size = file.seek(0, os.SEEK_END)
         digest = yield Work(lambda: digest_in(file))
         ending = "".join(Path(file_name).suffixes[-2:])  # as .jsonl.gz
+        # The server limits names, and reads the kind of a file from its ending.
         name = f"{file_name.removesuffix(ending)[:100]}.{digest}{ending[-20:]}"
         uploads: list[types.Upload] = yield from self._all("/uploads/")
         same = [each for each in uploads if (each["file_name"], each["size"]) == (name, size)]
@@ -40,6 +41,7 @@ class Uploading(Asking):
             body = {"file_name": name, "size": size}
             upload = yield from self._write("POST", "/uploads/", body)
         with bytes_shown(file_name, size, upload["received"], is_shown=self.progress) as show:
+            # Before the first piece, so that a resumed upload begins where it was.
             show(upload["received"])
             yield from self._send_pieces(file, upload, show)
         return upload["id"]

@@ -101,6 +101,7 @@ class Writing(Asking):
         stored = yield from self._write(
             "POST", f"/tasks/{task}/media/", {"kind": kind, "content": data}
         )
+        # The file is stored without words: the same picture may show other things elsewhere.
         return {**stored, "alt": alt}
 
     @method

@@ -279,7 +279,7 @@ class CommunityBoardView(APIView):
         board = board_of(community, entries, request.query_params.dict())
         fields = {f"{WEIGHT}{head.task.code}" for head in board.heads}
         weight_fields = {name for name in request.query_params if name.startswith(WEIGHT)}
-        # The page ignores such weights; a program should learn that they have no effect.
+        # The page ignores such weights. A program should learn that they have no effect.
         wrong_fields = set(board.unread) | (weight_fields - fields)
         if wrong_fields:
             message = "A weight is a number from 0 to 8, of a task that is here."

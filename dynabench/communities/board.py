@@ -104,6 +104,7 @@ def board_of(
     entrants = _entrants(community, tasks)
     if track:
         entrants = [entrant for entrant in entrants if entrant.track == track]
+    # What knows nothing gets no points, which makes tasks comparable.
     floors = {task.code: floor_of(task) for task in tasks}
     lines = across(entrants, weights, floors)
     heads = [
@@ -194,6 +195,7 @@ def _entrant(
 
 def _joint_submissions(community: Community, tasks: Sequence[Task]) -> dict[str, JointSubmission]:
     """Return the joint submission of which a submission is a part, by its id. One query."""
+    # From the table of links: one query, however many joint submissions there are.
     links = JointSubmission.submissions.through.objects.filter(
         jointsubmission__community=community, submission__task__in=tasks
     )

@@ -202,6 +202,7 @@ class JointForm(forms.Form):
         super().__init__(*args)
         kind = self.fields["kind"]
         choices = [(name, KIND_WORDS[Kind(name)]) for name in kinds]
+        # Only those that one of its tasks takes.
         kind.choices = choices  # type: ignore[attr-defined]
         if community.tracks:
             self.fields["track"] = forms.ChoiceField(

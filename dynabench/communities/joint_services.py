@@ -122,6 +122,7 @@ def submit_jointly(
     """
     if kind not in KINDS:
         raise Invalid(_("Choose one of the kinds."), field="kind")
+    # A community with tracks needs one of them, and one without takes none.
     if (track or community.tracks) and track not in community.tracks:
         raise Invalid(_("Choose one of the community's tracks."), field="track")
     if upload is None and kind not in ON_HUB:
@@ -134,6 +135,7 @@ def submit_jointly(
     card = Card(description=description)
     fields = {"kind": kind, "name": name, "source": source, "revision": revision, "card": card}
     _check_quotas(parts, owner)
+    # Unpacked and stored before anything is locked.
     with _files(parts, kind, upload) as files:
         joint = _store_joint(community, owner, files, fields, track)
     if upload:
@@ -172,6 +174,7 @@ def _store_joint(
 ) -> JointSubmission:
     """Store the files, then all rows in one transaction; delete the files when that fails."""
     ready: list[Part] = []
+    # A person may have few open uploads; these exist for a moment and belong together.
     most_open = MOST_OPEN + len(files) + 1
     try:
         for part, path in files:
@@ -233,6 +236,7 @@ def _files(
         yield [(part, None) for part in parts]
         return
     with assemble(upload) as path, scratch() as folder:
+        # The archive is the model itself, the same for each task.
         if kind not in IN_ARCHIVE:
             yield [(part, path) for part in parts]
             return
@@ -241,6 +245,7 @@ def _files(
             bounded(partial(unpack, path, folder / "files", LIMITS), UNPACKING)
         except (ArchiveRefused, OutOfBounds) as error:
             raise Invalid(str(error), field="upload") from None
+        # Archives of macOS hold a second file for each, which would belong to no task.
         remove_macos_files(folder / "files")
         yield _find_files(parts, folder / "files")
 
@@ -261,6 +266,7 @@ def _find_files(parts: Sequence[Part], folder: Path) -> list[tuple[Part, Path | 
     places = {}
     for part in parts:
         code = part.task.code
+        # People leave the folder out where it would hold a single file.
         has_short_name = part_counts[code] == 1 and code in file_at
         places[part] = code if has_short_name else part.place
     strange_places = sorted(file_at.keys() - set(places.values()))

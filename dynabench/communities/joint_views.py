@@ -40,6 +40,7 @@ def submit(request: HttpRequest, slug: str) -> HttpResponse:
     community = find_community(request, slug)
     user = person(request)
     parts = {kind: parts_for(user, community, kind) for kind in KINDS}
+    # Only kinds that one of the tasks takes from this person.
     kinds = [kind for kind in KINDS if parts[kind]]
     posted = (request.POST, request.FILES) if request.method == "POST" else ()
     form = JointForm(community, kinds, *posted)
@@ -49,6 +50,7 @@ def submit(request: HttpRequest, slug: str) -> HttpResponse:
             try:
                 joint = _submit_form(user, community, form)
             except JointRefused as refused:
+                # The form shows the message, the table what each task said.
                 answers = dict(refused.answers)
                 raise
             messages.success(request, _("Received. This page says how far each is."))

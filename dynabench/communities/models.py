@@ -95,6 +95,7 @@ class CommunityProposal(models.Model):
     name = models.CharField(max_length=100)
     slug = models.CharField(max_length=40, validators=[CODE])
     goal = models.TextField(help_text="What its tasks find out together, and for whom.")
+    # Indexed, as administrators' pages ask for those that wait.
     state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_index=True)
     reason = models.TextField(blank=True, help_text="The proposer reads it.")
     decided_by = models.ForeignKey(
@@ -130,6 +131,7 @@ class JointSubmission(models.Model):
     )
     name = models.CharField(max_length=100)
     track = models.CharField(max_length=60, blank=True, help_text="One of the community's tracks.")
+    # One for each task, and for predictions one for each set.
     submissions = models.ManyToManyField(Submission, related_name="joint")
     made_at = models.DateTimeField(db_default=Now())
 

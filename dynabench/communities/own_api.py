@@ -153,6 +153,7 @@ class CommunityProposalView(Owning):
     def patch(self, request: Request, pk: int) -> Response:
         """Found the community or decline; for administrators."""
         actor = person(request)
+        # For others there is no such address.
         if not actor.is_superuser:
             raise Http404
         proposal = get_object_or_404(CommunityProposal, pk=pk)
@@ -262,6 +263,7 @@ class CommunityEntry(Owning):
         community, user = self.run(slug), person(request)
         entry = get_object_or_404(community.entries.select_related("task", "community"), pk=pk)
         changes = read(CommunityEntryChangeSerializer, request)
+        # An owner of the community learns nothing about a hidden task, not even by an error.
         if "weight" in changes and not can_see(user, entry.task):
             raise Http404
         if "state" in changes:
@@ -269,6 +271,7 @@ class CommunityEntry(Owning):
         if "weight" in changes:
             weights = {entry.pk: changes["weight"]}
             services.set_weights(community=community, actor=user, weights=weights)
+        # The services have changed rows, not this object.
         entry.refresh_from_db(fields=["state", "weight"])
         return Response(CommunityEntrySerializer(_entry(user, entry)).data)
 

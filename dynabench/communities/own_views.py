@@ -64,6 +64,7 @@ def _page(
     names = {type(form): name for name, form in forms.items()}
     if wrong is not None:
         forms[names[type(wrong)]] = wrong
+    # Tasks that were proposed for this community, about which its owners may decide.
     waiting = TaskProposal.objects.filter(
         for_community__community=community, state=TaskProposal.State.WAITING
     )
@@ -121,6 +122,7 @@ def owner_add(request: HttpRequest, slug: str) -> HttpResponse:
     community = _find_own(request, slug)
     form = OwnerForm(request.POST)
     if form.is_valid():
+        # The same limit as that of inviting members to tasks.
         if is_used_up("members", request.user.pk):
             form.add_error(None, _("You have named many people. Go on in an hour."))
             return _page(request, community, form)
@@ -196,7 +198,9 @@ def entry(request: HttpRequest, slug: str, pk: int, action: str) -> HttpResponse
         change = services.admit if action == "admit" else services.take_out
         change(entry=chosen, actor=person(request))
         messages.success(request, _("Saved."))
-    return redirect("communities:manage" if runs else "communities:community", slug)
+    if runs:
+        return redirect("communities:manage", slug)
+    return redirect("communities:community", slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

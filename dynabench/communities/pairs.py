@@ -59,16 +59,19 @@ def pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
     from leaderboard.board.matrix import score_matrix  # loads numpy
 
     matrix = score_matrix(task)
+    # Those computed from examples: speed or memory has no value of a pair.
     metrics = [name for name in matrix.metrics if name in matrix.drawn]
     metric = query.get("metric", "")
     if metric not in metrics:
         metric = matrix.main
     values_of = _values(matrix, metric)
     pairs = sorted(set().union(*values_of.values()))
-    languages = {pair: _languages_of(pair) for pair in pairs}
     source, target = query.get("source", ""), query.get("target", "")
-    shown_pairs = []
-    for pair, (pair_source, pair_target) in languages.items():
+    sources, targets, shown_pairs = set(), set(), []
+    for pair in pairs:
+        pair_source, _, pair_target = pair.partition("-")  # such as de-en
+        sources.add(pair_source)
+        targets.add(pair_target)
         if source in ("", pair_source) and target in ("", pair_target):
             shown_pairs.append(pair)
     entrants = [
@@ -84,17 +87,11 @@ def pair_board(task: Task, query: Mapping[str, str]) -> PairBoard:
         lines=lines,
         metrics=metrics,
         metric=metric,
-        sources=sorted({pair_source for pair_source, _ in languages.values()}),
-        targets=sorted({pair_target for _, pair_target in languages.values()}),
+        sources=sorted(sources),
+        targets=sorted(targets),
         source=source,
         target=target,
     )
-
-
-def _languages_of(pair: str) -> tuple[str, str]:
-    """Return source and target of a pair such as `de-en`."""
-    source, _, target = pair.partition("-")
-    return source, target
 
 
 def _values(matrix: "Matrix", metric: str) -> dict[UUID, dict[str, Measured]]:

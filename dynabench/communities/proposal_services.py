@@ -58,6 +58,7 @@ def _check_waiting(number: int) -> None:
 
 def _check_slug(slug: str) -> None:
     """Check that an address is free, and no page's own. Raises Refused."""
+    # These are addresses of pages beside the communities.
     if slug in ("proposals", "new") or Community.objects.filter(slug=slug).exists():
         raise Refused(_("This address is taken. Take another one."), code="exists", field="slug")
 
@@ -81,6 +82,7 @@ def decide_community(
         raise Invalid(_("Give a reason; the proposer reads it."), field="reason")
     if approve:
         _check_slug(slug)
+        # Unlisted, until its owner has written its page.
         locked.community = Community.objects.create(slug=slug, name=locked.name)
         locked.community.owners.add(locked.proposer)
     locked.state = State.APPROVED if approve else State.DECLINED
@@ -139,6 +141,7 @@ def decide_task(
         proposal=proposal, actor=actor, approve=approve, reason=reason, code=code, is_allowed=True
     )
     link = ProposedTask.objects.filter(proposal=proposal).first()
+    # Its owners have decided, so they are not asked again whether it may join.
     if link and decided.task and approve:
         defaults = {"state": IN}
         CommunityTask.objects.update_or_create(

@@ -106,6 +106,7 @@ def _fill_task(task: Task, folder: Path) -> None:
         if file.stem == POOL:
             _release_pool(task, file)
         elif not task.evaluation_sets.filter(name=file.stem).exists():
+            # Hand-written sets of the code: their answers are public, in this very file.
             rows = SetFile(file, file.name, task.config)
             about = {"name": file.stem, "may_leave": True, "answers_public": True}
             create_set_of(rows, task=task, actor=None, **about)

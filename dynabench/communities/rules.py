@@ -99,11 +99,13 @@ def mean_of(points: Mapping[str, Measured], weights: Mapping[str, float]) -> Mea
         value, low, high = points.get(task, NOTHING)
         if value is None:
             return NOTHING
+        # Weights may have any sum: only their ratios matter.
         share = weight / total
         mean += share * value
         if low is not None and high is not None:
             below.append(share * (value - low))
             above.append(share * (high - value))
+    # A mean has an interval only where each of its parts has one.
     if len(below) < len(counting):
         return Measured(mean)
     return Measured(mean, mean - hypot(*below), mean + hypot(*above))

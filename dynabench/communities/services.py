@@ -71,6 +71,7 @@ def _check_looks(name: str, community: Community) -> None:
 
     Holds the names of communities until the transaction ends.
     """
+    # Two communities that take names alike at once would both find theirs free.
     lock_names("communities")
     others = Community.objects.filter(is_listed=True).exclude(pk=community.pk)
     check_free(name, others.values_list("name", flat=True))
@@ -103,6 +104,7 @@ def add_owner(*, community: Community, actor: User, email: str) -> None:
     """Make the person with this confirmed address an owner. No lock. Raises Refused, Invalid."""
     check_runs(actor, community)
     user = account_of(email)
+    # Otherwise an account with a stranger's address would become an owner in their place.
     confirmed = EmailAddress.objects.filter(user=user, email__iexact=email, verified=True)
     if settings.ACCOUNT_EMAIL_VERIFICATION != "none" and not confirmed.exists():
         raise Invalid(_("This person has not confirmed this address yet."), field="email")
@@ -118,6 +120,7 @@ def remove_owner(*, community: Community, actor: User, user: User) -> None:
     """
     locked = Community.objects.select_for_update(of=("self",), no_key=True).get(pk=community.pk)
     check_runs(actor, locked)
+    # Counted under the lock, so that two owners cannot both leave.
     if not locked.owners.exclude(pk=user.pk).exists():
         raise Refused(_("A community needs an owner. Name another one first."), code="owners")
     locked.owners.remove(user)
@@ -199,5 +202,6 @@ def set_weights(*, community: Community, actor: User, weights: Mapping[int, floa
     entries = {entry.pk: entry for entry in community.entries.filter(pk__in=weights)}
     for pk, entry in entries.items():
         entry.weight = weights[pk]
+    # One query; ids of another community's entries were left out above.
     CommunityTask.objects.bulk_update(entries.values(), ["weight"])
     log(actor, "community.weights", community)

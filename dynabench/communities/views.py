@@ -58,6 +58,7 @@ def community(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a community: its text, the tasks that the person may see, its news."""
     community = find_community(request, slug)
     tasks = [entry.task for entry in entries_for(request.user, community)]
+    # Of all tasks at once: the cards would ask for each.
     tops = tops_of(tasks)
     values = _frame(request, community, "community") | {
         "text": render_markdown(community.text),
@@ -73,6 +74,7 @@ def logo(request: HttpRequest, slug: str) -> HttpResponse:
     """Return the logo, under the headers of all pictures."""
     community = find_community(request, slug)
     try:
+        # Through the site, so that the storage needs no public address.
         with community.logo.open("rb") as file:
             data = file.read()
     except (ValueError, FileNotFoundError):

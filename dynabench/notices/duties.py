@@ -46,6 +46,7 @@ def duty_news(now: datetime) -> Iterator[tuple[User, DutyNews]]:
     over = Q(round__state=Round.State.RELEASED)
     duties = Duty.objects.standing().exclude(over).select_related("task", "round", "person")
     for duty in duties.order_by("task__name", "pk"):
+        # An assignment without a person is for everybody who may do such work.
         people = [duty.person] if duty.person else may_be_asked(duty.task, duty.kind)
         kind, began_at = news(duty.set_at, duty.due_on, now)
         for user in people:

@@ -28,10 +28,12 @@ def facts(now: datetime) -> Mapping[int, TaskFacts]:
 
     A round with a budget costs some queries more, those of the budget.
     """
+    # Older failures are forgotten.
     failing = TargetFailure.objects.filter(last_at__gte=now - FORGOTTEN)
     reports = Report.objects.filter(resolved_at=None)
     comments = Comment.objects.filter(reported_at__isnull=False)
     models = Submission.objects.filter(queued_at__gte=now - RECENT, withdrawn_at=None)
+    # People of studies for whom the site had nothing left to do.
     ended = Place.objects.filter(ran_out_at__gte=now - RECENT)
     open_reports = Counter(_count_by(reports, "context__round__task"))
     open_reports.update(_count_by(comments, "example__round__task"))

@@ -43,6 +43,7 @@ def see_items(request: HttpRequest) -> list[Item]:
 def renew_number(request: HttpRequest) -> None:
     """Count again what waits for the person who is signed in; about fourteen queries."""
     user, now = person(request), timezone.now()
+    # None: they have never looked, so everything is new.
     seen_at = Digest.objects.filter(user=user).values_list("seen_at", flat=True).first()
     number = 0
     for item in items_of(user, now):

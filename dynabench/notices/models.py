@@ -68,9 +68,11 @@ class Digest(models.Model):
     """The time of a person's last digest, and the kinds that they do not want."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
+    # Of the last digest; null: none was sent yet.
     told_at = models.DateTimeField(null=True)
     is_off = models.BooleanField(default=False)
     seen_at = models.DateTimeField(null=True, help_text="When they last looked at their news.")
+    # Kinds, with spaces between them.
     off = models.CharField(
         max_length=80, blank=True, default="", db_default="", help_text="Kinds that are not told."
     )

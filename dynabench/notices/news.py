@@ -54,6 +54,7 @@ def _whose(path: str, user: User | None) -> Q:
 
     People who came from a panel have none.
     """
+    # On a page the person is signed in, so nothing else has to hold.
     if user is not None:
         return Q(**{path: user})
     return Q(**{f"{path}__is_active": True}) & ~Q(**{f"{path}__email__endswith": PANEL_PEOPLE})
@@ -108,6 +109,7 @@ def _decided_against(now: datetime, user: User | None) -> Iterator[News]:
         is_verified=False,
         example__retracted_at=None,
     )
+    # One query for all, as the digest reads the examples of everybody.
     about = rows.select_related("example__annotator__user", "example__round__task")
     for decision in about.prefetch_related("example__validations"):
         example = decision.example
@@ -141,6 +143,7 @@ def _closing(now: datetime, user: User | None) -> Iterator[News]:
         ends_at, writer = assignment.round.ends_at, assignment.annotator.user
         assert ends_at
         assert writer
+        # The time in the words of the language in which this is read.
         words = {"round": assignment.round.number, "at": date_format(ends_at, "j M, H:i")}
         path = reverse("annotation:write", args=[assignment.round.task.code])
         yield News(About.CLOSING, writer, assignment.round.task, ends_at - SOON, path, words)

@@ -83,6 +83,7 @@ def _of_round(round: RoundFacts, now: datetime) -> Iterator[Wanted]:
         return
     if round.contexts and round.untouched < FEW * round.contexts:
         yield Wanted("contexts", round.number, {"count": round.untouched, "all": round.contexts})
+    # A budget may limit several things; the one nearest its end is reported.
     near = [line for line in lines(round.budget, round.used) if line.used >= NEAR * line.limit]
     if near:
         share = max(line.used / line.limit for line in near)

@@ -91,6 +91,7 @@ def send_digests() -> int:
     notices, mentions = _news_by_person(), _mentions_by_person()
     for user in notices | mentions:
         digest, now = Digest.objects.get_or_create(user=user)[0], timezone.now()
+        # Before anything else is looked up: most people had theirs within a day.
         if not digest.wanted or (digest.told_at and now - digest.told_at < A_DAY):
             continue
         since = digest.told_at or datetime.min.replace(tzinfo=UTC)
@@ -114,6 +115,7 @@ def send_digests() -> int:
             _digest_mail(user, fresh, fresh_mentions).send()
         except AWAY as error:
             logger.error("The mail server is away; digests wait: %s", error)
+            # Given back, so that the next call sends it.
             Digest.objects.filter(pk=digest.pk).update(told_at=digest.told_at)
             return sent
         except Exception:  # mail servers fail in many ways, and the pages show it all
@@ -138,6 +140,7 @@ def _news_by_person() -> dict[User, list[DigestItem]]:
     rows = Notice.objects.filter(ended_at=None).exclude(kind__in=TOLD_APART)
     for notice in rows.order_by("pk"):
         notices[notice.task_id].append(notice)
+    # People who review see reports and models; others could not act on them.
     members = (
         TaskMember.objects.colleagues()
         .standing()
@@ -167,6 +170,7 @@ def _mentions_by_person() -> dict[User, list[Mention]]:
 
 def _digest_mail(user: User, notices: list[DigestItem], mentions: list[Mention]) -> EmailMessage:
     """Return the mail of a digest, with links that switch each of its kinds off."""
+    # Signed, so that it works without signing in and for this person only.
     off = settings.SITE_URL + reverse("notices-off", args=[signing.dumps(user.pk, salt=SALT)])
     kinds_in_it = {kind_of(item) for item in notices}
     if mentions:

@@ -33,6 +33,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def off(request: HttpRequest, token: str) -> HttpResponse:
     """Switch mails off or on without signing in. A GET changes nothing."""
     try:
+        # The link is signed; whoever has it may switch mails off, and do nothing else.
         user = services.person_of(token)
     except (BadSignature, User.DoesNotExist):
         raise Http404 from None

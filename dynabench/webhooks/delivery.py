@@ -215,6 +215,7 @@ def _note_reply(delivery: Delivery, reply: Reply) -> None:
         if _end_try(delivery, state=State.SENT, **columns):
             Webhook.objects.filter(pk=delivery.webhook_id).update(failing_since=None)
         return
+    # The first try and one after each wait.
     if delivery.tries > len(WAITS):
         _end_try(delivery, state=State.GIVEN_UP, **columns)
     else:
@@ -244,6 +245,7 @@ def _note_failure(hook: Webhook, reply: Reply, now: datetime) -> None:
     """
     # The first failure's time stays, as the filter finds no later one.
     Webhook.objects.filter(pk=hook.pk, failing_since=None).update(failing_since=now)
+    # Read again, as another worker may have delivered something since.
     failing = Webhook.objects.filter(pk=hook.pk, failing_since__lte=now - FAILS_FOR).exists()
     if (failing or reply.status == GONE) and switch_off(hook, SWITCHED_OFF):
         transaction.on_commit(partial(_mail_switched_off, hook, reply))

@@ -66,6 +66,7 @@ def change_webhook(
     _check(url, events)
     webhook.url, webhook.events = url, _in_order(events)
     changed = ["url", "events"]
+    # Only a change: saving the address of one that is on must not skip events.
     if is_on and not webhook.is_on:
         webhook.on_since, webhook.failing_since = timezone.now(), None
         changed += ["on_since", "failing_since"]
@@ -126,6 +127,7 @@ def make_test(*, webhook: Webhook) -> Delivery:
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=webhook.user_id)
     _refuse_off(webhook)
     now = timezone.now()
+    # Of all the person's webhooks: a new webhook brings no new tests.
     recent = Delivery.objects.filter(webhook__user=webhook.user_id, event=TEST)
     if recent.filter(created_at__gt=now - timedelta(hours=1)).count() >= MOST_TESTS:
         message = _("%(most)d tests an hour are enough. Try again later.")

@@ -71,8 +71,12 @@ def tour_of(campaign: Campaign) -> list[list[Part]]:
 
 def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
     """Return those of the named items that people may see. At most two queries."""
-    uuids = [place.name for place in places if place.kind == "item" and place.name]
-    context_ids = [place.name for place in places if place.kind == "context"]
+    uuids, context_ids = [], []
+    for place in places:
+        if place.kind == "context":
+            context_ids.append(place.name)
+        elif place.name:
+            uuids.append(place.name)
     items: dict[Named, Shown] = {}
     if uuids:
         for example in _showable_examples(task).filter(uuid__in=uuids):

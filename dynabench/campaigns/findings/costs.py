@@ -81,9 +81,13 @@ def _prices_of_answers(campaign: Campaign, examples: QuerySet[Example]) -> list[
     rounds = {row["example__round"] for row in rows}
     targets = TargetModel.objects.in_bulk({row["target"] for row in rows})
     all_answers = answers.filter(example__round__in=rounds).values_list("target", "example__round")
-    answer_counts = {(target, round): n for target, round, n in all_answers.annotate(n=Count("pk"))}
+    answer_counts = {}
+    for target_id, round_id, n in all_answers.annotate(n=Count("pk")):
+        answer_counts[target_id, round_id] = n
     uses = ModelUse.objects.filter(round__in=rounds).values_list("target", "round")
-    spent = {(target, round): cost for target, round, cost in uses.annotate(cost=Sum("cost"))}
+    spent = {}
+    for target_id, round_id, cost in uses.annotate(cost=Sum("cost")):
+        spent[target_id, round_id] = cost
     prices: list[float | None] = []
     for row in rows:
         target, key = targets[row["target"]], (row["target"], row["example__round"])

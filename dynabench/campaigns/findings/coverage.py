@@ -165,11 +165,12 @@ def _read_vectors(rows: QuerySet[TextVector]) -> tuple[set[int], dict[int, bytes
     vectors = list(rows.values_list("example", "encoder", "values"))
     # Vectors of two encoders cannot be compared. The newest example was looked at by the newest.
     newest_encoder = max(vectors, default=(0, "", b""))[1]
-    comparable = {}
+    looked_at, comparable = set(), {}
     for example, encoder, values in vectors:
+        looked_at.add(example)
         if values and encoder == newest_encoder:
             comparable[example] = bytes(values)
-    return {example for example, _encoder, _values in vectors}, comparable
+    return looked_at, comparable
 
 
 def _newest_examples(campaign: Campaign) -> list[Example]:

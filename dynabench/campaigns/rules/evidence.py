@@ -242,8 +242,12 @@ def _groups(pairs: Iterable[tuple[int, int]]) -> list[set[int]]:
         merged = group_of.get(a, {a}) | group_of.get(b, {b})
         for judge in merged:
             group_of[judge] = merged
-    # All of a group share one set, which is taken once.
-    return list({id(group): group for group in group_of.values()}.values())
+    groups: list[set[int]] = []
+    for group in group_of.values():
+        # All of a group share one set.
+        if group not in groups:
+            groups.append(group)
+    return groups
 
 
 def _accuracy_by_others(

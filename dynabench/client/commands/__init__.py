@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = make_parser().parse_args(arguments)
     try:
         code: int = args.do(args)
+        # Here and not at the end of the interpreter, where an error could not be caught.
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -76,6 +77,7 @@ def _describe(args: argparse.Namespace, error: Exception) -> tuple[str, int]:
             # Another token may have the scope that this one lacks.
             message = f"{error} {LOGIN}" if error.code == "scope" else str(error)
             return message, NO_ACCESS
+        # Other codes say in their message what is missing.
         case NotFound(code="not_found"):
             return f"{error} {unknown_name(args) or UNKNOWN}", FAILED
         case Unreachable():

@@ -34,8 +34,10 @@ def login(args: argparse.Namespace) -> int:
     key = (args.key or _read_key(server)).strip()
     if not key:
         raise CommandError(f"No key was given. Make one at {server}/account/tokens/.", USAGE)
+    # A key that the server refuses is not stored.
     me = client_for(args, key).me()
     keep_key(server, key)
+    # Otherwise people would wonder why the login has no effect.
     if os.environ.get("DYNABENCH_API_KEY", key) != key:
         note("The key in DYNABENCH_API_KEY is another one and goes first. Unset it.")
     text = f"{_describe_account(server, me)}\nThe key is in {keys_file()}."
@@ -45,6 +47,7 @@ def login(args: argparse.Namespace) -> int:
 
 def _read_key(server: str) -> str:
     """Return the key that somebody types, or the first line of standard input."""
+    # From a pipe, such as a password manager's.
     if not sys.stdin.isatty():
         return sys.stdin.readline()
     return getpass(f"Key for {server} (it is not shown; make one at {server}/account/tokens/): ")

@@ -51,6 +51,7 @@ def _board(board: types.CommunityBoard) -> str:
     tasks = [column["task"] for column in board["columns"]]
     rows = []
     for line in board["lines"]:
+        # A model has points only for tasks that it was run on.
         points = {point["task"]: point["value"] for point in line["points"]}
         cells = [_number(points.get(task)) for task in tasks]
         name = line["name"] or "(hidden)"

@@ -25,6 +25,7 @@ def data(args: argparse.Namespace) -> int:
     A download that broke off before resumes where it was.
     """
     client = client_for(args)
+    # Before a download that may take long, so that a wrong folder fails at once.
     args.to.mkdir(parents=True, exist_ok=True)
     if args.inputs:
         path = client.download_inputs(args.task, args.inputs, args.to)

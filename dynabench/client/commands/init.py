@@ -35,9 +35,13 @@ def init(args: argparse.Namespace) -> int:
     3. Make the model of a folder.
     """
     check = client_for(args).check_inputs(args.task)
-    kind = "image" if args.image else "folder"
+    if args.image:
+        kind, default_folder = "image", f"{args.task}-image"
+    else:
+        kind, default_folder = "folder", f"{args.task}-model"
     _refuse_unknown(args.task, check["model"], kind)
-    folder = args.folder or Path(f"{args.task}-{'image' if args.image else 'model'}")
+    folder = args.folder or Path(default_folder)
+    # An empty folder is fine: people make one first, or use a mounted one.
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandError(f"{folder} is there already. Name another folder after the task.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,6 +72,7 @@ def _write_files(task: str, check: JsonObject, examples: Path, folder: Path) -> 
     """Write all files; those of the examples with the task's names in them."""
     for path in examples.iterdir():
         if path.is_file():
+            # The examples are files that run as they are; only the README has places to fill in.
             shutil.copy(path, folder)
     model = check["model"]
     inputs, answers = [], []

@@ -119,6 +119,7 @@ def submit(args: argparse.Namespace) -> int:
     """Submit a model, wait for its scores unless --no-wait is given, and publish it if asked to."""
     if args.community:
         return communities.submit(args)
+    # Publishing needs a score, for which this command would have to wait.
     if args.publish and args.no_wait:
         raise CommandError("A model is published once it has a score: leave --no-wait out.", USAGE)
     client = client_for(args)
@@ -139,6 +140,7 @@ def submit(args: argparse.Namespace) -> int:
         results = client.get_results(id)
         if args.publish:
             client.publish(id)
+    # The submission stays: only the waiting was interrupted.
     except KeyboardInterrupt:
         again = f"Stopped waiting. It goes on there; wait again: dynabench results {id} --wait"
         raise CommandError(again, STOPPED) from None
@@ -149,6 +151,7 @@ def submit(args: argparse.Namespace) -> int:
 
 def _folder(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     """Submit a model's folder, after a look at what the server would refuse."""
+    # Before the upload, which may be large.
     look_through(client, args.task, args.folder)
     gpus = int(args.gpu)
     return client.submit_model(args.folder, args.task, args.name, gpus=gpus, **card)
@@ -157,6 +160,7 @@ def _folder(client: DynabenchClient, args: argparse.Namespace, card: Named) -> s
 def _image(client: DynabenchClient, args: argparse.Namespace, card: Named) -> str:
     """Submit an image; refuse a name that is neither a file nor in a registry."""
     if not Path(args.image).is_file() and "@sha256:" not in args.image:
+        # A name that looks like a file's is a typing error, no image.
         if Path(args.image).suffix in (".tar", ".gz", ".tgz", ".zip"):
             raise CommandError(f"There is no file {args.image}.", USAGE)
         raise CommandError(
@@ -203,6 +207,8 @@ def _endpoint(client: DynabenchClient, args: argparse.Namespace, card: Named) ->
 
 def _secret(args: argparse.Namespace) -> str:
     """Return the secret that --secret-env names; empty without one. Raises CommandError."""
+    # From a variable: an argument would be seen in the list of processes and in the shell's
+    # history.
     secret = os.environ.get(args.secret_env) if args.secret_env else ""
     if secret is None:
         raise CommandError(f"The variable {args.secret_env} is not set.", USAGE)
@@ -222,11 +228,15 @@ def _estimate(client: DynabenchClient, args: argparse.Namespace) -> int:
     if not args.chat:
         raise CommandError("--estimate is for --chat.", USAGE)
     estimate = client.estimate_chat(args.task, _server_settings(args))
-    # None: no prices were given.
-    cost = "" if estimate["cost"] is None else f", about {estimate['cost']:.4f} in all"
-    over = " That is more than the cap." if estimate["over_cap"] else ""
+
     tokens = f"{estimate['tokens_in']:,} tokens read, {estimate['tokens_out']:,} written"
-    tell(args, estimate, f"{estimate['requests']:,} calls, {tokens}{cost}.{over}")
+    text = f"{estimate['requests']:,} calls, {tokens}"
+    if estimate["cost"] is not None:
+        text += f", about {estimate['cost']:.4f} in all"
+    text += "."
+    if estimate["over_cap"]:
+        text += " That is more than the cap."
+    tell(args, estimate, text)
     return 0
 
 
@@ -342,6 +352,7 @@ def withdraw(args: argparse.Namespace) -> int:
     client, id = client_for(args), str(args.model)
     if not args.yes:
         note(f"Withdraw {client.model(id)['name']} for good? Its files, name and card go. (y/n)")
+        # Without an answer, as in a script, nothing is withdrawn.
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise CommandError("It was not withdrawn. With --yes it is not asked.")
     model = client.withdraw(id)

@@ -67,6 +67,7 @@ def _name_missing(kind: str, name: str, names: list[str]) -> Iterator[str]:
 def _others(name: str, names: Iterable[str]) -> str:
     """Return the names that there are, those that look most alike first."""
     all_names = sorted(names)
+    # With a cutoff of 0 the list is filled up with names that are less alike.
     near = get_close_matches(name, all_names, MOST, 0.0)
     listed = ", ".join(near) or "none"
     more = " …" if len(all_names) > len(near) else ""

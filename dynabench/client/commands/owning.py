@@ -108,6 +108,7 @@ def change(args: argparse.Namespace) -> int:
         raise CommandError("Name the licence with --license, such as cc-by-4.0.", USAGE)
     try:
         release = client.release(args.task, args.round, license=args.license)
+    # The release goes on at the server: only the waiting was interrupted.
     except KeyboardInterrupt:
         again = f"Stopped waiting. It goes on there; look for it: dynabench data {args.task}"
         raise CommandError(again, STOPPED) from None
@@ -133,6 +134,7 @@ def contexts(args: argparse.Namespace) -> int:
         hint = "Nothing was stored. Where lines are bad, --skip-bad stores the good lines."
         raise CommandError(f"{args.file}:\n{problems}\n{hint}") from error
     tell(args, imported, _describe_import(imported, is_dry=args.dry_run))
+    # With --skip-bad people have accepted that bad lines are left out.
     return FAILED if imported["error_count"] and not args.skip_bad else 0
 
 

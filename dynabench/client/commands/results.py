@@ -81,15 +81,18 @@ def results(args: argparse.Namespace) -> int:
 def describe_results(results: Numbers) -> str:
     """Return a model's numbers, and why some are missing, in words."""
     lines = [f"{results['name']} ({results['task']}): {results['sentence']}"]
+    # As a board's cell has it, so that both are shown alike.
     score = {"value": results["dynascore"]}
     for part in ("low", "high", "least", "most"):
         score[part] = results.get(f"dynascore_{part}")
     score_text = _score(score)
     if score_text:
-        rank = f", rank {results['rank']}" if results["rank"] else ""
-        low, high = score["low"], score["high"]
-        interval = f" ({low:.2f} to {high:.2f})" if low is not None else ""
-        lines.append(f"Dynascore {score_text}{interval}{rank}")
+        line = f"Dynascore {score_text}"
+        if score["low"] is not None:
+            line += f" ({score['low']:.2f} to {score['high']:.2f})"
+        if results["rank"]:
+            line += f", rank {results['rank']}"
+        lines.append(line)
     rows = []
     rounded_sets = []
     for set_name, metrics in results["scores"].items():
@@ -107,6 +110,7 @@ def describe_results(results: Numbers) -> str:
 
 def _result(metric: str, number: Numbers) -> tuple[str, str | None]:
     """Return a number of a model's results and its interval, in the units of boards."""
+    # Boards show no interval of times and memory.
     if UNITS.get(metric) in AS_MEASURED:
         return f"{number['value']:.4g}", None
     percent = {}
@@ -159,6 +163,7 @@ def leaderboard(args: argparse.Namespace) -> int:
 def _provisional_notes(sets: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield a note for each set behind the scores whose round was still judged."""
     for each in sets:
+        # Servers of before send neither of these keys.
         if each.get("is_provisional") and each.get("counts", True):
             progress = ""
             if each.get("to_judge"):

@@ -67,6 +67,7 @@ def client_for(args: argparse.Namespace, key: str | None = None) -> DynabenchCli
 def tell(args: argparse.Namespace, data: Any, text: str) -> None:
     """Print a result on standard output: as JSON where that is asked for, else in words."""
     if args.json:
+        # The server's own data and nothing else, so that programs can read it.
         print(json.dumps(data, ensure_ascii=False, indent=1))
     elif text:
         print(text)

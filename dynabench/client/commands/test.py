@@ -61,6 +61,7 @@ def test(args: argparse.Namespace) -> int:
 
     Of a file of predictions each line is compared with its set (`_test_predictions`).
     """
+    # A wheel that was built outside of a checkout lacks the server's modules.
     if not (server_modules() / "evaluation/isolation/inference/precheck.py").is_file():
         raise CommandError(f"This client was built without the server's check. {WHOLE}", USAGE)
     if args.predictions:
@@ -127,6 +128,7 @@ def _refuse_unfit_machine(args: argparse.Namespace) -> None:
     """Check that this machine has what the check needs. Raises CommandError."""
     is_folder = Path(args.model).is_dir()
     in_docker = args.runner == "docker" or not is_folder
+    # Without Docker the sandbox needs Linux' own limits.
     if not in_docker and sys.platform != "linux":
         raise CommandError(
             "A folder is checked here on Linux only. The server checks it when you submit it.",
@@ -156,6 +158,7 @@ def _copy_of_submitted(model: str) -> Iterator[str]:
     files = allowed_files(folder)
     for path in sorted(set(folder.iterdir()) - set(files)):
         if not path.name.startswith("."):
+            # Often code, which the server would not run.
             note(f"{path.name} is left out when the folder is submitted.")
     with TemporaryDirectory() as name:
         # Unlike the temporary folder, other users may read this one, such as the sandbox's.
@@ -235,14 +238,17 @@ def _describe_acceptance(model: str, report: dict[str, Any]) -> str:
     lines = [f"{model} would be accepted: it answered {len(report['answers'])} examples."]
     lines += [f"  {number}  {_answer(each)}" for number, each in enumerate(report["answers"], 1)]
     lines += [f"Note: {warning}" for warning in report["warnings"]]
+    use = f"{report['seconds']:.1f} s"
     memory = report["peak_bytes"]
-    used = f", {memory / 2**30:.2f} GiB of memory" if memory else ""
-    lines.append(f"Runner {report['runner']}: {report['seconds']:.1f} s{used}.")
+    if memory:  # not every runner measures it
+        use += f", {memory / 2**30:.2f} GiB of memory"
+    lines.append(f"Runner {report['runner']}: {use}.")
     return "\n".join(lines)
 
 
 def _answer(answer: dict[str, Any]) -> str:
     """Return an answer with its probability, where the model gave one."""
     value, prob = answer["answer"], answer["prob"] or {}
-    chance = f"  ({prob[value]:.2f})" if isinstance(value, str) and value in prob else ""
-    return f"{value}{chance}"
+    if isinstance(value, str) and value in prob:
+        return f"{value}  ({prob[value]:.2f})"
+    return str(value)

@@ -42,7 +42,10 @@ def work(args: argparse.Namespace) -> int:
     """Take one lease after another, and evaluate what each is for."""
     if not (server_modules() / "evaluation/isolation/inference/leased.py").is_file():
         raise CommandError("This client was built without the server's sandbox.", USAGE)
-    client = client_for(args, args.key_file.read_text().strip() if args.key_file else None)
+    key = None
+    if args.key_file:
+        key = args.key_file.read_text().strip()
+    client = client_for(args, key)
     while True:
         lease = client.take_lease(args.task, args.model, args.set)
         if lease is not None:
@@ -69,6 +72,7 @@ def _evaluate(client: DynabenchClient, lease: Any, runner: str | None) -> None:
                 client.fetch_lease(token, folder)
             report = _run(client, lease, folder, runner)
             ending = report["ending"]
+            # A model that failed has no answers: only how it ended is sent.
             answers = folder / "answers.jsonl" if ending["outcome"] == "ok" else None
             with _lease_kept(client, token):
                 client.end_lease(token, answers, report["runner"], ending)
@@ -147,4 +151,5 @@ def _process(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
         try:
             yield process
         finally:
+            # The sandbox's own process ends its container when it is told to stop.
             process.terminate()
