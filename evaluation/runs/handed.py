@@ -8,9 +8,15 @@ from itertools import compress
 from pathlib import Path
 
 from evaluation.contract import Answer, Ending, Evaluated, Outcome, Usage
-from evaluation.isolation.inference.elsewhere import lines_of
-from evaluation.isolation.inference.evaluate import Attempt, Question, asked, scored, taken
-from evaluation.isolation.inference.exchange import Answers, Tell, answers_for
+from evaluation.isolation.inference.elsewhere import read_lines
+from evaluation.isolation.inference.evaluate import (
+    Attempt,
+    Question,
+    ask,
+    read_answers,
+    score_answers,
+)
+from evaluation.isolation.inference.exchange import CollectedAnswers, Tell, answers_for
 from evaluation.isolation.queue.attempt_keys import sent_to, tenth_of
 from evaluation.isolation.uploads.chunked import assemble, discard
 from evaluation.models import EvaluationRun, HandedAnswers, Second
@@ -37,66 +43,71 @@ def score_handed(
     when a second machine has answered the tenth already.
     Raises UploadRefused, and what `tell` and `second` raise.
     """
-    first, *others = handed
+    first = handed[0]
     size = sum(1 for _ in question.rows())
     answers, ending = _read(first, question, size, tell, folder)
-    found = Evaluated(ending, f"own-{first.runner}"[:20])
+    evaluated = Evaluated(ending, f"own-{first.runner}"[:20])
     if ending.outcome == Outcome.OK and first.second != Second.NOBODY:
         chosen = tenth_of(first.lease_token, size)
-        if others:
-            again, ended = _read(others[0], question, sum(chosen), tell, folder)
+        if len(handed) > 1:
+            again, ended = _read(handed[1], question, sum(chosen), tell, folder)
         else:
-            part = replace(question, rows=lambda: compress(question.rows(), chosen))
+            tenth = replace(question, rows=lambda: compress(question.rows(), chosen))
             with second() as attempt:
-                again, ended = asked(part, attempt)
-        found = _compared(found, compress(answers.in_order(), chosen), again, ended)
-    return scored(found, question, answers, tell, folder)
+                again, ended = ask(tenth, attempt)
+        evaluated = _compared(evaluated, compress(answers.in_order(), chosen), again, ended)
+    return score_answers(evaluated, question, answers, tell, folder)
 
 
 def _read(
     handed: HandedAnswers, question: Question, size: int, tell: Tell, folder: Path
-) -> tuple[Answers, Ending]:
+) -> tuple[CollectedAnswers, Ending]:
     """Return the answers that one machine handed in, and how the model ended there.
 
     size: the number of examples that it was sent.
     """
-    told = handed.ending
-    ending = Ending(Outcome(told["outcome"]), Usage(**told["usage"]), told["sentence"])
+    report = handed.ending  # as the machine sent it, checked by the API's serializer
+    ending = Ending(Outcome(report["outcome"]), Usage(**report["usage"]), report["sentence"])
     sent = sent_to(handed.lease_token, folder / "unused", size)
     answers = answers_for(question.config, sent.ids())
     if ending.outcome == Outcome.OK and handed.upload:
         with assemble(handed.upload, partial(tell, 0, "")) as path:
-            ending = taken(answers, lines_of(path), ending, tell)
+            ending = read_answers(answers, read_lines(path), ending, tell)
     return answers, ending
 
 
 def _compared(
-    found: Evaluated, known: Iterable[Answer | None], again: Answers, ended: Ending
+    evaluated: Evaluated,
+    first_answers: Iterable[Answer | None],
+    second_answers: CollectedAnswers,
+    second_ending: Ending,
 ) -> Evaluated:
     """Count the answers that differ on the second machine; too many end the run."""
-    if ended.outcome != Outcome.OK:
-        return replace(found, ending=ended)
-    pairs = [*zip(known, again.in_order(), strict=True)]
+    if second_ending.outcome != Outcome.OK:
+        return replace(evaluated, ending=second_ending)
+    pairs = list(zip(first_answers, second_answers.in_order(), strict=True))
     differ = sum((a and a.value) != (b and b.value) for a, b in pairs)
-    ending = found.ending
+    ending = evaluated.ending
     if differ > (1 - AGREES) * len(pairs):
         sentence = DISAGREES.format(differ, len(pairs))
         ending = replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=sentence)
-    return replace(found, ending=ending, compared=(len(pairs), differ))
+    return replace(evaluated, ending=ending, compared=(len(pairs), differ))
 
 
-def note_compared(run: EvaluationRun, found: Evaluated) -> None:
+def note_compared(run: EvaluationRun, evaluated: Evaluated) -> None:
     """Note beside the answers that counted how far a second machine agreed."""
-    if found.compared:
-        compared, differed = found.compared
+    if evaluated.compared:
+        compared, differed = evaluated.compared
         run.handed.filter(is_second=False).update(compared=compared, differed=differed)
 
 
 def discard_handed(run: EvaluationRun) -> None:
     """Discard the answers to a run that is over; the record that they were handed in stays."""
+    # `execute` may have queued the run again, for which the answers are still needed.
     run.refresh_from_db(fields=["state"])
     if run.is_over:
         for handed in handed_of(run):
             if upload := handed.upload:
+                # The row lets go of the file first, or deleting the upload would take it along.
                 run.handed.filter(pk=handed.pk).update(upload=None)
                 discard(upload)

@@ -209,7 +209,7 @@ def test_a_model_that_ended_badly_there_has_failed(task, alice, as_alice, worker
 
 
 def test_a_line_without_an_end_is_never_held_whole(task, alice, as_alice, worker, monkeypatch):
-    run, read, real = waiting(task, alice), [], handed_answers.taken
+    run, read, real = waiting(task, alice), [], handed_answers.read_answers
     lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
     upload = add_file(alice, "answers.jsonl", 3 * MIB, BytesIO(b"x" * 3 * MIB))
     body = {"upload": str(upload.pk), "runner": "docker", "ending": ENDING}
@@ -218,7 +218,7 @@ def test_a_line_without_an_end_is_never_held_whole(task, alice, as_alice, worker
     def spy(answers, lines, *more):
         return real(answers, (read.append(len(line)) or line for line in lines), *more)
 
-    monkeypatch.setattr(handed_answers, "taken", spy)
+    monkeypatch.setattr(handed_answers, "read_answers", spy)
     jobs.evaluate_next(run.pk)
     run.refresh_from_db()
     assert (run.outcome, read) == ("invalid_output", [MIB + 2]), run.error

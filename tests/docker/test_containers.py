@@ -10,7 +10,7 @@ import pytest
 
 from dynabench.operations.attacks.bench import LABELS, LIMITS, SIZE, Bench
 from evaluation.contract import MIB, Beat, Outcome, Runnable
-from evaluation.isolation.inference.exchange import Answers
+from evaluation.isolation.inference.exchange import CollectedAnswers
 from evaluation.isolation.sandbox import usage as sandbox_usage
 from evaluation.isolation.sandbox.containers import NO_GPU, PREFIX, DockerRunner, list_ours, remove
 from evaluation.isolation.sandbox.engine import connect, engine
@@ -216,7 +216,7 @@ def test_a_full_disk_is_not_the_model(bench: Bench):
 
 
 def test_answers_that_come_late_keep_their_place(bench: Bench):
-    answers = Answers("label", LABELS, [f"e{number}" for number in range(SIZE)])
+    answers = CollectedAnswers("label", LABELS, [f"e{number}" for number in range(SIZE)])
     script = "for n in reversed(range(40)): answer(examples[n], 'no' if n == 3 else 'yes')"
     DockerRunner(bench.key()).run(
         Runnable(image=bench.image), bench.inputs(script), LIMITS, take=answers.take,

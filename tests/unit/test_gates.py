@@ -12,8 +12,8 @@ from openpyxl import Workbook
 
 from annotation.writing.forms import ComponentForm
 from core.text.words import composed
-from evaluation.isolation.inference.elsewhere import lines_of
-from evaluation.isolation.inference.exchange import Answers
+from evaluation.isolation.inference.elsewhere import read_lines
+from evaluation.isolation.inference.exchange import CollectedAnswers
 from evaluation.sets.parsing import SetRow, read_set
 from tasks.config.components import Component
 from tasks.config.field_types.chat import Chat
@@ -84,9 +84,9 @@ def in_history(text: str, _: Path) -> Mapping[str, Any]:
 
 
 def in_predictions(text: str, folder: Path) -> str:
-    path, answers = folder / "answers.jsonl", Answers("answer", None, ["e"])
+    path, answers = folder / "answers.jsonl", CollectedAnswers("answer", None, ["e"])
     path.write_text(json.dumps({"id": "e", "output": {"answer": text}}) + "\r\n\r\n", newline="")
-    for line in lines_of(path):
+    for line in read_lines(path):
         answers.take(line)
     (found,) = answers.in_order()
     assert found is not None

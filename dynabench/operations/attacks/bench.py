@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaluation.contract import BASE_IMAGE, MIB, Beat, Ending, InvalidOutput, Outcome, Runnable
-from evaluation.isolation.inference.exchange import Answers
+from evaluation.isolation.inference.exchange import CollectedAnswers
 from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, DockerRunner, list_ours, remove
 from evaluation.isolation.sandbox.engine import connect
 from evaluation.isolation.sandbox.images import has_image
@@ -60,7 +60,7 @@ class Seen(NamedTuple):
     """The end and the answers of a run, by the rule about missing answers of every evaluation."""
 
     ending: Ending
-    answers: Answers
+    answers: CollectedAnswers
     texts: list[str]
 
     @property
@@ -145,7 +145,7 @@ class Bench:
         beat: Beat = lambda: None,
     ) -> Seen:
         """Run a script as a model. What `beat` raises passes through."""
-        answers = Answers("label", LABELS, [f"e{number}" for number in range(SIZE)])
+        answers = CollectedAnswers("label", LABELS, [f"e{number}" for number in range(SIZE)])
         ending = DockerRunner(key or self.key()).run(
             Runnable(image=image or self.image, labels=LABELS),
             self.inputs(script),

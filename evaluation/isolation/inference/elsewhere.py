@@ -38,10 +38,10 @@ def answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
     elif is_of_harness(path):
         yield from _of_harness(config, path)
     else:
-        yield from lines_of(path)
+        yield from read_lines(path)
 
 
-def lines_of(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
+def read_lines(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
     """Yield the lines of a text file as UTF-8 without a byte order mark, ending with LF.
 
     Also reads UTF-16 and files with CRLF or CR.
@@ -60,22 +60,23 @@ def lines_of(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
 def is_of_harness(path: Path) -> bool:
     """Return whether the first non-empty line is a logged sample of lm-evaluation-harness."""
     try:
-        # The harness writes NaN where a model gave none, which strict JSON does not know.
-        first = json.loads(next(filter(bytes.strip, lines_of(path, HARNESS_BYTES)), b""))
+        first_line = next(filter(bytes.strip, read_lines(path, HARNESS_BYTES)), b"")
+        # Not orjson: the harness writes NaN where a model gave none, which strict JSON lacks.
+        first = json.loads(first_line)
     except (ValueError, RecursionError, InvalidOutput):
         return False
     return isinstance(first, dict) and {"doc", "filtered_resps"} <= first.keys()
 
 
 def _of_harness(config: TaskConfig, path: Path) -> Iterator[bytes]:
-    filters = set()
-    for number, line in enumerate(lines_of(path, HARNESS_BYTES), 1):
+    filters = set()  # the harness logs each sample once for each of its filters
+    for number, line in enumerate(read_lines(path, HARNESS_BYTES), 1):
         if not line.strip():
             continue
         where = f"Line {number}"
         row = _object(line, where)
-        doc, said = row.get("doc"), row.get("filtered_resps")
-        if not isinstance(doc, Mapping) or not isinstance(said, list) or not said:
+        doc, responses = row.get("doc"), row.get("filtered_resps")
+        if not isinstance(doc, Mapping) or not isinstance(responses, list) or not responses:
             raise InvalidOutput(f'{where}: a logged sample has "doc" and "filtered_resps".')
         filters.add(str(row.get("filter", "none")))
         if len(filters) > 1:
@@ -86,11 +87,11 @@ def _of_harness(config: TaskConfig, path: Path) -> Iterator[bytes]:
             raise InvalidOutput(
                 f'{where}: "doc" has no "uid". Evaluate with the task that comes with the release.'
             )
-        yield _line(config, uid, *_chosen(config, doc, said, where))
+        yield _line(config, uid, *_chosen(config, doc, responses, where))
 
 
 def _chosen(
-    config: TaskConfig, doc: Mapping[str, Any], said: Sequence[Any], where: str
+    config: TaskConfig, doc: Mapping[str, Any], responses: Sequence[Any], where: str
 ) -> tuple[str | None, dict[str, float] | None, float | None]:
     """Return the answer that the harness counted, with probabilities and log-likelihood.
 
@@ -98,15 +99,17 @@ def _chosen(
     """
     choices = doc.get("choices")
     if choices is None:
-        if not isinstance(said[0], str):
+        if not isinstance(responses[0], str):
             raise InvalidOutput(f'{where}: "filtered_resps" should hold the text that was written.')
-        return _of_text(config, said[0]), None, None
+        return _of_text(config, responses[0]), None, None
     labels = labels_of(config) or ()
-    names = spelled(choices, labels) if isinstance(choices, list) else None
+    names = None
+    if isinstance(choices, list):
+        names = spelled(choices, labels)
     if names is None:
         raise InvalidOutput(f"{where}: the choices are not the task's labels: {', '.join(labels)}.")
     try:
-        logs = [float(pair[0]) for pair in said]
+        logs = [float(response[0]) for response in responses]
         if len(logs) != len(names) or not all(map(math.isfinite, logs)):
             raise ValueError
     except (TypeError, ValueError, IndexError, KeyError):
@@ -114,6 +117,7 @@ def _chosen(
             f'{where}: "filtered_resps" should hold the logarithm of how likely each choice is.'
         ) from None
     best = max(range(len(logs)), key=lambda place: logs[place])
+    # Divided by the largest before `exp`, which would make 0 of all of them otherwise.
     shares = [math.exp(log - logs[best]) for log in logs]
     chances = {name: share / sum(shares) for name, share in zip(names, shares, strict=True)}
     return names[best], chances, min(max(logs[best], LEAST_LOGPROB), 0.0)
@@ -125,14 +129,16 @@ def _of_text(config: TaskConfig, text: str) -> str | None:
     if labels is None:
         return written or None
     reading = read_label(written, labels, config.answer_field)
-    return reading.label if reading else None
+    if reading is None:
+        return None
+    return reading.label
 
 
 def _of_inspect(config: TaskConfig, path: Path) -> Iterator[bytes]:
     for name, data in eval_logs.samples(path):
         where = f"Sample {name}"
         row = _object(data, where)
-        if row.get("epoch", 1) != 1:
+        if row.get("epoch", 1) != 1:  # a set has one answer to each example
             raise InvalidOutput(f"{where}: it is of a further epoch. Run with --epochs 1.")
         if row.get("error"):
             raise InvalidOutput(f"{where}: it ended with an error. Retry it: inspect eval-retry.")
@@ -141,22 +147,24 @@ def _of_inspect(config: TaskConfig, path: Path) -> Iterator[bytes]:
             raise InvalidOutput(
                 f"{where}: it has no score. Evaluate with the task that comes with the release."
             )
-        score = next(iter(scores.values()))
-        said = score.get("answer") if isinstance(score, Mapping) else None
-        answer = _of_text(config, said) if isinstance(said, str) else None
+        score = next(iter(scores.values()))  # the release's own task has only one scorer
+        answer = None
+        if isinstance(score, Mapping) and isinstance(text := score.get("answer"), str):
+            answer = _of_text(config, text)
         yield _line(config, str(row.get("id")), answer)
 
 
 def _object(data: bytes, where: str) -> dict[str, Any]:
+    # A line that is too long comes in parts; samples of an archive have a limit of their own.
     if len(data) > HARNESS_BYTES and where.startswith("Line"):
         raise InvalidOutput(f"{where}: it is longer than {HARNESS_BYTES // MIB} MiB.")
     try:
-        found = json.loads(data)
+        value = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InvalidOutput(f"{where}: it is not JSON: {damage_of(error)}.") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InvalidOutput(f"{where}: it should be a JSON object.")
-    return found
+    return value
 
 
 def _line(
@@ -169,8 +177,7 @@ def _line(
     """Return a line of a predictions file; an answer of None becomes a null output."""
     if answer is None:
         return orjson.dumps({"id": uid, "output": None, "unanswered": "unmatched"}) + b"\n"
-    told = {} if logprob is None else {"logprob": logprob}
-    return (
-        orjson.dumps({"id": uid, "output": {config.answer_field: answer}, "prob": prob, **told})
-        + b"\n"
-    )
+    line = {"id": uid, "output": {config.answer_field: answer}, "prob": prob}
+    if logprob is not None:
+        line["logprob"] = logprob
+    return orjson.dumps(line) + b"\n"

@@ -23,7 +23,13 @@ from evaluation.contract import (
     SetRow,
     Usage,
 )
-from evaluation.isolation.inference.exchange import Answers, Sent, Tell, answers_for, ticking
+from evaluation.isolation.inference.exchange import (
+    CollectedAnswers,
+    Sent,
+    Tell,
+    answers_for,
+    ticking,
+)
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.logs import redacted
 from evaluation.isolation.sandbox.monitor import Runner
@@ -57,7 +63,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What answers, and within which limits. `folder` takes files; the caller removes it."""
+    """A model with its runner and limits. `folder` takes files; the caller removes it."""
 
     model: Runnable
     runner: Runner
@@ -65,7 +71,7 @@ class Attempt:
     tell: Tell
     folder: Path
 
-    def run(self, sent: Sent, answers: Answers) -> Ending:
+    def run(self, sent: Sent, answers: CollectedAnswers) -> Ending:
         """Run the model and return how it ended, with the rule about missing answers applied.
 
         The log is redacted: it repeats none of the texts that the model was sent.
@@ -90,16 +96,17 @@ def evaluate(question: Question, attempt: Attempt) -> Evaluated:
     The model sees the fields of the task's models and nothing else: no right answers, no uids, and
     not the order of the set. Raises what `attempt.tell` raises.
     """
-    answers, ending = asked(question, attempt)
-    found = Evaluated(ending, attempt.runner.name)
-    return scored(found, question, answers, attempt.tell, attempt.folder)
+    answers, ending = ask(question, attempt)
+    evaluated = Evaluated(ending, attempt.runner.name)
+    return score_answers(evaluated, question, answers, attempt.tell, attempt.folder)
 
 
-def asked(question: Question, attempt: Attempt) -> tuple[Answers, Ending]:
+def ask(question: Question, attempt: Attempt) -> tuple[CollectedAnswers, Ending]:
     """Return a model's answers to a set and how its run ended, without scoring them."""
     sent = Sent(attempt.folder / "inputs.jsonl")
-    rows = (question.read(row.inputs) for row in question.rows())
-    sent.write(rows, question.config.model_fields, attempt.tell)
+    # Only the inputs go on, so that no right answer and no uid can reach the model.
+    inputs = (question.read(row.inputs) for row in question.rows())
+    sent.write(inputs, question.config.model_fields, attempt.tell)
     answers = answers_for(question.config, sent.ids())
     return answers, attempt.run(sent, answers)
 
@@ -108,15 +115,17 @@ def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: P
     """Score answers in a file, an example a line, whose ids are the set's uids."""
     began = time.monotonic()
     answers = answers_for(question.config, (row.uid for row in question.rows()))
-    ending = taken(answers, lines, Ending(Outcome.OK), tell)
+    ending = read_answers(answers, lines, Ending(Outcome.OK), tell)
     unanswered = dict(answers.unanswered) or None
     seconds = time.monotonic() - began
     usage = Usage(seconds, answers=answers.answered, unanswered=unanswered)
-    found = Evaluated(replace(ending, usage=usage), "file")
-    return scored(found, question, answers, tell, folder)
+    evaluated = Evaluated(replace(ending, usage=usage), "file")
+    return score_answers(evaluated, question, answers, tell, folder)
 
 
-def taken(answers: Answers, lines: Iterable[bytes], ending: Ending, tell: Tell) -> Ending:
+def read_answers(
+    answers: CollectedAnswers, lines: Iterable[bytes], ending: Ending, tell: Tell
+) -> Ending:
     """Read lines of answers, and return the ending with what they change in it."""
     try:
         for line in ticking(lines, tell, gettext_noop("reading the predictions")):
@@ -126,7 +135,7 @@ def taken(answers: Answers, lines: Iterable[bytes], ending: Ending, tell: Tell) 
     return _completed(ending, answers)
 
 
-def _completed(ending: Ending, answers: Answers) -> Ending:
+def _completed(ending: Ending, answers: CollectedAnswers) -> Ending:
     """Apply the rule about missing answers, which is the same for every model."""
     if answers.unanswered:
         usage = replace(ending.usage, unanswered=dict(answers.unanswered))
@@ -137,33 +146,41 @@ def _completed(ending: Ending, answers: Answers) -> Ending:
         warning = answers.end()
     except InvalidOutput as error:
         return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
-    return replace(ending, warnings=(*ending.warnings, warning)) if warning else ending
+    return _with_warning(ending, warning)
 
 
-def scored(
-    found: Evaluated, question: Question, answers: Answers, tell: Tell, folder: Path
+def _with_warning(ending: Ending, warning: str) -> Ending:
+    """Add a warning to an ending, unless it is empty."""
+    if not warning:
+        return ending
+    return replace(ending, warnings=(*ending.warnings, warning))
+
+
+def score_answers(
+    evaluated: Evaluated, question: Question, answers: CollectedAnswers, tell: Tell, folder: Path
 ) -> Evaluated:
     """Add the scores and the file of all predictions, if the run ended well."""
-    if found.ending.outcome != Outcome.OK:
-        return found
+    if evaluated.ending.outcome != Outcome.OK:
+        return evaluated
     predictions = folder / "predictions.jsonl.gz"
     config = question.config
     groups, metrics = groups_of(config), config.metrics.computed
     counts = LabelCounts(labels_of(config) or ())
     rows = map(groups.named, ticking(question.rows(), tell, SCORING, ANSWERED))
+    slices = list(dict.fromkeys(config.slices + groups.fields))
     with gzip.open(predictions, "wb", compresslevel=6) as file:
         numbers = score(
             _kept(zip(rows, answers.in_order(), strict=True), file, counts),
             metrics=metrics,
             labels=labels_of(config),
-            slices=[*dict.fromkeys((*config.slices, *groups.fields))],
+            slices=slices,
             seed=question.seed,
             sp_model=question.sp_model,
             language=config.language,
         )
     numbers += group_numbers(numbers, groups, share_of(metrics))
     exchanged = counts.exchanged()
-    return replace(found, numbers=numbers, predictions=predictions, exchanged=exchanged)
+    return replace(evaluated, numbers=numbers, predictions=predictions, exchanged=exchanged)
 
 
 def _kept(
@@ -191,31 +208,31 @@ def evaluate_suite(
     tell, folder = attempt.tell, attempt.folder
     message = gettext_noop("counting the examples")
     size = sum(1 for _ in ticking(question.rows(), tell, message))
-    step = max(1, -(-size // MOST_BASES))
+    step = max(1, -(-size // MOST_BASES))  # rounded up
     question = replace(question, rows=partial(_each, question.rows, step))
-    sent, made = Sent(folder / "inputs.jsonl"), folder / "variants.jsonl"
-    with made.open("wb") as file:
+    sent, variants_file = Sent(folder / "inputs.jsonl"), folder / "variants.jsonl"
+    with variants_file.open("wb") as file:
         sent.write(_perturbed(question, suite, tell, file), question.config.model_fields, tell)
     answers = answers_for(question.config, sent.ids())
     ending = attempt.run(sent, answers)
     if step > 1:
-        warning = f"Of {size:,} examples one in {step} was perturbed."
-        ending = replace(ending, warnings=(*ending.warnings, warning))
-    found = Evaluated(ending, attempt.runner.name)
+        ending = _with_warning(ending, f"Of {size:,} examples one in {step} was perturbed.")
+    evaluated = Evaluated(ending, attempt.runner.name)
     if ending.outcome != Outcome.OK:
-        return found
+        return evaluated
     predictions = folder / "predictions.jsonl.gz"
-    with gzip.open(predictions, "wb", compresslevel=6) as file, made.open("rb") as lines:
+    with gzip.open(predictions, "wb", compresslevel=6) as file, variants_file.open("rb") as lines:
         rows = ticking(question.rows(), tell, SCORING, ANSWERED)
+        bases = zip(rows, _each(plain, step), lines, strict=True)
         numbers = delta_numbers(
-            _pairs(zip(rows, _each(plain, step), lines, strict=True), answers.in_order(), file),
+            _pairs(bases, answers.in_order(), file),
             metric=question.config.metrics.main,
             labels=labels_of(question.config),
             seed=question.seed,
             sp_model=question.sp_model,
             language=question.config.language,
         )
-    return replace(found, numbers=numbers, predictions=predictions)
+    return replace(evaluated, numbers=numbers, predictions=predictions)
 
 
 def _each(items: Callable[[], Iterable[T]], step: int) -> Iterator[T]:
@@ -228,19 +245,23 @@ def _perturbed(
 ) -> Iterator[Mapping[str, Any]]:
     """Yield the inputs of each variant; write their kinds and correct answers to the file."""
     for row in ticking(question.rows(), tell, gettext_noop("perturbing the examples")):
-        found = _variants(question, suite, row)
-        file.write(orjson.dumps([(one.kind, one.row.gold) for one in found]) + b"\n")
-        for one in found:
-            yield question.read(one.row.inputs)
+        row_variants = _variants(question, suite, row)
+        kinds = [(variant.kind, variant.row.gold) for variant in row_variants]
+        file.write(orjson.dumps(kinds) + b"\n")
+        for variant in row_variants:
+            yield question.read(variant.row.inputs)
 
 
 def reading_of(config: TaskConfig) -> Reading:
     """Return what the perturbations must know of a task's examples."""
     answer = config.component(config.answer_field)
+    passage_field = None
+    if answer.type == "span":
+        passage_field = answer.reference
     return Reading(
         fields=config.model_fields,
         answer_field=config.answer_field,
-        passage_field=answer.reference if answer.type == "span" else None,
+        passage_field=passage_field,
         labels=labels_of(config) or (),
         language=config.language,
         group_terms=config.metrics.group_terms,
@@ -250,13 +271,14 @@ def reading_of(config: TaskConfig) -> Reading:
 def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
     """Return the variants of an example in a suite."""
     seed, reading = question.seed, reading_of(question.config)
-    if suite != PARAPHRASE:
-        made = variants(row, reading, family=cast(Family, suite), seed=seed)
-        said = question.checked.get(row.uid) if suite == "robustness" else None
-        return [*made, reworded(row, said, seed=seed)] if said else made
-    assert question.paraphrase
-    found = paraphrased(question.paraphrase, row, reading, seed=seed)
-    return [found] if found else []
+    if suite == PARAPHRASE:
+        assert question.paraphrase  # `evaluate_by_hand` runs this suite only with a model for it
+        paraphrase = paraphrased(question.paraphrase, row, reading, seed=seed)
+        return [] if paraphrase is None else [paraphrase]
+    row_variants = list(variants(row, reading, family=cast(Family, suite), seed=seed))
+    if suite == "robustness" and (texts := question.checked.get(row.uid)):
+        row_variants.append(reworded(row, texts, seed=seed))
+    return row_variants
 
 
 def _pairs(
@@ -266,12 +288,14 @@ def _pairs(
 ) -> Iterator[Perturbed]:
     """Yield each example with its variants, in order; write each answer down on the way."""
     for row, answer, line in bases:
-        found = []
+        row_variants = []
         for kind, gold in orjson.loads(line):
-            said = next(answers)
-            file.write(prediction_line(row.uid, said, kind=kind))
-            found.append((kind, SetRow(row.uid, {}, tuple(gold), row.slices), said))
-        yield Perturbed(row, answer, found)
+            variant_answer = next(answers)
+            file.write(prediction_line(row.uid, variant_answer, kind=kind))
+            # Without inputs: scoring needs only what is right, and a million texts take memory.
+            variant_row = SetRow(row.uid, {}, tuple(gold), row.slices)
+            row_variants.append((kind, variant_row, variant_answer))
+        yield Perturbed(row, answer, row_variants)
 
 
 def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:
@@ -279,16 +303,20 @@ def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:
 
     A missing answer is null. `logprob` and `tokens` are left out when unknown.
     """
-    said = answer or Answer(None)
-    told = {"logprob": said.logprob, "tokens": said.tokens}
-    told = {name: value for name, value in told.items() if value is not None}
-    return (
-        orjson.dumps({"uid": uid, **more, "answer": said.value, "prob": said.prob, **told}) + b"\n"
-    )
+    answer = answer or Answer(None)
+    line = {"uid": uid, **more, "answer": answer.value, "prob": answer.prob}
+    if answer.logprob is not None:
+        line["logprob"] = answer.logprob
+    if answer.tokens is not None:
+        line["tokens"] = answer.tokens
+    return orjson.dumps(line) + b"\n"
 
 
 def read_predictions(lines: Iterable[bytes]) -> Iterator[Answer | None]:
     """Yield the answers in the lines of a predictions file, in the order of the set."""
     for line in lines:
         row = orjson.loads(line)
-        yield None if row["answer"] is None else Answer(row["answer"], row["prob"])
+        if row["answer"] is None:
+            yield None
+        else:
+            yield Answer(row["answer"], row["prob"])

@@ -68,6 +68,7 @@ class Sent:
     def write(self, inputs: Iterable[Mapping[str, Any]], fields: Iterable[str], tell: Tell) -> None:
         """Write `{"id": …, "inputs": …}` a line, of these fields only, shuffled."""
         names, starts = tuple(fields), array("q", [0])
+        # First in the order of the set, then copied in random order: lines stay on disk.
         scratch = self.path.with_suffix(".set")
         with scratch.open("wb") as file:
             for each in ticking(inputs, tell, "writing the examples"):
@@ -75,6 +76,7 @@ class Sent:
                 starts.append(starts[-1] + file.write(line))
         self.size = len(starts) - 1
         places = array("q", range(self.size))
+        # A seed that nobody can guess: the order of the set would tell a model what it is asked.
         random.Random(secrets.randbits(128)).shuffle(places)
         with scratch.open("rb") as source, self.path.open("wb") as target:
             for place in ticking(places, tell, "writing the examples"):
@@ -106,8 +108,9 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
+        values = value.values() if isinstance(value, dict) else value
+        for inner in values:
+            yield from _texts(inner)
 
 
 def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0) -> Iterator[T]:
@@ -118,7 +121,7 @@ def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0)
         yield item
 
 
-class Answers:
+class CollectedAnswers:
     """The answers of one run. Checked ones go to a temporary file, of which memory keeps places.
 
     output: the field that the model answers; labels: what it may answer, None for texts and spans;
@@ -139,8 +142,9 @@ class Answers:
         self.output, self.labels, self.line_bytes = output, labels, line_bytes
         self._check = check
         self._shape = f'Write {{"id": "…", "output": {{"{output}": …}}}}.'
-        self._known = frozenset(labels or ())
+        self._label_set = frozenset(labels or ())
         self._position = {id: position for position, id in enumerate(ids)}
+        # Where each answer lies in the file: arrays take 16 bytes of an example, objects many more.
         self._starts = array("q", [_NO_ANSWER]) * len(self._position)
         self._lengths = array("q", [0]) * len(self._position)
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (as long as this object)
@@ -159,17 +163,17 @@ class Answers:
             line = line.removeprefix(BOM_UTF8)
         if not line.strip():
             return
-        position, said = self._read(line)
-        if said is None:
+        position, answer = self._read(line)
+        if answer is None:
             self._starts[position] = _NO_USE
             return
         try:
-            kept = orjson.dumps([said.value, said.prob, said.logprob, said.tokens])
+            data = orjson.dumps([answer.value, answer.prob, answer.logprob, answer.tokens])
         except TypeError:
             self._refuse("it holds half of a surrogate pair.")
-        self._file.write(kept)
-        self._starts[position], self._lengths[position] = self._end, len(kept)
-        self._end += len(kept)
+        self._file.write(data)
+        self._starts[position], self._lengths[position] = self._end, len(data)
+        self._end += len(data)
         self.answered += 1
 
     def missing(self) -> int:
@@ -212,25 +216,29 @@ class Answers:
 
     def _read(self, line: bytes) -> tuple[int, Answer | None]:
         """Return the example's position and the answer; None if the model says it has none."""
+        # Cheap checks first: a stranger's line is parsed only once its length is known.
         if len(line) > self.line_bytes:
             self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
         answer = self._object(self._json(line), KEYS, "the line", NEEDED)
         position = self._example(answer.get("id"))
         reason = answer.get("unanswered")
-        if reason not in (None, *UNANSWERED):
+        if reason is not None and reason not in UNANSWERED:
             self._refuse(f'"unanswered" must be one of {", ".join(UNANSWERED)}.')
         if "output" in answer and answer["output"] is None:
             self.unanswered[reason or "declined"] += 1
             return position, None
         if reason is not None:
             self._refuse('"unanswered" goes with an output that is null. Leave it out.')
-        allowed = (self.output,) if self.labels else (self.output, "start", "end")
+        allowed = [self.output]
+        if not self.labels:  # a text may be a span with its place
+            allowed += ["start", "end"]
         output = self._object(answer.get("output"), allowed, '"output"', {self.output})
         if self.output not in output:
             self._refuse(f'"output" lacks the field "{self.output}". {self._shape}')
         value = self._value(output[self.output])
         self._span(value, output.get("start"), output.get("end"))
-        value = composed(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = composed(value)
         prob, logprob = self._prob(answer.get("prob")), self._logprob(answer.get("logprob"))
         return position, Answer(value, prob, logprob, self._tokens(answer.get("tokens")))
 
@@ -238,10 +246,11 @@ class Answers:
         """Parse one JSON line; use the fast parser when duplicate keys are impossible."""
         try:
             value = orjson.loads(line)
+            # As many keys as colons: no key was there twice, of which orjson keeps only the last.
             if _keys(value) == line.count(b":"):
                 return value
         except orjson.JSONDecodeError:
-            pass  # the slow way says what is wrong
+            pass  # the slow parser says what is wrong, in words for the submitter
         try:
             return json.loads(
                 line.decode(), parse_constant=_no_constant, object_pairs_hook=_no_repeats
@@ -269,7 +278,9 @@ class Answers:
             self._refuse(f"{what} must be a JSON object, not {_kind(value)}. {self._shape}")
         for key in value:
             if key not in fields:
-                cure = "Leave it out." if needed <= value.keys() else self._shape
+                cure = self._shape
+                if needed <= value.keys():
+                    cure = "Leave it out."
                 self._refuse(f"{what} has the unknown field {_shown(key)}. {cure}")
         return value
 
@@ -293,8 +304,7 @@ class Answers:
             for problem in self._check(value):
                 self._refuse(f'"{self.output}": {problem}.')
             return value
-        label = label_of(value, self.labels) if self.labels else None
-        if label is not None:
+        if self.labels and (label := label_of(value, self.labels)) is not None:
             return label
         if not isinstance(value, str):
             self._refuse(f'"{self.output}" must be a text, not {_kind(value)}.')
@@ -329,13 +339,14 @@ class Answers:
         if self.labels:
             prob = {label_of(key, self.labels) or key: p for key, p in prob.items()}
         for key, p in prob.items():
-            if self.labels and key not in self._known:
+            if self.labels and key not in self._label_set:
                 self._refuse(f'"prob" names {_shown(key)}, which is not one of the labels.')
             if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
                 self._refuse('every number of "prob" must lie in 0 to 1.')
         total = math.fsum(prob.values())
         if self.labels and not self._check and abs(total - 1) > SUM_TOLERANCE:
             self._refuse(f'the numbers of "prob" sum to {total:.4g}, not to 1.')
+        # Rounded, because the last digits could carry the examples out of a sealed set.
         return {key: round(float(p), DIGITS) for key, p in prob.items()}
 
     def _logprob(self, logprob: Any) -> float | None:
@@ -360,24 +371,26 @@ class Answers:
         raise InvalidOutput(f"Line {self.lines}: {problem}") from None
 
 
-def answers_for(config: TaskConfig, ids: Iterable[str]) -> Answers:
+def answers_for(config: TaskConfig, ids: Iterable[str]) -> CollectedAnswers:
     """Return the collector of answers to the task's answer field."""
-    return Answers(config.answer_field, labels_of(config), ids, check=_check_of(config))
+    return CollectedAnswers(config.answer_field, labels_of(config), ids, check=_check_of(config))
 
 
 def _check_of(config: TaskConfig) -> Check | None:
     """Return the check of values other than a label or a text; None when not needed."""
-    part = config.component(config.answer_field)
-    if part.type in ("multiclass", "text", "long_text", "span"):
+    component = config.component(config.answer_field)
+    if component.type in ("multiclass", "text", "long_text", "span"):
         return None
-    return lambda value: check_answer(part, value)
+    return lambda value: check_answer(component, value)
 
 
 def _keys(value: Any) -> int:
     """Count the keys in a value, at any depth."""
     if isinstance(value, dict):
-        return len(value) + sum(_keys(part) for part in value.values())
-    return sum(_keys(part) for part in value) if isinstance(value, list) else 0
+        return len(value) + sum(map(_keys, value.values()))
+    if isinstance(value, list):
+        return sum(map(_keys, value))
+    return 0
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -385,24 +398,28 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return values
 
 
 def _counted(unanswered: Counter[str]) -> str:
     """Return in words how many examples have no answer, by reason."""
-    words = {str(reason): told for reason, told in UNANSWERED.items()}
-    return ", ".join(f"{count} {words[why]}" for why, count in sorted(unanswered.items()))
+    words = {str(reason): phrase for reason, phrase in UNANSWERED.items()}
+    return ", ".join(f"{count} {words[reason]}" for reason, count in sorted(unanswered.items()))
 
 
 def _kind(value: Any) -> str:
     """Return JSON's name for the type of a value, for messages."""
     names = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
-    return "null" if value is None else names.get(type(value), "a number")
+    if value is None:
+        return "null"
+    return names.get(type(value), "a number")
 
 
 def _shown(text: str) -> str:
     """Return a text of the model for a message: shortened, and on one line."""
-    return json.dumps(text if len(text) <= SHOWN else text[:SHOWN] + "…")
+    if len(text) > SHOWN:
+        text = text[:SHOWN] + "…"
+    return json.dumps(text)

@@ -31,20 +31,20 @@ class OtherModel(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the model and print how it ended; 0 whatever that was."""
-    asked = _read(arguments)
+    options = _read(arguments)
     signal.signal(signal.SIGTERM, _stop)
-    config = load_config(asked.config.read_text())
+    config = load_config(options.config.read_text())
     try:
-        model = _model(config, asked)
-        runner = runner_for(model, asked.key, asked.runner)
+        model = _unpack_model(config, options)
+        runner = runner_for(model, options.key, options.runner)
     except (NoEngine, OtherModel, archives.ArchiveRefused) as error:
         ending, name = Ending(Outcome.INFRASTRUCTURE, sentence=str(error)), "none"
     else:
-        limits = Limits.of_machine(asked.memory_gib, asked.cpus, asked.seconds)
-        with (asked.folder / "answers.jsonl").open("wb") as file:
+        limits = Limits.of_machine(options.memory_gib, options.cpus, options.seconds)
+        with (options.folder / "answers.jsonl").open("wb") as file:
             ending = runner.run(
                 model,
-                asked.folder / "inputs.jsonl",
+                options.folder / "inputs.jsonl",
                 limits,
                 take=lambda line: _write(file, line),
                 beat=nothing,
@@ -52,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = runner.name
     print(ending.log, file=sys.stderr)
     usage = {key: value for key, value in vars(ending.usage).items() if value is not None}
-    told = {"outcome": ending.outcome, "sentence": ending.sentence[:500], "usage": usage}
-    print(json.dumps({"runner": name, "ending": told}))
+    report = {"outcome": ending.outcome, "sentence": ending.sentence[:500], "usage": usage}
+    print(json.dumps({"runner": name, "ending": report}))
     return 0
 
 
@@ -83,23 +83,23 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _model(config: TaskConfig, asked: argparse.Namespace) -> Runnable:
+def _unpack_model(config: TaskConfig, options: argparse.Namespace) -> Runnable:
     """Unpack the model of the lease and return it.
 
     Raises NoEngine, OtherModel and ArchiveRefused.
     """
-    archive = asked.folder / "model.tar"
-    if not asked.image:
-        folder = asked.folder / "model"
+    archive = options.folder / "model.tar"
+    if not options.image:
+        folder = options.folder / "model"
         archives.unpack(archive, folder)
-        if digest_of(folder, nothing) != asked.digest:
+        if digest_of(folder, nothing) != options.digest:
             raise OtherModel("What came is not the folder that was checked.")
         return runnable(config, folder=folder)
     from evaluation.isolation.sandbox import images
 
-    if not images.has_image(asked.digest) and images.load_image(archive) != asked.digest:
+    if not images.has_image(options.digest) and images.load_image(archive) != options.digest:
         raise OtherModel("What came is not the image that was checked.")
-    return runnable(config, image=asked.digest, adapter=asked.adapter)
+    return runnable(config, image=options.digest, adapter=options.adapter)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import Answer, Beat, Ending, InvalidOutput, Outcome, Runnable
-from evaluation.isolation.inference.elsewhere import answer_lines, lines_of
-from evaluation.isolation.inference.exchange import Answers, Sent, UnknownId, answers_for
+from evaluation.isolation.inference.elsewhere import answer_lines, read_lines
+from evaluation.isolation.inference.exchange import CollectedAnswers, Sent, UnknownId, answers_for
 from evaluation.isolation.sandbox.choose import has_engine, runner_for
 from evaluation.isolation.sandbox.cures import LOG, cure_of_log
 from evaluation.isolation.sandbox.limits import Limits
@@ -80,8 +80,8 @@ class Problems:
     """What is wrong with answers; a mistake that many lines share is written out once."""
 
     def __init__(self) -> None:
-        self._found: dict[str, str] = {}  # by what is wrong: it with the first such line
-        self._alike: dict[str, list[int]] = {}  # the numbers of further ones
+        self._problems: dict[str, str] = {}  # by what is wrong: it with the first such line
+        self._alike: dict[str, list[int]] = {}  # the numbers of further lines
         self._unknown: list[str] = []  # ids
         self._lines = 0
         self._number = 0
@@ -89,16 +89,16 @@ class Problems:
     def add(self, problem: str, number: int | None = None, line: str = "") -> None:
         """Note one, of the line with this number; too many are too many. Raises Refused."""
         if number is None:
-            self._found[problem] = problem + line
-        elif problem in self._found:
+            self._problems[problem] = problem + line
+        elif problem in self._problems:
             self._alike.setdefault(problem, []).append(number)
         else:
-            self._found[problem] = f"Line {number}: {problem}{line}"
+            self._problems[problem] = f"Line {number}: {problem}{line}"
         self._number += 1
         if self._number == MOST_PROBLEMS:
             self.check()
 
-    def take(self, answers: Answers, line: bytes) -> None:
+    def take(self, answers: CollectedAnswers, line: bytes) -> None:
         """Keep the answer in a line, or note what is wrong with it and the line itself."""
         self._lines += bool(line.strip())
         try:
@@ -106,9 +106,13 @@ class Problems:
         except InvalidOutput as error:
             if isinstance(error, UnknownId):
                 self._unknown.append(error.args[1])
-            shown = f"\n  {visible(line[:SHOWN].decode(errors='replace'))}"
-            number = answers.lines if str(error).startswith(f"Line {answers.lines}: ") else None
-            self.add(str(error).removeprefix(f"Line {number}: "), number, shown)
+            quoted_line = f"\n  {visible(line[:SHOWN].decode(errors='replace'))}"
+            message, place = str(error), f"Line {answers.lines}: "
+            # Without its number the same mistake of many lines is one problem.
+            if message.startswith(place):
+                self.add(message.removeprefix(place), answers.lines, quoted_line)
+            else:
+                self.add(message, line=quoted_line)
 
     def check(self, log: str = "") -> None:
         """Raise Refused if there is a problem, and OtherIds if every line has an unknown id."""
@@ -118,14 +122,16 @@ class Problems:
             refused = OtherIds(message, Outcome.INVALID_OUTPUT, log)
             refused.ids = tuple(self._unknown)
             raise refused
-        if self._found:
+        if self._problems:
             raise Refused("\n".join(self._words()), Outcome.INVALID_OUTPUT, log)
 
     def _words(self) -> Iterator[str]:
-        for problem, first in self._found.items():
+        for problem, first in self._problems.items():
             yield first
             if alike := self._alike.get(problem):
-                lines = "line" if len(alike) == 1 else "lines"
+                lines = "lines"
+                if len(alike) == 1:
+                    lines = "line"
                 yield f"The same is wrong with {lines} {', '.join(map(str, alike))}."
         if self._number == MOST_PROBLEMS:
             yield f"The first {MOST_PROBLEMS} problems are named; nothing was read after them."
@@ -175,8 +181,9 @@ def answer_five(
     if ending.outcome == Outcome.AWAY:
         raise Away(ending.sentence)
     if ending.outcome != Outcome.OK:
-        hit = f" Limit: {ending.limit}; measured: {ending.measured}." if ending.limit else ""
-        sentence = f"{ending.sentence}{hit}"
+        sentence = ending.sentence
+        if ending.limit:
+            sentence += f" Limit: {ending.limit}; measured: {ending.measured}."
         if ending.outcome == Outcome.MODEL_ERROR and (cure := cure_of_log(ending.log)):
             sentence = f"{sentence.removesuffix(LOG).rstrip()} {cure}"
         raise Refused(sentence, ending.outcome, ending.log)
@@ -192,8 +199,9 @@ def answer_five(
         except InvalidOutput as error:
             problems.add(str(error))
     problems.check(ending.log)
-    warnings = (*ending.warnings, warning) if warning else ending.warnings
-    return replace(ending, warnings=warnings), [*answers.in_order()]
+    if warning:
+        ending = replace(ending, warnings=(*ending.warnings, warning))
+    return ending, list(answers.in_order())
 
 
 def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[bytes]) -> str:
@@ -211,16 +219,17 @@ def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[b
     try:
         warning = answers.end()
     except InvalidOutput as error:
-        missing = (uid for uid, found in zip(uids, answers.in_order(), strict=True) if not found)
+        answered = zip(uids, answers.in_order(), strict=True)
+        missing = (uid for uid, answer in answered if not answer)
         problems.add(f"{error} The first without an answer: {', '.join(islice(missing, FIVE))}.")
     problems.check()
     return warning
 
 
-def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, kept: Path) -> str:
-    """Check a file of answers and copy it, packed, to `kept`; its SHA-256. Raises Refused."""
+def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, target: Path) -> str:
+    """Check a file of answers, pack it to `target`, and return its SHA-256. Raises Refused."""
     digest = hashlib.sha256()
-    with gzip.open(kept, "wb") as packed:
+    with gzip.open(target, "wb") as packed:
 
         def lines() -> Iterator[bytes]:
             for line in answer_lines(config, path):
@@ -245,17 +254,17 @@ def find_model(
     if runner == "docker" and not has_docker:
         raise NotNow(NO_ENGINE)
     if Path(model).is_dir():
-        found = runnable(config, folder=look_through(config, model))
+        runnable_model = runnable(config, folder=look_through(config, model))
     elif runner == "process":
         raise Refused(f"There is no folder {model}. Images run in Docker only.")
     elif has_docker:
-        found = _image(config, model, adapter)
+        runnable_model = _image(config, model, adapter)
     else:
         raise NotNow(
             f"There is no folder {model}. If it is an image: no container engine answers. Start "
             "Docker."
         )
-    return found, runner_for(found, key, runner)
+    return runnable_model, runner_for(runnable_model, key, runner)
 
 
 def look_through(config: TaskConfig, folder: str) -> Path:
@@ -285,20 +294,22 @@ def _image(config: TaskConfig, name: str, adapter: str) -> Runnable:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the report of a check; 0: it would be accepted, 1: not."""
-    asked = _read(arguments)
+    """Print the report of a check; return 0 if it would be accepted, or else 1."""
+    options = _read(arguments)
     try:
-        if asked.look:
-            look_through(asked.config, asked.model)
+        if options.look:
+            look_through(options.config, options.model)
             report = _report(Outcome.OK)
+        elif options.predictions:
+            report = _check_predictions_file(options)
         else:
-            report = _predictions(asked) if asked.predictions else _model(asked)
+            report = _check_model(options)
     except Refused as refused:
         report = _report(refused.outcome, str(refused), refused.log)
     except NotNow as reason:
         report = _report(Outcome.INFRASTRUCTURE, str(reason))
     print(json.dumps(report, ensure_ascii=False))
-    return 0 if report["ok"] else 1
+    return int(not report["ok"])
 
 
 def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -316,49 +327,58 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cpus", type=float, default=2)
     parser.add_argument("--predictions", type=Path, help="a file of answers, instead of a model")
     parser.add_argument("--uids", type=Path, help='the set\'s inputs: lines of {"id": …}')
-    asked = parser.parse_args(arguments)
-    needed = (asked.predictions, asked.uids) if asked.predictions else (asked.model, asked.inputs)
-    if not (all(needed) or (asked.look and asked.model)):
+    options = parser.parse_args(arguments)
+    if options.look and options.model:
+        needed = []
+    elif options.predictions:
+        needed = [options.uids]
+    else:
+        needed = [options.model, options.inputs]
+    if not all(needed):
         parser.error("give MODEL with --inputs, or --predictions with --uids")
     try:
-        asked.config = load_config(asked.config.read_text())
-        asked.inputs = [*islice(_each(asked.inputs, "inputs"), FIVE)]
-        asked.uids = [*_each(asked.uids, "id")]
-        if asked.predictions:
-            asked.predictions.open().close()
+        options.config = load_config(options.config.read_text())
+        options.inputs = list(islice(_values_in(options.inputs, "inputs"), FIVE))
+        options.uids = list(_values_in(options.uids, "id"))
+        if options.predictions:
+            options.predictions.open().close()  # says now that it cannot be read
     except (ConfigError, OSError, ValueError, KeyError, TypeError, InvalidOutput) as error:
         parser.error(f"{type(error).__name__}: {error}")
-    return asked
+    return options
 
 
-def _each(path: Path | None, name: str) -> Iterator[Any]:
-    """Return the values that the objects in a file's lines have under a key."""
-    lines = filter(bytes.strip, lines_of(path)) if path else ()
-    return (json.loads(line)[name] for line in lines)
+def _values_in(path: Path | None, key: str) -> Iterator[Any]:
+    """Yield the values that the objects in a file's lines have under a key."""
+    if path is None:
+        return
+    for line in filter(bytes.strip, read_lines(path)):
+        yield json.loads(line)[key]
 
 
-def _model(asked: argparse.Namespace) -> dict[str, Any]:
+def _check_model(options: argparse.Namespace) -> dict[str, Any]:
     key = f"check-{uuid.uuid4().hex}"
-    model, runner = find_model(asked.config, asked.model, asked.runner, key, asked.adapter)
+    model, runner = find_model(options.config, options.model, options.runner, key, options.adapter)
     with tempfile.TemporaryDirectory() as folder:
         ending, answers = answer_five(
-            asked.config,
+            options.config,
             model,
             runner,
-            asked.inputs,
-            Limits.of_machine(asked.memory_gib, asked.cpus).for_check(),
+            options.inputs,
+            Limits.of_machine(options.memory_gib, options.cpus).for_check(),
             Path(folder),
             lambda: None,
         )
-    shown = [found and {"answer": found.value, "prob": found.prob} for found in answers]
-    report = _report(Outcome.OK, ending.sentence, ending.log, [*ending.warnings])
-    return report | vars(ending.usage) | {"runner": runner.name, "answers": shown}
+    readable_answers = [
+        answer and {"answer": answer.value, "prob": answer.prob} for answer in answers
+    ]
+    report = _report(Outcome.OK, ending.sentence, ending.log, ending.warnings)
+    return report | vars(ending.usage) | {"runner": runner.name, "answers": readable_answers}
 
 
-def _predictions(asked: argparse.Namespace) -> dict[str, Any]:
-    lines = answer_lines(asked.config, asked.predictions)
-    warning = check_predictions(asked.config, asked.uids, lines)
-    return _report(Outcome.OK, warnings=[warning] if warning else [])
+def _check_predictions_file(options: argparse.Namespace) -> dict[str, Any]:
+    lines = answer_lines(options.config, options.predictions)
+    warning = check_predictions(options.config, options.uids, lines)
+    return _report(Outcome.OK, warnings=list(filter(None, [warning])))
 
 
 def _report(
@@ -369,7 +389,7 @@ def _report(
         "outcome": str(outcome),
         "message": message,
         "log": log,
-        "warnings": [*warnings],
+        "warnings": list(warnings),
     }
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.contract import Answer, InvalidOutput
-from evaluation.isolation.inference.exchange import Answers
+from evaluation.isolation.inference.exchange import CollectedAnswers
 
 LABELS = ("yes", "no")
 
@@ -17,12 +17,12 @@ def line(id="e1", label="yes", **more) -> bytes:
     return json.dumps({"id": id, "output": {"label": label}, **more}).encode()
 
 
-def labelled(size=3, **more) -> Answers:
-    return Answers("label", LABELS, [f"e{n}" for n in range(size)], **more)
+def labelled(size=3, **more) -> CollectedAnswers:
+    return CollectedAnswers("label", LABELS, [f"e{n}" for n in range(size)], **more)
 
 
-def free(**more) -> Answers:
-    return Answers("answer", None, ["e1"], **more)
+def free(**more) -> CollectedAnswers:
+    return CollectedAnswers("answer", None, ["e1"], **more)
 
 
 def test_answers_come_back_in_the_order_of_the_ids():
@@ -240,7 +240,7 @@ def test_nothing_but_an_answer_is_taken(junk):
 def test_memory_follows_the_ids_and_not_the_answers():
     ids = [f"{n:020x}" for n in range(20_000)]
     tracemalloc.start()
-    answers = Answers("answer", None, iter(ids))
+    answers = CollectedAnswers("answer", None, iter(ids))
     for id in ids:
         answers.take(json.dumps({"id": id, "output": {"answer": "x" * 300}}).encode())
     used, _ = tracemalloc.get_traced_memory()
@@ -257,13 +257,13 @@ def test_what_is_plainly_a_label_is_that_label(said):
 
 @pytest.mark.parametrize("said", [1, 1.0, "1", "1.0"])
 def test_a_whole_number_is_its_label(said):
-    answers = Answers("label", ("0", "1"), ["e1"])
+    answers = CollectedAnswers("label", ("0", "1"), ["e1"])
     answers.take(line(label=said))
     assert list(answers.in_order()) == [Answer("1")]
 
 
 def test_of_labels_that_differ_in_case_an_equal_one_counts():
-    answers = Answers("label", ("US", "us"), ["e1", "e2"])
+    answers = CollectedAnswers("label", ("US", "us"), ["e1", "e2"])
     answers.take(line("e1", "us"))
     assert next(answers.in_order()) == Answer("us")
     with pytest.raises(InvalidOutput, match="Us"):
