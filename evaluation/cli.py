@@ -73,11 +73,11 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
     elif path.is_file():
         name, rows = path.name, partial(iter, SetFile(path, path.name, task.config))
     else:
-        known = task.evaluation_sets.filter(versions__isnull=False).distinct()
+        sets = task.evaluation_sets.filter(versions__isnull=False).distinct()
+        names = ", ".join(sets.values_list("name", flat=True)) or "none"
         raise CannotEvaluate(
             f"{task} has no evaluation set {dataset!r}, and there is no such file. "
-            f"Sets: {', '.join(one.name for one in known) or 'none'}. Files end in .jsonl, .csv "
-            "or .parquet."
+            f"Sets: {names}. Files end in .jsonl, .csv or .parquet."
         )
     try:
         size = sum(1 for _ in islice(rows(), limit))
@@ -88,8 +88,10 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
         raise CannotEvaluate(str(error)) from None
     if not size:
         raise CannotEvaluate(f"{name} holds no example.")
-    checked = checked_of(version) if version else {}
-    return Examples(name, lambda: islice(rows(), limit), size, checked)
+    examples = Examples(name, lambda: islice(rows(), limit), size)
+    if version:
+        examples = replace(examples, checked=checked_of(version))
+    return examples
 
 
 def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Runner]:
@@ -105,10 +107,13 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
 
 
 def key_in(variable: str) -> str:
-    """Return the key in a variable of the environment. Raises CannotEvaluate."""
-    if variable and not os.environ.get(variable):
+    """Return the key in a variable of the environment, "" without one. Raises CannotEvaluate."""
+    if not variable:
+        return ""
+    key = os.environ.get(variable, "")
+    if not key:
         raise CannotEvaluate(f"--secret-env: the variable {variable} is empty or not set.")
-    return os.environ.get(variable, "") if variable else ""
+    return key
 
 
 def find_chat(
@@ -192,20 +197,25 @@ def evaluate_by_hand(
         }
         if plain.ending.outcome == Outcome.OK:
             assert plain.predictions
-            read = partial(_answers, plain.predictions)
-            for suite in (*suites, *([PARAPHRASE] if paraphrase else [])):
+            plain_answers = partial(_answers, plain.predictions)
+            all_suites = list(suites)
+            if paraphrase:
+                all_suites.append(PARAPHRASE)
+            for suite in all_suites:
                 with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
-                    again = replace(attempt, folder=Path(folder))
-                    found = evaluate_suite(question, suite, read, again)
-                report["perturbations"][suite] = _report(found, "kinds")
+                    suite_attempt = replace(attempt, folder=Path(folder))
+                    perturbed = evaluate_suite(question, suite, plain_answers, suite_attempt)
+                report["perturbations"][suite] = _report(perturbed, "kinds")
     return report
 
 
 def outcome_of(report: Mapping[str, Any]) -> tuple[str, str]:
     """Return outcome and sentence of the first part that did not succeed, or else `ok`."""
-    for part in (report, *report["perturbations"].values()):
-        if part["outcome"] != Outcome.OK:
-            return part["outcome"], part["sentence"]
+    reports = [report]
+    reports += report["perturbations"].values()
+    for each in reports:
+        if each["outcome"] != Outcome.OK:
+            return each["outcome"], each["sentence"]
     return Outcome.OK, ""
 
 
@@ -214,19 +224,25 @@ def _answers(predictions: Path) -> Iterator[Answer | None]:
         yield from read_predictions(lines)
 
 
-def _report(found: Evaluated, parts: str) -> dict[str, Any]:
+def _report(evaluated: Evaluated, parts: str) -> dict[str, Any]:
     """Return the outcome, the resources used, and the numbers overall and by part.
 
     parts: the report's key for the numbers by part.
     """
-    ending, usage = found.ending, found.ending.usage
+    ending, usage = evaluated.ending, evaluated.ending.usage
     numbers: dict[str, dict[str, Any]] = {"": {}}
-    for number in found.numbers:
-        of_part = numbers.setdefault(number.slice or number.kind, {})
-        of_part[number.metric] = {
-            name: getattr(number, name) for name in ("value", "low", "high", "n")
+    for number in evaluated.numbers:
+        by_metric = numbers.setdefault(number.slice or number.kind, {})
+        by_metric[number.metric] = {
+            "value": number.value,
+            "low": number.low,
+            "high": number.high,
+            "n": number.n,
         }
-    notes = [f"{number.metric}: {number.note}" for number in found.numbers if number.note]
+    notes = [f"{number.metric}: {number.note}" for number in evaluated.numbers if number.note]
+    warnings = list(ending.warnings)
+    warnings += exchanged_warnings(evaluated.exchanged)
+    warnings += dict.fromkeys(notes)  # each once
     return {
         "outcome": str(ending.outcome),
         "sentence": ending.sentence,
@@ -244,10 +260,6 @@ def _report(found: Evaluated, parts: str) -> dict[str, Any]:
         "memory": {"peak_bytes": usage.peak_bytes, "mean_bytes": usage.mean_bytes},
         "cpu_seconds": usage.cpu_seconds,
         "cost_cents": cost_cents(usage.cpu_seconds),
-        "warnings": [
-            *ending.warnings,
-            *exchanged_warnings(found.exchanged),
-            *dict.fromkeys(notes),
-        ],
+        "warnings": warnings,
         "log": ending.log,
     }

@@ -43,7 +43,7 @@ NOBODY_MEASURED = (Outcome.INFRASTRUCTURE, Outcome.AWAY)
 
 @dataclass(frozen=True)
 class Usage:
-    """What was measured from outside. None: this runner cannot measure it.
+    """The resources that a run used, measured from outside. None: this runner cannot measure it.
 
     Seconds are of the wall clock: `seconds` from start to end, `start_seconds` until the first
     answer, `answer_seconds` from the first answer to the last. Bytes are of the whole sandbox.
@@ -70,7 +70,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a model's run ended. `sentence` tells the submitter what happened and what to mend."""
+    """The end of a model's run. `sentence` tells the submitter what happened and how to fix it."""
 
     outcome: Outcome
     usage: Usage = Usage(seconds=0.0)
@@ -116,9 +116,9 @@ class InvalidOutput(Exception):
 
 
 Take = Callable[[bytes], None]
-"""Is given each line of the model's output as it comes; raises InvalidOutput."""
+"""Called with each output line as it arrives. Raises InvalidOutput."""
 Beat = Callable[[], None]
-"""Is called at least every two seconds; what it raises ends the model and is passed on."""
+"""Called at least every two seconds. What it raises ends the model and is passed on."""
 
 
 @dataclass(frozen=True)
@@ -161,12 +161,15 @@ class Number:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """All that one evaluation found. exchanged: labels that look so, with what each may stand for;
-    it rests on right answers, so who may know them decides who is told."""
+    """The result of one evaluation.
+
+    exchanged: labels that look exchanged, each with the one it may stand for. This is computed from
+    right answers, so only people who may know these may see it.
+    """
 
     ending: Ending
     runner: str
     numbers: Sequence[Number] = ()
     predictions: Path | None = None  # gzipped JSON lines in the order of the set
-    compared: tuple[int, int] | None = None  # answers that a second machine gave; otherwise
+    compared: tuple[int, int] | None = None  # a second machine's answers; those that differ
     exchanged: Mapping[str, str] = field(default_factory=dict)

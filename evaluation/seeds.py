@@ -51,12 +51,17 @@ def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[lis
     """
     sizes = Counter(map(group_of, rows))
     order = sorted(sizes, key=lambda group: hashlib.sha256(f"{salt}:{group}".encode()).digest())
-    held: set[str] = set()
+    chosen: set[str] = set()
     taken = 0
-    for group in order[:-1]:
+    for group in order[:-1]:  # the last group stays with the rest, which would be empty otherwise
         if taken >= share * len(rows):
             break
-        held.add(group)
+        chosen.add(group)
         taken += sizes[group]
-    rest = [row for row in rows if group_of(row) not in held]
-    return rest, [row for row in rows if group_of(row) in held]
+    rest, share_of_rows = [], []
+    for row in rows:
+        if group_of(row) in chosen:
+            share_of_rows.append(row)
+        else:
+            rest.append(row)
+    return rest, share_of_rows

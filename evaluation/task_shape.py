@@ -11,10 +11,10 @@ from tasks.config.loading import dump_config
 from tasks.config.schema import TaskConfig
 
 PARTS = (
-    *("version", "name", "language", "goal", "context", "input", "output", "verdict", "metrics"),
-    *("slices", "support"),
-)
-"""What of a configuration tells what models read and answer."""
+    ("version", "name", "language", "goal", "context", "input", "output", "verdict", "metrics")
+    + ("slices", "support")
+)  # fmt: skip
+"""The parts of a configuration that determine what models read and answer."""
 
 
 class Untrainable(ValueError):
@@ -67,7 +67,9 @@ def shape_of(config: TaskConfig) -> Shape:
     if answer.type == "span" and len(fields) == 2 and answer.reference in fields:
         return Shape(SPAN, config.ordered_fields, answer.name, None)
     if answer.type == "multiclass" and len(fields) in (1, 2):
-        kind = SEQUENCE if len(fields) == 1 else PAIR
+        kind = PAIR
+        if len(fields) == 1:
+            kind = SEQUENCE
         return Shape(kind, fields, answer.name, answer.values)
     raise Untrainable(
         "Training knows tasks with labels and one or two texts, and tasks with an answer from a "
@@ -85,20 +87,39 @@ def training_row(shape: Shape, fields: Mapping[str, Any], answer: Any) -> dict[s
     """
     texts = [fields.get(name) for name in shape.fields]
     if shape.kind == LOOKS:
-        texts = [one.get("digest") if isinstance(one, Mapping) else None for one in texts]
+        texts = [_digest_of(picture) for picture in texts]
     if not all(isinstance(text, str) and text.strip() for text in texts):
         return None
     row: dict[str, Any] = dict(zip(FIELDS[shape.kind], texts, strict=True))
-    if shape.labels is not None:
-        return {**row, "label": answer} if answer in shape.labels else None
-    span = answer if isinstance(answer, Mapping) else {"text": answer}
+    if shape.labels is None:
+        return _span_row(row, answer)
+    if answer not in shape.labels:
+        return None
+    return {**row, "label": answer}
+
+
+def _digest_of(picture: Any) -> Any:
+    """Return the digest of a picture's value; None if it has another form."""
+    if not isinstance(picture, Mapping):
+        return None
+    return picture.get("digest")
+
+
+def _span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
+    """Return a row with its span; None when the span is not in the passage."""
+    span = answer
+    if not isinstance(answer, Mapping):
+        span = {"text": answer}
     text, passage = span.get("text"), row["passage"]
     if not isinstance(text, str) or not text.strip():
         return None
     start = span.get("start")
+    # An offset that does not fit is not trusted: the first place of the text counts instead.
     if not isinstance(start, int) or start < 0 or not passage.startswith(text, start):
         start = passage.find(text)
-    return {**row, "answer": text, "answer_start": start} if start >= 0 else None
+    if start < 0:
+        return None
+    return {**row, "answer": text, "answer_start": start}
 
 
 def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -107,9 +128,15 @@ def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None
     Lines come from `evaluation.releases.reading.split_rows`. None when it cannot teach.
     """
     fields = {**line["context"], **line["input_json"]}
-    answer = fields.get(shape.answer) if shape.labels is None else line["label"]
+    # A release has the label as people judged it; a span stays as its author marked it.
+    if shape.labels is None:
+        answer = fields.get(shape.answer)
+    else:
+        answer = line["label"]
     row = training_row(shape, fields, answer)
-    return row and {**row, "group": line["anon_uid"] or line["uid"]}
+    if row is None:
+        return None
+    return {**row, "group": line["anon_uid"] or line["uid"]}
 
 
 def runnable(

@@ -90,14 +90,17 @@ urlpatterns = [
     path("t/<slug:code>/models/", submission_views.models, name="models"),
     path("me/models/", submission_views.mine, name="my-models"),
     path("me/teams/", team_views.teams, name="teams"),
-    *(
-        path(
-            f"me/teams/invitations/<int:pk>/{action}/",
-            team_views.answer,
-            {"action": action},
-            name=f"invitation-{action}",
-        )
-        for action in ("accept", "decline")
+    path(
+        "me/teams/invitations/<int:pk>/accept/",
+        team_views.answer,
+        {"action": "accept"},
+        name="invitation-accept",
+    ),
+    path(
+        "me/teams/invitations/<int:pk>/decline/",
+        team_views.answer,
+        {"action": "decline"},
+        name="invitation-decline",
     ),
     path("me/teams/<int:pk>/", team_views.team, name="team"),
     path("me/teams/<int:pk>/leave/", team_views.leave, name="team-leave"),
