@@ -70,8 +70,8 @@ def own_model(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
 
 
 def _node(beat: Beat) -> "OnNode":
-    from evaluation.runs.ray_driver import Place
+    from evaluation.runs.ray_driver import NodePlace
     from evaluation.runs.ray_runner import OnNode
 
     needs = {"CPU": settings.EVALUATION_CPUS, "memory": settings.EVALUATION_MEMORY_GIB * GIB}
-    return OnNode(Place(settings.RAY_ADDRESS, needs), beat)
+    return OnNode(NodePlace(settings.RAY_ADDRESS, needs), beat)

@@ -7,7 +7,7 @@ from evaluation.contract import ENDPOINT_ADAPTERS, Writing
 from evaluation.models import Submission
 from evaluation.runs.chat.asking import asked_as, chat_endpoint
 from evaluation.runs.chat.settings import ChatSettings
-from evaluation.runs.chat.shots import ShotsGone, shown
+from evaluation.runs.chat.shots import ShotsGone, read_shots
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.openai_chat import OpenAIChatEndpoint
@@ -33,8 +33,8 @@ def endpoint_for(submission: Submission) -> Endpoint:
     config = submission.task.config
     if submission.kind == Submission.Kind.CHAT:
         return asked_with(submission, submission.source, secret)
-    asked = asked_as(config, submission.source, secret)
-    return build(ENDPOINT_ADAPTERS[submission.adapter], asked)
+    endpoint_config = asked_as(config, submission.source, secret)
+    return build(ENDPOINT_ADAPTERS[submission.adapter], endpoint_config)
 
 
 def asked_with(submission: Submission, url: str, secret: str = "") -> OpenAIChatEndpoint:
@@ -48,7 +48,7 @@ def asked_with(submission: Submission, url: str, secret: str = "") -> OpenAIChat
 
 def _shots(submission: Submission) -> list[dict[str, Any]]:
     try:
-        return shown(submission.task, ChatSettings.of(submission.chat))
+        return read_shots(submission.task, ChatSettings.of(submission.chat))
     except ShotsGone as error:
         raise CannotFetch(str(error)) from None
 
@@ -70,5 +70,6 @@ def identity_of(submission: Submission, where: str) -> str:
     """
     if submission.kind not in (Submission.Kind.CHAT, Submission.Kind.LLM):
         return where
-    where = f"{where} on {submission.base}" if submission.base else where
+    if submission.base:  # the same adapter is another model on another base
+        where = f"{where} on {submission.base}"
     return ChatSettings.of(submission.chat).digest(where, _shots(submission))

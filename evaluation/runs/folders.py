@@ -19,12 +19,12 @@ from evaluation.isolation.uploads.model_folders import MOST_BYTES, check_base, d
 from evaluation.models import Submission
 from evaluation.runs.endpoints import CannotFetch, identity_of
 from evaluation.runs.hub import fetch_public
-from evaluation.runs.model_cache import kept, unpack
+from evaluation.runs.model_cache import cached_folder, unpack
 from evaluation.runs.selectors import base_named
 from serving.errors import MisconfiguredError
 from serving.spec import ModelSpec
 
-NODES_CHOICE = "any"
+NODES_CHOICE = "any"  # in place of a GPU's number: the node of the cluster puts its own there
 
 
 def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
@@ -39,7 +39,7 @@ def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Pa
             raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
 
     cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES
-    return kept(cache, submission.digest, fill, most, beat)
+    return cached_folder(cache, submission.digest, fill, most, beat)
 
 
 @contextmanager
@@ -52,13 +52,21 @@ def equipped(
     Raises NoEngine, CannotFetch, Unavailable and what `beat` raises.
     """
     with ExitStack() as stack:
-        if submission.target.gpus if submission.target else submission.gpus:
-            gpu = NODES_CHOICE if is_elsewhere else stack.enter_context(_free_gpu())
+        if _wants_gpu(submission):
+            gpu = NODES_CHOICE
+            if not is_elsewhere:
+                gpu = stack.enter_context(_free_gpu())
             model = replace(model, gpu=gpu)
         if submission.base:
             base = stack.enter_context(_base(submission, beat))
             model = replace(model, folder=base, lora=model.folder)
         yield model
+
+
+def _wants_gpu(submission: Submission) -> bool:
+    if submission.target:
+        return submission.target.gpus > 0
+    return submission.gpus > 0
 
 
 @contextmanager
@@ -85,20 +93,21 @@ def _free_gpu() -> Iterator[str]:
 def _base(submission: Submission, beat: Beat) -> AbstractContextManager[Path]:
     """Provide the base of an adapter: a model of this site, or a hub id at its commit."""
     if "@" not in submission.base:
-        found = base_named(submission.task, submission.owner, UUID(submission.base))
-        if found is None:
+        base = base_named(submission.task, submission.owner, UUID(submission.base))
+        if base is None:
             raise CannotFetch(gettext_noop("The adapter's base was withdrawn."))
-        return kept_folder(found, beat)
+        return kept_folder(base, beat)
 
     def fill(folder: Path) -> None:
         source, _, revision = submission.base.partition("@")
         try:
-            with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+            # Beside the folder, so that the checked files are moved into their place at once.
+            with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
                 spec = ModelSpec("The adapter's base", source, revision)
-                during(lambda: fetch_public(spec, Path(made, "base"), MOST_BYTES), beat)
-                check_base(Path(made, "base")).replace(folder)
+                during(lambda: fetch_public(spec, Path(scratch, "base"), MOST_BYTES), beat)
+                check_base(Path(scratch, "base")).replace(folder)
         except MisconfiguredError as error:
             raise CannotFetch(str(error)) from None
 
     name = f"base-{hashlib.sha256(submission.base.encode()).hexdigest()}"
-    return kept(settings.MODEL_CACHE, name, fill, settings.MODEL_CACHE_BYTES, beat)
+    return cached_folder(settings.MODEL_CACHE, name, fill, settings.MODEL_CACHE_BYTES, beat)

@@ -13,6 +13,11 @@ from serving.hub import SECONDS, bound_waiting, hub_failure
 from serving.spec import HUB_FILES, ModelSpec, check_pinned
 
 
+def _is_wanted(name: str) -> bool:
+    """Return whether a file of the hub is downloaded, by its name."""
+    return any(fnmatch(name, pattern) for pattern in HUB_FILES)
+
+
 def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
     """Download the files of a hub id at its commit into the new folder `into`.
 
@@ -26,9 +31,8 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
     bound_waiting()
     where: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
     try:
-        found = HfApi().model_info(**where, files_metadata=True, timeout=SECONDS).siblings or []
-        wanted = [one for one in found if any(fnmatch(one.rfilename, kind) for kind in HUB_FILES)]
-        size = sum(one.size or 0 for one in wanted)
+        files = HfApi().model_info(**where, files_metadata=True, timeout=SECONDS).siblings or []
+        size = sum(file.size or 0 for file in files if _is_wanted(file.rfilename))
         if size > most_bytes:
             raise MisconfiguredError(
                 f"The model's files on the hub have {size / GIB:.2f} GiB; at most "

@@ -19,7 +19,7 @@ WAIT_SECONDS = 0.5
 
 
 @contextmanager
-def kept(
+def cached_folder(
     cache: Path, name: str, fill: Callable[[Path], None], most_bytes: int, beat: Beat
 ) -> Iterator[Path]:
     """Provide the folder `name` of the cache, which stays for as long as the block lasts.
@@ -29,20 +29,23 @@ def kept(
     """
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / name
+    # Users of the folder share the lock; filling and removing need it exclusively. The kernel frees
+    # it with its process, so a killed worker keeps nobody out.
     with (cache / f"{name}.lock").open("a") as lock:
         _wait(lock, fcntl.LOCK_SH, beat)
         while not folder.exists():  # between two locks somebody may remove it again
             _wait(lock, fcntl.LOCK_EX, beat)
-            if not folder.exists():
-                with atomic_folder(folder) as made:
-                    fill(made)
+            if not folder.exists():  # another process may have filled it while this one waited
+                with atomic_folder(folder) as new_folder:
+                    fill(new_folder)
             _wait(lock, fcntl.LOCK_SH, beat)
             _make_room(cache, most_bytes)
-        os.utime(lock.name)
+        os.utime(lock.name)  # the time of its last use, by which `_make_room` chooses
         yield folder
 
 
 def _wait(lock: IO[str], kind: int, beat: Beat) -> None:
+    """Take the lock; beat while another process has it."""
     while True:
         try:
             return fcntl.flock(lock, kind | fcntl.LOCK_NB)
@@ -75,6 +78,7 @@ def pack(folder: Path, target: IO[bytes], beat: Beat) -> None:
     """Write a folder's files as a plain tar, for weights do not compress; anybody may read them."""
 
     def public(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        # The same files make the same bytes, whoever packs them and when.
         member.mode, member.mtime = 0o644, 0
         member.uid, member.gid, member.uname, member.gname = 0, 0, "", ""
         return member
@@ -94,7 +98,10 @@ def unpack(source: IO[bytes], folder: Path, beat: Beat) -> None:
     with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK) as archive:
         for member in archive:
             path = folder / member.name
-            content = archive.extractfile(member) if member.isreg() else None
+            content = None
+            if member.isreg():
+                content = archive.extractfile(member)
+            # Our own tar, but read as a stranger's: nothing is ever written outside the folder.
             if content is None or not path.resolve().is_relative_to(folder.resolve()):
                 raise tarfile.TarError(f"{member.name} is no file of a model.")
             path.parent.mkdir(parents=True, exist_ok=True)

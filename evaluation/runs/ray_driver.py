@@ -35,10 +35,10 @@ from evaluation.runs.ray_node import (
     release,
     run_shard,
 )
-from evaluation.runs.shards import LineFile, Together, cut, in_turn
+from evaluation.runs.shards import LineFile, Together, cut_batches, cut_lines
 
 PIECE = 2**26  # bytes of a model that travel together
-AT_ONCE = 64  # shards that are handed in: more wait here, not in Ray's memory
+AT_ONCE = 64  # shards submitted to Ray: more wait here, not in its memory
 TRIES = 4  # of a shard or an errand whose nodes die
 GONE_SECONDS = 15.0  # for sandboxes to be removed after a cancelled run
 NOT_NOW, ANSWERS, ENDED, FAILED = "not now", "answers", "ended", "failed"
@@ -66,8 +66,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A process of a node with so much of what Ray counts: CPU, memory (bytes), GPU, docker."""
+class NodePlace:
+    """A process of a node with these resources of Ray: CPU, memory (bytes), GPU, docker."""
 
     address: str
     needs: Mapping[str, float]
@@ -75,16 +75,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked at a place: as `Errand`, whose folders are here, and whose bytes go to `kept`.
+    """A request for a place: as `Errand`, but with folders of this machine. Bytes go to `target`.
 
-    Another node begins it again where its node dies: then `kept` is written anew, and other items
-    come twice.
+    Another node begins it again if its node dies: then `target` is rewritten, and other items come
+    twice.
     """
 
     do: Callable[..., Iterator[Any]]
     arguments: Sequence[Any]
     folders: Mapping[str, Path] = field(default_factory=dict)
-    kept: Path | None = None
+    target: Path | None = None
 
 
 Tell = Callable[[str, Any], None]
@@ -98,50 +98,51 @@ def main() -> None:
     """Do the job on standard input, and tell on standard output what comes of it."""
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # what libraries print is no message
-        asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=_listen, args=[asked], daemon=True).start()
+        requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=[requests], daemon=True).start()
 
         def tell(word: str, value: Any) -> None:
             pickle.dump((word, value), out)
             out.flush()
 
         try:
-            match asked.get():
+            match requests.get():
                 case Job() as job:
                     with Connected(job) as cluster:
                         signal.signal(signal.SIGTERM, _stop)  # after Ray has set its own
                         tell(ENDED, (cluster.run(partial(tell, ANSWERS)), cluster.runner))
-                case Place() as place:
+                case NodePlace() as place:
                     with Placed(place) as there:
                         signal.signal(signal.SIGTERM, _stop)
-                        while True:
-                            there.do(_next(asked), tell)
+                        while True:  # until `_listen` sees that the worker has closed the pipe
+                            there.do(_next(requests), tell)
         except NotNow as why:
             tell(NOT_NOW, str(why))
-    os._exit(0)  # whatever threads Ray has left
+    os._exit(0)  # at once, whatever threads of Ray are still alive
 
 
-def _listen(asked: "queue.SimpleQueue[Any]") -> None:
-    """Pass on what is asked; nobody waits for the answers of a worker that was killed.
+def _listen(requests: "queue.SimpleQueue[Any]") -> None:
+    """Pass on the requests of the worker, and end this process when they end.
 
-    Perhaps in the middle of a word: whatever cannot be read is the end.
+    A worker may be killed in the middle of one: whatever cannot be read is the end.
     """
     lines = os.fdopen(os.dup(0), "rb")  # Python closes its own at the end, while this one reads
     try:
         while True:
-            asked.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
+            requests.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
     except (EOFError, pickle.UnpicklingError):
         pass
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _next(asked: "queue.SimpleQueue[Any]") -> Ask:
+def _next(requests: "queue.SimpleQueue[Any]") -> Ask:
+    """Wait for the next request."""
     while True:
         try:
-            ask: Ask = asked.get(timeout=LOOK_SECONDS)
+            ask: Ask = requests.get(timeout=LOOK_SECONDS)
             return ask
-        except queue.Empty:  # signals are seen in between
+        except queue.Empty:  # Python handles signals in between
             pass
 
 
@@ -193,16 +194,24 @@ class Cluster:
         return ready[0]
 
     def _check(self, needs: Mapping[str, float]) -> None:
-        if not any(all(node.get(name, 0) >= needs[name] for name in needs) for node in self._nodes):
-            raise NotNow(NO_NODE.format(", ".join(_words(*one) for one in needs.items())))
+        """Raise NotNow unless a node offers all of `needs`."""
+        for node in self._nodes:
+            if all(node.get(name, 0) >= needs[name] for name in needs):
+                return
+        words = ", ".join(_words(name, most) for name, most in needs.items())
+        raise NotNow(NO_NODE.format(words))
 
     def placed(self, needs: Mapping[str, float]) -> dict[str, Any]:
         """Return the options that place a task or an actor. Raises NotNow if no node meets them."""
         self._check(needs)
-        own = {name: most for name, most in needs.items() if name in OF_RAY}
-        told = {OF_RAY[name]: most for name, most in own.items()}
-        rest = {name: most for name, most in needs.items() if name not in OF_RAY}
-        return {**told, "resources": rest, "scheduling_strategy": "SPREAD"}
+        options: dict[str, Any] = {}
+        our_resources = {}
+        for name, most in needs.items():
+            if name in OF_RAY:
+                options[OF_RAY[name]] = most
+            else:
+                our_resources[name] = most
+        return {**options, "resources": our_resources, "scheduling_strategy": "SPREAD"}
 
     def packed(self, folder: Path | None) -> Parcel | None:
         """Put the files of a folder into the object store."""
@@ -214,13 +223,15 @@ class Cluster:
 
 
 def _words(name: str, most: float) -> str:
-    return f"{most / GIB:.4g} GiB" if name == "memory" else f"{most:g} {name}"
+    if name == "memory":
+        return f"{most / GIB:.4g} GiB"
+    return f"{most:g} {name}"
 
 
 class Placed(Cluster):
     """A process of a node, where things are done one after the other."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: NodePlace) -> None:
         super().__init__(place.address)
         self._place = place
         self._process: Any = None
@@ -235,13 +246,13 @@ class Placed(Cluster):
         errand = Errand(ask.do, ask.arguments, folders, release())
         for _ in range(TRIES):
             try:
-                return tell(ENDED, self._done(errand, ask.kept, tell))
+                return tell(ENDED, self._done(errand, ask.target, tell))
             except self.ray.exceptions.RayError as error:
                 print(error, file=sys.stderr)
-                self._process, failed = None, type(error).__name__
-        tell(FAILED, CLUSTER_FAILED.format(failed))
+                self._process, failure = None, type(error).__name__
+        tell(FAILED, CLUSTER_FAILED.format(failure))
 
-    def _done(self, errand: Errand, kept: Path | None, tell: Tell) -> Exception | None:
+    def _done(self, errand: Errand, target: Path | None, tell: Tell) -> Exception | None:
         """Do the errand, and return the exception that it raised, or None.
 
         Raises RayError if its process has died, and NotNow.
@@ -250,8 +261,11 @@ class Placed(Cluster):
             self._process = self.ray.remote(**self.placed(self._place.needs))(Process).remote()
         stream = self._process.do.options(num_returns="streaming").remote(errand)
         with ExitStack() as stack:
-            file = stack.enter_context(kept.open("wb")) if kept else None
+            file = None
+            if target:  # opened here, so that a second try begins it again
+                file = stack.enter_context(target.open("wb"))
             while True:
+                # `next` would wait forever for a node that has died; this notices.
                 self.first([stream], [self._place.needs])
                 try:
                     word, value = self.ray.get(next(stream))
@@ -284,7 +298,8 @@ class Connected(Cluster):
         for task in self._pending:
             self.ray.cancel(task)
         if self._pending:
-            self.ray.wait([*self._pending], num_returns=len(self._pending), timeout=GONE_SECONDS)
+            tasks = list(self._pending)
+            self.ray.wait(tasks, num_returns=len(tasks), timeout=GONE_SECONDS)
         super().__exit__(*error)
 
     def run(self, tell: Callable[[Sequence[bytes]], None]) -> Ending:
@@ -317,8 +332,8 @@ class Connected(Cluster):
             yield self._next()
 
     def _next(self) -> tuple[int, Done]:
-        pending = [*self._pending]
-        ready = self.first(pending, [self._needs[one] for one in pending])
+        pending = list(self._pending)
+        ready = self.first(pending, [self._needs[task] for task in pending])
         done: Done = self.ray.get(ready)
         self.runner = f"ray-{done.runner}"
         return self._pending.pop(ready), done
@@ -326,11 +341,13 @@ class Connected(Cluster):
     def _carried(self) -> Work:
         """Return the whole set as work whose model is in the object store."""
         model = self.job.model
-        needs_docker = model.image or self.offers(DOCKER) or is_required()
+        runner = "process"
+        if model.image or self.offers(DOCKER) or is_required():
+            runner = "docker"
         return Work(
             self.job.key,
             replace(model, folder=None, lora=None),
-            "docker" if needs_docker else "process",
+            runner,
             self.job.limits,
             b"",
             release(),
@@ -345,11 +362,15 @@ class Connected(Cluster):
         if len(lines) <= most:
             yield replace(whole, inputs=self.job.inputs.read_bytes())
         elif whole.folder is None:  # an image, which answers as it likes
-            for number, part in enumerate(in_turn(len(lines), most)):
-                yield replace(whole, key=f"{whole.key}-{number}", inputs=lines.plain(part))
+            for number, shard_lines in enumerate(cut_lines(len(lines), most)):
+                yield replace(whole, key=f"{whole.key}-{number}", inputs=lines.plain(shard_lines))
         else:
-            for number, shard in enumerate(cut(lines.batches(self._plan(whole)), most)):
-                model = replace(whole.model, part=REST if number else "")
+            # Padding changes the last digits of answers, so batches stay those of the whole set.
+            shards = cut_batches(lines.batches(self._plan(whole)), most)
+            for number, shard in enumerate(shards):
+                model = whole.model
+                if number > 0:  # only the first times examples that are asked alone
+                    model = replace(model, part=REST)
                 key, inputs = f"{whole.key}-{number}", lines.text(shard)
                 yield replace(whole, key=key, model=model, inputs=inputs)
 
@@ -400,23 +421,24 @@ class _Store:
     """Takes what is written into Ray's object store, in pieces."""
 
     def __init__(self, put: Callable[[bytes], Any]) -> None:
-        self._put, self._held, self._pieces = put, bytearray(), list[Any]()
+        self._put, self._buffer, self._pieces = put, bytearray(), list[Any]()
 
     def write(self, data: bytes) -> int:
-        self._held += data
-        while len(self._held) >= PIECE:
-            self._pieces.append(self._put(bytes(self._held[:PIECE])))
-            del self._held[:PIECE]
+        self._buffer += data
+        while len(self._buffer) >= PIECE:
+            self._pieces.append(self._put(bytes(self._buffer[:PIECE])))
+            del self._buffer[:PIECE]
         return len(data)
 
     def done(self) -> Sequence[Any]:
         """Store what is left, and return the references to all pieces."""
-        if self._held:
-            self._pieces.append(self._put(bytes(self._held)))
+        if self._buffer:
+            self._pieces.append(self._put(bytes(self._buffer)))
         return self._pieces
 
 
 if __name__ == "__main__":
-    from evaluation.runs import ray_driver  # what is asked is of the classes of that name
+    # Pickled requests name the classes of the module, not those of `__main__`.
+    from evaluation.runs import ray_driver
 
     ray_driver.main()

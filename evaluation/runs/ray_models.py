@@ -66,13 +66,15 @@ class NodeTransport(Transport):
         heard: Callable[[bytes], None] | None = None,
     ) -> Reply:
         """See `Transport`; raises NoEngine too, where the cluster cannot do it now."""
-        body = b"" if payload is None else json.dumps(payload).encode()
-        asked = self._spec, method, url.path, body, seconds
+        body = b""
+        if payload is not None:
+            body = json.dumps(payload).encode()
+        request = self._spec, method, url.path, body, seconds
         try:
-            *_, reply = self._node.do(replied, *asked, **self._folders)
+            replies = list(self._node.do(replied, *request, **self._folders))
         except ClusterFailed as error:
             raise EndpointError(str(error), reason="down") from None
-        return reply  # type: ignore[no-any-return]
+        return replies[-1]  # type: ignore[no-any-return]
 
 
 # On the node.
@@ -88,16 +90,16 @@ def replied(
 @lru_cache(1)
 def _serving(spec: ModelSpec, folder: Path | None) -> Application:
     """Return a model server of one model. folder: its files on this node."""
-    # Our machine has checked where the files lie; here they are a copy.
-    here = replace(spec, source=str(folder), revision=None, below=None) if folder else spec
-    registry = ModelRegistry({spec.name: here}.get, lambda: [spec.name], cache_of() / "serving")
+    if folder:  # our machine has checked where the files are; here they are a copy
+        spec = replace(spec, source=str(folder), revision=None, below=None)
+    registry = ModelRegistry({spec.name: spec}.get, lambda: [spec.name], cache_of() / "serving")
     while True:
         try:
             registry.get(spec.name)
         except LoadingError:
             time.sleep(LOOK_SECONDS)
         except ServingError:
-            break  # which whoever asks is told
+            break  # the request will get it as its reply
         else:
             break
     return Application(registry)
@@ -106,17 +108,20 @@ def _serving(spec: ModelSpec, folder: Path | None) -> Application:
 async def _reply(
     application: Application, method: str, path: str, body: bytes, seconds: float
 ) -> Reply:
+    """Call the application as an ASGI server does, and return its reply."""
     sent: list[Any] = []
     waiting = [{"type": "http.request", "body": body}]
 
     async def receive() -> Any:
-        return waiting.pop() if waiting else await asyncio.Event().wait()
+        if waiting:
+            return waiting.pop()
+        return await asyncio.Event().wait()  # nothing more comes, as of a client that stays
 
     async def send(message: Any) -> None:
         sent.append(message)
 
     headers = [(b"x-deadline-seconds", str(seconds).encode())]
     await application({"method": method, "path": path, "headers": headers}, receive, send)
-    begun, *parts = sent
-    told = {name.decode().lower(): value.decode() for name, value in begun["headers"]}
-    return Reply(begun["status"], told, b"".join(part["body"] for part in parts))
+    start, bodies = sent[0], sent[1:]
+    reply_headers = {name.decode().lower(): value.decode() for name, value in start["headers"]}
+    return Reply(start["status"], reply_headers, b"".join(message["body"] for message in bodies))

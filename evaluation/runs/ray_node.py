@@ -20,13 +20,17 @@ from evaluation.isolation.sandbox.choose import runner_for
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.uploads.model_folders import digest_of
-from evaluation.runs.model_cache import kept, unpack
+from evaluation.runs.model_cache import cached_folder, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWERING = (
-    *("evaluation/contract.py", "evaluation/isolation/sandbox", "evaluation/training"),
-    *("evaluation/runs/ray_models.py", "serving"),
+    "evaluation/contract.py",
+    "evaluation/isolation/sandbox",
+    "evaluation/training",
+    "evaluation/runs/ray_models.py",
+    "serving",
 )
+"""The code that decides what models learn and answer."""
 Get = Callable[[Any], bytes]
 """The bytes behind a reference to Ray's object store."""
 
@@ -38,8 +42,11 @@ class OtherRelease(Exception):
 def release() -> str:
     """Return a digest of the code that decides what models learn and answer."""
     digest = hashlib.sha256()
-    for place in (ROOT / name for name in ANSWERING):
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+    for name in ANSWERING:
+        paths = [ROOT / name]
+        if paths[0].is_dir():
+            paths = sorted(paths[0].rglob("*.py"))
+        for path in paths:
             digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()
 
@@ -57,8 +64,9 @@ class Parcel:
 
 @dataclass(frozen=True)
 class Work:
-    """One shard. model: without folders, which its node has elsewhere. runner: `docker`, `process`.
+    """The work of one shard. runner: `docker` or `process`.
 
+    model: without folders, which its node has elsewhere.
     inputs: lines of examples. key: as `DockerRunner`'s, of this attempt and shard. release: of the
     queue.
     """
@@ -76,7 +84,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Done:
-    """How a shard ended, its answers a line each, and the runner."""
+    """The result of a shard: its ending, its answers a line each, and the runner's name."""
 
     ending: Ending
     answers: Sequence[bytes]
@@ -85,7 +93,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Errand:
-    """Something else to do. folders: that `do` takes by name.
+    """Work other than a shard. folders: those that `do` takes by name.
 
     do: at the top of a module without Django; what it yields is passed on, bytes to the errand's
     file. release: of the queue.
@@ -173,7 +181,7 @@ def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> P
             raise ValueError("What came are not the model's files.")
 
     most = int(os.environ.get("MODEL_CACHE_GIB") or 50) * GIB
-    return stack.enter_context(kept(cache, parcel.digest, fill, most, nothing))
+    return stack.enter_context(cached_folder(cache, parcel.digest, fill, most, nothing))
 
 
 def _load(image: Parcel, folder: Path, get: Get) -> None:
@@ -195,13 +203,13 @@ class _Pieces:
     """Reads a parcel as one file, a piece at a time."""
 
     def __init__(self, parcel: Parcel, get: Get) -> None:
-        self._rest, self._get, self._held = [*parcel.pieces], get, memoryview(b"")
+        self._rest, self._get, self._buffer = list(parcel.pieces), get, memoryview(b"")
 
     def read(self, size: int = CHUNK) -> bytes:
-        if not self._held and self._rest:
-            self._held = memoryview(self._get(self._rest.pop(0)))
-        found, self._held = self._held[:size], self._held[size:]
-        return bytes(found)
+        if not self._buffer and self._rest:
+            self._buffer = memoryview(self._get(self._rest.pop(0)))
+        data, self._buffer = self._buffer[:size], self._buffer[size:]
+        return bytes(data)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from evaluation.isolation.sandbox.limits import Limits
 from evaluation.runs import ray_driver, ray_node
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH", "DOCKER_HOST", "SANDBOX_REQUIRED")
+PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH", "DOCKER_HOST", "SANDBOX_REQUIRED")
 OVER = "over"
 FAILED = "The process that asks the cluster ended. The worker's log says why."
 
@@ -41,13 +41,14 @@ class _Driver:
         )
         assert self._process.stdin
         assert self._process.stdout
-        self._asked = self._process.stdin
+        self._requests = self._process.stdin
         self._news: queue.Queue[tuple[str, Any]] = queue.Queue()
         reading = [self._process.stdout, self._news]
         threading.Thread(target=_read, args=reading, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
+        # On SIGTERM the driver cancels its tasks, so that no sandbox is left on the nodes.
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(ray_driver.GONE_SECONDS + BEAT_SECONDS)
@@ -58,8 +59,8 @@ class _Driver:
     def ask(self, what: Any) -> None:
         """Send it; a process that has ended says so among the news."""
         with suppress(BrokenPipeError):
-            pickle.dump(what, self._asked)
-            self._asked.flush()
+            pickle.dump(what, self._requests)
+            self._requests.flush()
 
     def news(self, beat: Beat) -> Iterator[tuple[str, Any]]:
         """Yield words with their values, and OVER when no more can come; beat every second."""
@@ -116,7 +117,7 @@ class OnNode:
     beat: called while it works.
     """
 
-    def __init__(self, place: ray_driver.Place, beat: Beat) -> None:
+    def __init__(self, place: ray_driver.NodePlace, beat: Beat) -> None:
         self._place, self._beat = place, beat
         self._driver: _Driver | None = None
 
@@ -132,17 +133,17 @@ class OnNode:
         self,
         do: Callable[..., Iterator[Any]],
         *arguments: Any,
-        kept: Path | None = None,
+        target: Path | None = None,
         **folders: Path,
     ) -> Iterator[Any]:
-        """Do an errand on the node, and yield its items; bytes go to `kept`. See `Ask`.
+        """Do an errand on the node, and yield its items; bytes go to `target`. See `Ask`.
 
         Raises what the errand does, NoEngine if the cluster cannot do it now, and ClusterFailed.
         """
         if self._driver is None:
             self._driver = _Driver().__enter__()
             self._driver.ask(self._place)
-        self._driver.ask(ray_driver.Ask(do, arguments, folders, kept))
+        self._driver.ask(ray_driver.Ask(do, arguments, folders, target))
         for word, value in self._driver.news(self._beat):
             match word:
                 case ray_node.ITEM:
@@ -163,9 +164,12 @@ class OnNode:
 
 def _environment() -> dict[str, str]:
     """Return the process's environment: Ray's token, but none of the site's other secrets."""
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    rays = {name: value for name, value in os.environ.items() if name.startswith("RAY_")}
-    return {"RAY_AUTH_MODE": "token", **rays, **kept, "RAY_USAGE_STATS_ENABLED": "0"}
+    environment = {"RAY_AUTH_MODE": "token"}
+    for name, value in os.environ.items():
+        if name.startswith("RAY_") or name in PASSED_ON:
+            environment[name] = value
+    environment["RAY_USAGE_STATS_ENABLED"] = "0"
+    return environment
 
 
 def _read(messages: IO[bytes], news: "queue.Queue[tuple[str, Any]]") -> None:

@@ -40,13 +40,13 @@ class NodeTrainer:
     ) -> TrainingReport:
         """See `fine_tune.train`."""
         arguments = rows, dev, kind, options
-        made = self._made(output_dir, progress, trained, *arguments, base=Path(base))
-        return cast("TrainingReport", made)
+        report = self._made(output_dir, progress, trained, *arguments, base=Path(base))
+        return cast("TrainingReport", report)
 
     def answers(self, folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
         """See `fine_tune.answers`."""
-        *_, found = self._node.do(answered, rows, reading, folder=folder)
-        return cast("list[Answer]", found)
+        items = list(self._node.do(answered, rows, reading, folder=folder))
+        return cast("list[Answer]", items[-1])
 
     def learn_pictures(
         self, rows: Sequence[tuple[looking.Stored, str]], labels: Sequence[str], folder: Path
@@ -57,8 +57,8 @@ class NodeTrainer:
                 with stored.open("rb") as file, Path(place, str(number)).open("wb") as copy:
                     shutil.copyfileobj(file, copy)
                 self._beat()
-            of_each = [label for _, label in rows]
-            self._made(folder, _silent, looked, labels, of_each, pictures=Path(place))
+            label_of_each = [label for _, label in rows]
+            self._made(folder, _silent, looked, labels, label_of_each, pictures=Path(place))
 
     def _made(
         self, target: Path, progress: Progress, do: Callable[..., Iterator[Any]], *arguments: Any,
@@ -70,15 +70,15 @@ class NodeTrainer:
         """
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=target.parent) as place:
-            kept, found = Path(place, "model.tar"), None
-            for word, value in self._node.do(do, *arguments, kept=kept, **folders):
+            archive, result = Path(place, "model.tar"), None
+            for word, value in self._node.do(do, *arguments, target=archive, **folders):
                 if word == PROGRESS:
                     progress(*value)
                 else:
-                    found = value
-            with kept.open("rb") as file, atomic_folder(target) as folder:
+                    result = value
+            with archive.open("rb") as file, atomic_folder(target) as folder:
                 unpack(file, folder, self._beat)
-        return found
+        return result
 
 
 def _silent(done: int, steps: int, message: str) -> None:
@@ -107,12 +107,12 @@ def answered(rows: Sequence[Row], reading: Reading, *, folder: Path) -> Iterator
     yield fine_tune.answers(folder, rows, reading)
 
 
-def looked(labels: Sequence[str], of_each: Sequence[str], *, pictures: Path) -> Iterator[Any]:
+def looked(labels: Sequence[str], label_of_each: Sequence[str], *, pictures: Path) -> Iterator[Any]:
     """Run `looking.learn_pictures`, and yield what `_work` does.
 
-    pictures: a folder with a file for each of `of_each`, the labels in order.
+    pictures: a folder with a file for each of `label_of_each`, named by its number.
     """
-    rows = [(pictures / str(number), label) for number, label in enumerate(of_each)]
+    rows = [(pictures / str(number), label) for number, label in enumerate(label_of_each)]
     yield from _work(lambda folder, progress: looking.learn_pictures(rows, labels, folder))
 
 
@@ -124,19 +124,20 @@ def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
     news: queue.SimpleQueue[tuple[int, int, str]] = queue.SimpleQueue()
     with TemporaryDirectory() as place, ThreadPoolExecutor(1) as pool:
         folder, packed = Path(place, "model"), Path(place, "model.tar")
-        working = pool.submit(work, folder, lambda *told: news.put(told))
+        working = pool.submit(work, folder, lambda *progress: news.put(progress))
         while not wait([working], TELL_SECONDS).done:
-            yield from ((PROGRESS, told) for told in _newest(news))
-        found = working.result()
+            for progress in _newest(news):
+                yield PROGRESS, progress
+        result = working.result()
         with packed.open("wb") as file:
             pack(folder, file, nothing)
         with packed.open("rb") as file:
             while piece := file.read(CHUNK):
                 yield piece
-        yield RETURNED, found
+        yield RETURNED, result
 
 
 def _newest(news: "queue.SimpleQueue[tuple[int, int, str]]") -> list[tuple[int, int, str]]:
     """Return the last message of the queue, if there is one, and drop the earlier ones."""
-    told = [news.get() for _ in range(news.qsize())]
-    return told[-1:]
+    messages = [news.get() for _ in range(news.qsize())]
+    return messages[-1:]

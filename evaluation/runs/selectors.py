@@ -15,14 +15,15 @@ REMOTE = (Submission.Kind.ENDPOINT, Submission.Kind.CHAT)
 
 def accepted(task: Task) -> QuerySet[Submission]:
     """Return the models that take part in a task."""
-    found = task.submissions.filter(state=Submission.State.DONE, withdrawn_at=None)
-    return found.select_related("target", "task")
+    models = task.submissions.filter(state=Submission.State.DONE, withdrawn_at=None)
+    return models.select_related("target", "task")
 
 
 def is_remote(submission: Submission) -> bool:
     """Return whether the examples leave this installation, to an endpoint that is not ours."""
-    target = submission.target
-    return bool(target.url) if target else submission.kind in REMOTE
+    if submission.target:  # a target without an address runs on our model server
+        return bool(submission.target.url)
+    return submission.kind in REMOTE
 
 
 def is_served_here(submission: Submission) -> bool:
@@ -33,8 +34,8 @@ def is_served_here(submission: Submission) -> bool:
 
 def base_named(task: Task, owner: User | None, pk: UUID) -> Submission | None:
     """Return the language model of a task to which this owner may add an adapter, or None."""
-    mine = Q(is_published=True) | Q(owner=owner, owner__isnull=False)
-    whole = accepted(task).filter(mine, kind=Submission.Kind.LLM, base="", emptied_at=None)
+    may_use = Q(is_published=True) | Q(owner=owner, owner__isnull=False)
+    whole = accepted(task).filter(may_use, kind=Submission.Kind.LLM, base="", emptied_at=None)
     return whole.filter(pk=pk).first()
 
 
@@ -55,5 +56,7 @@ def counting(runs: QuerySet[EvaluationRun]) -> QuerySet[EvaluationRun]:
 
 def cost_cents(cpu_seconds: float | None) -> float | None:
     """Return what processor time costs; None if the site has no price or the time is unknown."""
-    price: int = settings.EVALUATION_CPU_HOUR_CENTS
-    return price * cpu_seconds / 3600 if price and cpu_seconds is not None else None
+    price_cents: int = settings.EVALUATION_CPU_HOUR_CENTS
+    if not price_cents or cpu_seconds is None:
+        return None
+    return price_cents * cpu_seconds / 3600

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from statistics import fmean
 from typing import Any
 from uuid import UUID
@@ -39,10 +40,13 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 def suites_of(submission: Submission, version: EvaluationSetVersion) -> tuple[str, ...]:
     """Return the suites to run a model on with a version of a set; none if it must not be run."""
-    if submission.kind == Kind.PREDICTIONS:  # of texts that nobody perturbed
-        return (Suite.PLAIN,) if submission.evaluation_set_id == version.pk else ()
+    if submission.kind == Kind.PREDICTIONS:  # a file answers only the texts of its own version
+        if submission.evaluation_set_id != version.pk:
+            return ()
+        return (Suite.PLAIN,)
     if is_remote(submission) and not version.evaluation_set.may_leave:
         return ()
+    # Perturbed examples are several times as many, and their owner pays for each call.
     if submission.kind in (Kind.CHAT, Kind.LLM) and not submission.chat.get("perturbed"):
         return (Suite.PLAIN,)
     return (Suite.PLAIN, *submission.task.config.metrics.deltas)
@@ -61,17 +65,18 @@ def request_missing() -> list[EvaluationRun]:
 
     Suites are those in the task's configuration. The sweep calls it. No lock.
     """
-    made: list[EvaluationRun] = []
+    new_runs: list[EvaluationRun] = []
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
         ensure_targets(task)
         suites = (Suite.PLAIN, *task.config.metrics.deltas)
         for version in newest_versions(task):
+            # One query says which models lack a run, so that a sweep with nothing to do is quick.
             whole = version.runs.filter(suite__in=suites).values("submission")
             whole = whole.annotate(n=Count("suite", distinct=True)).filter(n=len(suites))
             lacking = accepted(task).exclude(pk__in=whole.values("submission"))
-            lacking = lacking.filter(emptied_at=None)
-            made += _request(lacking, [version], None)
-    return made
+            lacking = lacking.filter(emptied_at=None)  # without files no new run can begin
+            new_runs += _request(lacking, [version], None)
+    return new_runs
 
 
 @transaction.atomic
@@ -80,33 +85,38 @@ def _request(
     versions: Iterable[EvaluationSetVersion],
     actor: User | None,
 ) -> list[EvaluationRun]:
+    """Store the runs that are missing, and wake a worker for each; return those that are new."""
     submissions, versions = list(submissions), list(versions)
     rounds = {
-        one.pk: one.evaluation_set.round_id or one.evaluation_set.held_of_id for one in versions
+        version.pk: version.evaluation_set.round_id or version.evaluation_set.held_of_id
+        for version in versions
     }
     loops = set(
         RoundTarget.objects.filter(round__in=rounds.values()).values_list("target_id", "round_id")
     )
-    asked = EvaluationRun.objects.filter(submission__in=submissions, version__in=versions)
-    known = set(asked.values_list("submission", "version", "suite"))
-    wanted = [
-        EvaluationRun(
-            submission=submission,
-            version=version,
-            suite=suite,
-            requested_by=actor,
-            in_the_loop=(submission.target_id, rounds[version.pk]) in loops,
-        )
-        for version in versions
-        for submission in submissions
-        for suite in suites_of(submission, version)
-        if (submission.pk, version.pk, suite) not in known
-    ]
-    EvaluationRun.objects.bulk_create(wanted, ignore_conflicts=True)
-    made = list(EvaluationRun.objects.filter(pk__in=[run.pk for run in wanted]))
-    for run in made:
+    existing = EvaluationRun.objects.filter(submission__in=submissions, version__in=versions)
+    existing_keys = set(existing.values_list("submission", "version", "suite"))
+    missing = []
+    for version, submission in product(versions, submissions):
+        is_in_the_loop = (submission.target_id, rounds[version.pk]) in loops
+        for suite in suites_of(submission, version):
+            if (submission.pk, version.pk, suite) in existing_keys:
+                continue
+            run = EvaluationRun(
+                submission=submission,
+                version=version,
+                suite=suite,
+                requested_by=actor,
+                in_the_loop=is_in_the_loop,
+            )
+            missing.append(run)
+    # Another sweep may request the same at this moment: `run_once` drops the second, and only the
+    # runs that are really ours are read back and queued.
+    EvaluationRun.objects.bulk_create(missing, ignore_conflicts=True)
+    new_runs = list(EvaluationRun.objects.filter(pk__in=[run.pk for run in missing]))
+    for run in new_runs:
         enqueue(run.function, run.pk)
-    return made
+    return new_runs
 
 
 @transaction.atomic
@@ -156,19 +166,19 @@ def run_again(*, run: EvaluationRun, actor: User | None) -> EvaluationRun:
                 "for which too little money was left, is repeated. This result stands."
             )
         )
-    made = _next(last, actor)
+    next_run = _next(last, actor)
     try:
-        with transaction.atomic():
-            made.save(force_insert=True)
+        with transaction.atomic():  # of its own, so that the outer one survives the error
+            next_run.save(force_insert=True)
     except IntegrityError:
         raise Refused(_("Somebody else has just asked for it.")) from None
-    log(actor, "run.again", made)
-    enqueue(made.function, made.pk)
+    log(actor, "run.again", next_run)
+    enqueue(next_run.function, next_run.pk)
     if last.suite == Suite.PLAIN:
         lacking = _last_of_each_suite(last).filter(outcome__in=REPEATABLE)
         again = [_next(other, actor) for other in lacking.exclude(suite=Suite.PLAIN)]
         EvaluationRun.objects.bulk_create(again, ignore_conflicts=True)  # the plain one's end rings
-    return made
+    return next_run
 
 
 def _next(run: EvaluationRun, actor: User | None) -> EvaluationRun:
@@ -196,7 +206,7 @@ def _last_of_each_suite(run: EvaluationRun) -> QuerySet[EvaluationRun]:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A run that waits. owner: None is the platform itself."""
+    """A run that waits. owner: None for the platform itself."""
 
     pk: Any
     owner: int | None
@@ -206,7 +216,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Served:
-    """What an owner has had: runs that run now, and when the last one began."""
+    """An owner's share so far: runs that run now, and when the last one began."""
 
     running: int = 0
     last: datetime = LONG_AGO
@@ -222,6 +232,7 @@ def in_turn(waiting: Iterable[Waiting], served: Mapping[int | None, Served]) -> 
     ahead: Counter[int | None] = Counter()
     for run in sorted(waiting, key=lambda run: (-run.priority, run.queued_at)):
         had = served.get(run.owner, Served())
+        # An owner's second run stands where it would if the first were under way already.
         place = had.running + ahead[run.owner]
         ahead[run.owner] += 1
         keyed.append(((-run.priority, place, had.last, run.queued_at), run))

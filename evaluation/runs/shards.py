@@ -15,7 +15,7 @@ Shard = Sequence[Sequence[int]]
 """Batches of line numbers."""
 
 
-def cut(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Sequence[int]]]:
+def cut_batches(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Sequence[int]]]:
     """Yield shards of whole batches; each ends with the batch that fills it to `most` examples.
 
     Batches come sorted by length, so they are taken in the order of the fractions of multiples of
@@ -34,7 +34,7 @@ def cut(batches: Sequence[Sequence[int]], most: int) -> Iterator[list[Sequence[i
         yield shard
 
 
-def in_turn(size: int, most: int) -> list[Sequence[int]]:
+def cut_lines(size: int, most: int) -> list[Sequence[int]]:
     """Return the numbers of `size` lines, cut after each `most`.
 
     For images, whose batches nobody outside knows.
@@ -57,14 +57,25 @@ class LineFile:
     def batches(self, planned: Iterable[bytes]) -> list[Sequence[int]]:
         """Return the batches that the harness plans, then one of the lines that it cannot read."""
         numbers = {orjson.loads(self._line(number))["id"]: number for number in range(len(self))}
-        found = [[numbers.pop(id) for id in orjson.loads(line)["batch"]] for line in planned]
-        return [*found, [*numbers.values()]] if numbers else [*found]
+        batches: list[Sequence[int]] = []
+        for line in planned:
+            ids = orjson.loads(line)["batch"]
+            batches.append([numbers.pop(id) for id in ids])
+        if numbers:
+            batches.append(list(numbers.values()))
+        return batches
 
     def text(self, shard: Shard) -> bytes:
         """Return the lines of a shard in the order of the file; each names its batch."""
-        places = sorted((line, batch) for batch, lines in enumerate(shard, 1) for line in lines)
-        told = ({**orjson.loads(self._line(line)), "batch": batch} for line, batch in places)
-        return b"".join(orjson.dumps(one) + b"\n" for one in told)
+        batch_of = {}
+        for batch, lines in enumerate(shard, 1):
+            for line in lines:
+                batch_of[line] = batch
+        text = bytearray()
+        for line in sorted(batch_of):
+            example = orjson.loads(self._line(line))
+            text += orjson.dumps({**example, "batch": batch_of[line]}) + b"\n"
+        return bytes(text)
 
     def plain(self, lines: Sequence[int]) -> bytes:
         """Return these lines unchanged."""
@@ -93,7 +104,7 @@ class Together:
         self._lines += len(answers)
         self._bytes += sum(len(line) + 1 for line in answers)
         self.limits.check_output(self._bytes, self._lines)
-        seconds = sum(one.usage.seconds for one in self._endings.values())
+        seconds = sum(each.usage.seconds for each in self._endings.values())
         self.limits.check_use(seconds=seconds, memory_bytes=0, answers=self._lines)
 
     def ending(self) -> Ending:
@@ -102,13 +113,20 @@ class Together:
         Pace, memory and latency are those of the measured shard; the rest are sums.
         """
         ends = [self._endings[shard] for shard in sorted(self._endings)]
-        warnings = dict.fromkeys(warning for end in ends for warning in end.warnings)
+        warnings: dict[str, None] = {}  # each once, in order
+        for end in ends:
+            warnings.update(dict.fromkeys(end.warnings))
         log = "\n".join(filter(None, (end.log for end in ends)))[-self.limits.log_bytes :]
-        cpu = [end.usage.cpu_seconds for end in ends]
+        cpu_seconds: float | None = 0.0
+        for end in ends:
+            if end.usage.cpu_seconds is None or cpu_seconds is None:
+                cpu_seconds = None  # a sum without one of them would be wrong
+            else:
+                cpu_seconds += end.usage.cpu_seconds
         usage = replace(
             self._endings[self.measured].usage,
             seconds=sum(end.usage.seconds for end in ends),
-            cpu_seconds=None if None in cpu else sum(filter(None, cpu)),
+            cpu_seconds=cpu_seconds,
             answers=sum(end.usage.answers for end in ends),
         )
-        return Ending(Outcome.OK, usage, log=log, warnings=(*warnings,))
+        return Ending(Outcome.OK, usage, log=log, warnings=tuple(warnings))

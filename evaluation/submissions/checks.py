@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from core.errors import Invalid
 from evaluation.models import Submission
-from evaluation.runs.chat.asking import checked
+from evaluation.runs.chat.asking import check_settings
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.selectors import REMOTE, base_named
 from evaluation.sets.selectors import open_versions
@@ -29,7 +29,7 @@ def settled_chat(
     """Return the settings of a model that gets a prompt; empty for others. Raises Invalid."""
     if kind not in (Kind.CHAT, Kind.LLM):
         return {}
-    return vars(checked(task, source, secret, chat, runs_here=kind == Kind.LLM))
+    return vars(check_settings(task, source, secret, chat, runs_here=kind == Kind.LLM))
 
 
 def check_sources(submission: Submission) -> None:

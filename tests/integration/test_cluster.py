@@ -23,7 +23,7 @@ from evaluation.heartbeat import nothing
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.isolation.uploads.model_folders import digest_of
 from evaluation.models import EvaluationRun, Submission
-from evaluation.runs.ray_driver import Connected, Job, Place
+from evaluation.runs.ray_driver import Connected, Job, NodePlace
 from evaluation.runs.ray_models import NodeTransport
 from evaluation.runs.ray_runner import OnNode, RayRunner
 from evaluation.runs.ray_training import NodeTrainer
@@ -133,11 +133,11 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
     cluster: Nodes, tmp_path: Path
 ) -> None:
     """A training, answers, pictures and a language model, in one process of a node."""
-    place = Place(cluster.address, {"CPU": 1, "memory": 2**20, "other": 1})
+    place = NodePlace(cluster.address, {"CPU": 1, "memory": 2**20, "other": 1})
     kept, threads = tmp_path / "kept", torch.get_num_threads()
     torch.set_num_threads(1)  # as the node does
     with OnNode(place, nothing) as node:
-        assert [*node.do(dies_once, str(tmp_path / "mark"), kept=kept)] == ["done"]
+        assert [*node.do(dies_once, str(tmp_path / "mark"), target=kept)] == ["done"]
         assert kept.read_bytes() == b"whole"
         there = NodeTrainer(node, nothing)
         assert _learned(there, tmp_path / "a") == _learned(Here(nothing), tmp_path / "b")
@@ -159,7 +159,7 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
         (choice,) = json.loads(reply.body)["choices"]
         assert choice["message"]["content"] == "correct"
     torch.set_num_threads(threads)
-    waits = OnNode(Place(cluster.address, {"GPU": 1}), nothing)
+    waits = OnNode(NodePlace(cluster.address, {"GPU": 1}), nothing)
     with waits as node, pytest.raises(NoEngine, match="1 GPU"):
         next(node.do(dies_once, ""))
 

@@ -15,7 +15,7 @@ from evaluation.models import DatasetItem, EvaluationRun, Submission
 from evaluation.runs.chat.asking import meter_of
 from evaluation.runs.chat.estimate import estimate
 from evaluation.runs.chat.settings import ChatSettings, problem_of, settings_for
-from evaluation.runs.chat.shots import ShotsGone, draw, shown
+from evaluation.runs.chat.shots import ShotsGone, draw_shots, read_shots
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next, run_again
 from evaluation.sets.services import change_set
@@ -150,15 +150,15 @@ def test_examples_come_of_the_train_split_and_by_the_seed(closed):
     released(closed)
     task = closed.task
     one, same, other = (
-        draw(task, ChatSettings("m", shots=4, shots_seed=seed)) for seed in (7, 7, 8)
+        draw_shots(task, ChatSettings("m", shots=4, shots_seed=seed)) for seed in (7, 7, 8)
     )
     assert one == same != other
     assert {item.split for item in DatasetItem.objects.filter(pk__in=one)} == {"train"}
     chat = ChatSettings("m", shots=4, shot_items=one)
-    assert [{*row} for row in shown(task, chat)] == [{"premise", "hypothesis", "label"}] * 4
+    assert [{*row} for row in read_shots(task, chat)] == [{"premise", "hypothesis", "label"}] * 4
     DatasetItem.objects.filter(pk=one[2]).update(is_withdrawn=True)
     with pytest.raises(ShotsGone):
-        shown(task, chat)
+        read_shots(task, chat)
 
 
 def test_examples_in_the_prompt_are_sent_and_shown(closed, alice, client, server):

@@ -43,7 +43,7 @@ class JudgeForm(forms.Form):
         )
         given = _("Texts are given between tags of their names, as data.")
         self.fields |= asking_fields(
-            task, label=_("Judge model"), prompt=prompt_for(task.config), given=given, rows=6
+            task, label=_("Judge model"), prompt=prompt_for(task.config), prompt_help=given, rows=6
         )
         self.fields["most_calls"] = forms.IntegerField(
             min_value=1, max_value=MOST_CALLS, initial=500, label=_("Most calls each time")

@@ -24,7 +24,7 @@ from evaluation.judges.llm_judges.selectors import (
     verdicts_of,
 )
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
-from evaluation.runs.chat.target_services import CHAT, Asker, Stopped, end, settings_of
+from evaluation.runs.chat.target_services import CHAT, Asker, Stopped, end_job, settings_of
 from evaluation.runs.elsewhere import own_model
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import chooser_endpoint
@@ -105,7 +105,7 @@ def ask(judge: LlmJudge) -> None:
             asking.score_runs()
         except (Stopped, NoEngine) as stopped:
             asking.report()
-            end(judge, stopped)
+            end_job(judge, stopped)
             return
         asking.report()
     leases.finish(judge, report=judge.report)

@@ -12,7 +12,7 @@ from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.judges.paraphrases.selectors import base_of, rows_to_say
 from evaluation.judges.paraphrases.services import check_may_ask, words_of
 from evaluation.models import Paraphrase, Paraphrasing
-from evaluation.runs.chat.target_services import Asker, Stopped, end
+from evaluation.runs.chat.target_services import Asker, Stopped, end_job
 from evaluation.runs.elsewhere import own_model
 from evaluation.scoring.paraphrase import paraphrased
 from evaluation.sets.selectors import latest_version
@@ -62,7 +62,7 @@ def _write(job: Paraphrasing, heartbeat: leases.Heartbeat, asker: Asker) -> None
     except Refused as refused:
         leases.fail(job, str(refused))
     except (Stopped, NoEngine) as stopped:
-        end(job, stopped)
+        end_job(job, stopped)
     else:
         leases.finish(job, report={"calls": asker.calls, "failures": asker.failures})
 

@@ -16,7 +16,7 @@ from evaluation.isolation.sandbox.limits import Exceeded
 from evaluation.isolation.sandbox.meter import Meter
 from evaluation.models import Submission
 from evaluation.runs.chat.settings import ChatSettings, problem_of, settings_for
-from evaluation.runs.chat.shots import draw
+from evaluation.runs.chat.shots import draw_shots
 from evaluation.task_shape import runnable
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
@@ -33,18 +33,20 @@ from tasks.targets.spending_services import SpentError
 
 def asked_as(config: TaskConfig, url: str = "", secret: str = "") -> EndpointConfig:
     """Return what a submitted model of a task reads, and the form of its answers."""
-    component, asked = config.component(config.answer_field), runnable(config)
-    is_span = component.type == "span"
+    component, model = config.component(config.answer_field), runnable(config)
+    kind, options = "remote", {}
+    if component.type == "span":
+        kind, options = QA_KIND, {"passage_field": component.reference}
     return EndpointConfig(
         url=url,
-        fields=asked.fields,
-        output=asked.output,
-        labels=asked.labels,
+        fields=model.fields,
+        output=model.output,
+        labels=model.labels,
         answer=component,
         media=config.media_fields,
-        kind=QA_KIND if is_span else "remote",
+        kind=kind,
         secret=secret or None,
-        options={"passage_field": component.reference} if is_span else {},
+        options=options,
         allow_private_hosts=tuple(settings.SUBMISSION_PRIVATE_HOSTS),
     )
 
@@ -60,14 +62,15 @@ def chat_endpoint(
 
     Raises EndpointError(misconfigured).
     """
-    asked = asked_as(config, url, secret)
-    return OpenAIChatEndpoint(replace(asked, options={**chat.options(shots), **asked.options}))
+    endpoint_config = asked_as(config, url, secret)
+    options = chat.options(shots) | endpoint_config.options
+    return OpenAIChatEndpoint(replace(endpoint_config, options=options))
 
 
-NOWHERE = "https://example.org"  # which is not asked
+NOWHERE = "https://example.org"  # of an endpoint that only makes prompts and reads answers
 
 
-def checked(
+def check_settings(
     task: Task, url: str, secret: str, chat: ChatSettings | None, *, runs_here: bool = False
 ) -> ChatSettings:
     """Check the settings of a chat model, and draw the examples for its prompt.
@@ -76,13 +79,17 @@ def checked(
     Raises Invalid.
     """
     chat = chat or settings_for(task.config)
-    if found := problem_of(task.config, chat, runs_here=runs_here):
-        raise Invalid(_(found[1]) % found[2], field=found[0])
-    chat = replace(chat, shot_items=draw(task, chat))
+    if problem := problem_of(task.config, chat, runs_here=runs_here):
+        field, sentence, values = problem
+        raise Invalid(_(sentence) % values, field=field)
+    chat = replace(chat, shot_items=draw_shots(task, chat))
+    field = "source"
+    if runs_here:
+        url, field = NOWHERE, "kind"
     try:
-        chat_endpoint(task.config, NOWHERE if runs_here else url, secret, chat)
+        chat_endpoint(task.config, url, secret, chat)  # only whether it can be made
     except EndpointError as error:
-        raise Invalid(str(error), field="kind" if runs_here else "source") from None
+        raise Invalid(str(error), field=field) from None
     return chat
 
 
@@ -102,19 +109,20 @@ class Capped:
         """
         try:
             self._meter.settle()
-            found = self._endpoint.predict(batch, deadline_seconds=deadline_seconds)
-            for said in found:
-                self._meter.note(said.usage)
-            return found
+            predictions = self._endpoint.predict(batch, deadline_seconds=deadline_seconds)
+            for prediction in predictions:
+                self._meter.note(prediction.usage)
+            return predictions
         except Exceeded as over:
             raise SpentError(over.ending.sentence, "busy", permanent=True) from None
         except EndpointError as error:
-            if error.usage is not None:
+            if error.usage is not None:  # an answer that cannot be used costs money, too
                 self._meter.note(error.usage)
             raise
         finally:
             with suppress(Exceeded):
                 self._meter.settle()
+            # A thread of the pool, which no request ends: it would keep its connection forever.
             if get_ident() != self._maker:
                 connection.close()
 
@@ -122,12 +130,14 @@ class Capped:
 def meter_of(submission: Submission) -> Meter:
     """Return the meter of a chat model's run, which ends it at the owner's cap."""
     chat = ChatSettings.of(submission.chat)
-    mine = Submission.objects.filter(pk=submission.pk)
+    row = Submission.objects.filter(pk=submission.pk)
 
     def pay(cost: float) -> bool:
-        """Add to what was spent, in one update; whether something is left of the cap."""
-        mine.update(spent=F("spent") + cost)
-        most = ChatSettings.of(mine.values_list("chat", flat=True).get()).most_cost
-        return most is None or mine.filter(spent__lt=most).exists()
+        """Add a cost to what was spent, and return whether something is left of the cap."""
+        # One update with F, because several runs of the model pay at the same time. The cap is read
+        # each time: its owner may change it while a run lasts.
+        row.update(spent=F("spent") + cost)
+        most = ChatSettings.of(row.values_list("chat", flat=True).get()).most_cost
+        return most is None or row.filter(spent__lt=most).exists()
 
     return Meter(chat.price_in, chat.price_out, pay)

@@ -9,9 +9,9 @@ from typing import Any
 
 from evaluation.contract import SetRow
 from evaluation.isolation.inference.evaluate import reading_of
-from evaluation.runs.chat.asking import NOWHERE, chat_endpoint, checked
+from evaluation.runs.chat.asking import NOWHERE, chat_endpoint, check_settings
 from evaluation.runs.chat.settings import ChatSettings
-from evaluation.runs.chat.shots import shown
+from evaluation.runs.chat.shots import read_shots
 from evaluation.scoring.perturb import variants
 from evaluation.sets.selectors import newest_versions, set_rows
 from evaluation.task_shape import labels_of
@@ -25,9 +25,9 @@ AROUND = 12  # tokens of an answer besides a label
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of all evaluations on the sets of now; later rounds come on top. cost: None without a price.
+    """The expected cost of all evaluations on today's sets, without those of later rounds.
 
-    requests: calls; tokens as four characters each.
+    requests: calls. tokens: four characters each. cost: None without a price.
     """
 
     requests: int
@@ -42,21 +42,23 @@ def estimate(task: Task, chat: ChatSettings | None) -> Estimate:
 
     Raises Invalid.
     """
-    chat = checked(task, NOWHERE, "", chat)
-    endpoint = chat_endpoint(task.config, NOWHERE, "", chat, shown(task, chat))
+    chat = check_settings(task, NOWHERE, "", chat)
+    endpoint = chat_endpoint(task.config, NOWHERE, "", chat, read_shots(task, chat))
     requests, tokens_in = 0, 0.0
     for version in newest_versions(task).filter(evaluation_set__may_leave=True):
-        first = [*islice(set_rows(version), LOOKED_AT)]
+        first = list(islice(set_rows(version), LOOKED_AT))
         calls: float = version.size
         if chat.perturbed:
             calls += version.size * _variants(task, first) + version.paraphrases.count()
-        asked = [endpoint.messages(for_models(task.config, task, one.inputs)) for one in first]
+        prompts = [endpoint.messages(for_models(task.config, task, row.inputs)) for row in first]
         requests += round(calls)
-        tokens_in += calls * fmean(map(_tokens, asked))
+        tokens_in += calls * fmean(map(_tokens, prompts))
     tokens_out = requests * _answer_tokens(task, chat)
-    cost = chat.cost(tokens_in, tokens_out) if chat.is_paid else None
-    over = cost is not None and chat.most_cost is not None and cost > chat.most_cost
-    return Estimate(requests, round(tokens_in), round(tokens_out), cost, over)
+    cost, is_over_cap = None, False
+    if chat.is_paid:
+        cost = chat.cost(tokens_in, tokens_out)
+        is_over_cap = chat.most_cost is not None and cost > chat.most_cost
+    return Estimate(requests, round(tokens_in), round(tokens_out), cost, is_over_cap)
 
 
 def _tokens(messages: Sequence[Mapping[str, Any]]) -> float:
@@ -75,6 +77,8 @@ def _variants(task: Task, rows: Sequence[SetRow]) -> float:
     """Return how many perturbed variants an example has on average, in all suites together."""
     reading = reading_of(task.config)
     families = task.config.metrics.deltas
-    return fmean(
-        sum(len(variants(row, reading, family=one, seed=0)) for one in families) for row in rows
-    )
+    counts = []
+    for row in rows:
+        in_all_suites = [len(variants(row, reading, family=name, seed=0)) for name in families]
+        counts.append(sum(in_all_suites))
+    return fmean(counts)

@@ -8,11 +8,11 @@ from tasks.models import Task
 
 
 def asking_fields(
-    task: Task, *, label: str, prompt: str, given: str, rows: int
+    task: Task, *, label: str, prompt: str, prompt_help: str, rows: int
 ) -> dict[str, forms.Field]:
     """Return the fields for the model and its prompt.
 
-    given: help text that says what follows the prompt.
+    prompt_help: what follows the prompt in each call.
     """
     return {
         "target": forms.ModelChoiceField(
@@ -25,7 +25,7 @@ def asking_fields(
             max_length=10_000,
             initial=prompt,
             label=_("Prompt"),
-            help_text=given,
+            help_text=prompt_help,
             widget=forms.Textarea(attrs={"rows": rows}),
         ),
     }

@@ -23,7 +23,7 @@ Problem = tuple[str, str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class ChatSettings:
-    """All that a request has besides the example; prices are of a million tokens.
+    """Everything in a request besides the example; prices are for a million tokens.
 
     instructions and template: what is sent, whoever wrote it. shots: examples of the train split
     that are asked and answered before, drawn by shots_seed; shot_items: their rows, once drawn.
@@ -54,10 +54,12 @@ class ChatSettings:
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "ChatSettings":
         """Build the settings from a submission's column."""
-        known = {one.name for one in fields(cls)}
-        told = {name: value for name, value in stored.items() if name in known}
-        lists = {name: tuple(told.get(name, ())) for name in ("stop", "shot_items")}
-        return cls(**told | lists)
+        names = {field.name for field in fields(cls)}
+        # An older release may have stored settings that are gone by now.
+        values = {name: value for name, value in stored.items() if name in names}
+        for name in ("stop", "shot_items"):  # JSON has lists only
+            values[name] = tuple(values.get(name, ()))
+        return cls(**values)
 
     @property
     def is_paid(self) -> bool:
@@ -73,35 +75,44 @@ class ChatSettings:
 
         shots: the fields of the examples in the prompt, each with its answer.
         """
-        return {
+        options: dict[str, Any] = {
             "model": self.model,
             "instructions": self.instructions,
             "template": self.template,
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
-            **({} if self.seed is None else {"seed": self.seed}),
-            **({"stop": [*self.stop]} if self.stop else {}),
-            **({"logprobs": True} if self.logprobs else {}),
-            **({"examples": [dict(one) for one in shots]} if shots else {}),
         }
+        # Only what is set: servers refuse options that they do not know, and the digest of a model
+        # stays the same when a later release adds an option.
+        if self.seed is not None:
+            options["seed"] = self.seed
+        if self.stop:
+            options["stop"] = list(self.stop)
+        if self.logprobs:
+            options["logprobs"] = True
+        if shots:
+            options["examples"] = [dict(shot) for shot in shots]
+        return options
 
     def digest(self, url: str, shots: Sequence[Mapping[str, Any]]) -> str:
         """Return the model's identity: its address, its options, how its answers are read.
 
         The price is not part of it.
         """
-        asked = [url, self.options(shots), READER]
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        identity = [url, self.options(shots), READER]
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def settings_for(
-    config: TaskConfig, *, instructions: str | None = None, template: str = "", **told: Any
+    config: TaskConfig, *, instructions: str | None = None, template: str = "", **settings: Any
 ) -> ChatSettings:
     """Return settings for a task; instructions and template default to the standard ones."""
+    if instructions is None:  # an empty text is a prompt without instructions
+        instructions = task_instructions(config)
     return ChatSettings(
-        instructions=task_instructions(config) if instructions is None else instructions,
+        instructions=instructions,
         template=template or plain_template(config),
-        **told,
+        **settings,
     )
 
 
@@ -113,21 +124,25 @@ def plain_template(config: TaskConfig) -> str:
 def task_instructions(config: TaskConfig) -> str:
     """Return the default prompt: the task's name, and its labels in the task's own words."""
     answer = config.component(config.answer_field)
-    asked = answer.title.lower().removeprefix("your ")  # people read "Your label"
-    about = f"The task is “{config.name}”. Give the {asked}."
-    lines = [
-        f"- {one.value}: {one.words}" + (f" ({one.help})" if one.help else "")
-        for one in answer.labels
-    ]
-    return "\n".join([about, *lines])
+    title = answer.title.lower().removeprefix("your ")  # people read "Your label"
+    lines = [f"The task is “{config.name}”. Give the {title}."]
+    for label in answer.labels:
+        line = f"- {label.value}: {label.words}"
+        if label.help:
+            line += f" ({label.help})"
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def problem_of(
     config: TaskConfig, chat: ChatSettings, *, runs_here: bool = False
 ) -> Problem | None:
     """Return the first problem with the settings; None when there is none."""
-    of_kind = _problems_here(config, chat) if runs_here else _problems_of_server(chat)
-    return next(chain(of_kind, _problems(config, chat)), None)
+    if runs_here:
+        problems_of_kind = _problems_here(config, chat)
+    else:
+        problems_of_kind = _problems_of_server(chat)
+    return next(chain(problems_of_kind, _problems(config, chat)), None)
 
 
 def _problems_here(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
@@ -166,7 +181,7 @@ def _problems(config: TaskConfig, chat: ChatSettings) -> Iterator[Problem]:
         if value is not None and not low <= value <= high:
             sentence = gettext_noop("Choose a number from %(low)s to %(high)s.")
             yield name, sentence, {"low": low, "high": high}
-    if len(chat.stop) > MOST_STOPS or not all(0 < len(one) <= MOST_STOP for one in chat.stop):
+    if len(chat.stop) > MOST_STOPS or not all(0 < len(text) <= MOST_STOP for text in chat.stop):
         sentence = gettext_noop("Name at most %(n)d texts, of at most %(length)d characters each.")
         yield "stop", sentence, {"n": MOST_STOPS, "length": MOST_STOP}
 

@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -20,7 +19,7 @@ class ShotsGone(Exception):
     """An example that the model's prompt holds was withdrawn; the message says what to do."""
 
 
-def draw(task: Task, chat: ChatSettings) -> tuple[int, ...]:
+def draw_shots(task: Task, chat: ChatSettings) -> tuple[int, ...]:
     """Draw rows from the train splits of the newest datasets, in the order of the seed.
 
     The same seed and the same releases give the same rows.
@@ -33,32 +32,33 @@ def draw(task: Task, chat: ChatSettings) -> tuple[int, ...]:
     except Untrainable:
         message = _("Examples are shown for tasks with labels or spans of texts. Choose 0.")
         raise Invalid(message, field="shots") from None
-    chance, kept = random.Random(chat.shots_seed), list[int]()
+    chance, drawn = random.Random(chat.shots_seed), list[int]()
     seen = 0
     for seen, item in enumerate(_train(task, shape), 1):  # a reservoir: any size fits into memory
-        if len(kept) < chat.shots:
-            kept.append(item)
+        if len(drawn) < chat.shots:
+            drawn.append(item)
         elif (place := chance.randrange(seen)) < chat.shots:
-            kept[place] = item
-    if len(kept) < chat.shots:
+            drawn[place] = item
+    if len(drawn) < chat.shots:
         message = _("The train splits of this task have %(n)d examples.") % {"n": seen}
         raise Invalid(message, field="shots")
-    chance.shuffle(kept)
-    return tuple(kept)
+    chance.shuffle(drawn)  # a reservoir leaves early rows in front
+    return tuple(drawn)
 
 
 def _train(task: Task, shape: Shape) -> Iterator[int]:
     """Yield the rows of the train splits that can teach, always in the same order."""
     datasets = latest_datasets(task.rounds.all()).values()
     rows = DatasetItem.objects.filter(
-        dataset__in=[one.pk for one in datasets], split=DatasetItem.Split.TRAIN, is_withdrawn=False
+        dataset__in=list(datasets), split=DatasetItem.Split.TRAIN, is_withdrawn=False
     ).order_by("dataset__round__number", "position")
+    # In pieces: a train split may have millions of rows.
     for pk, line in rows.values_list("pk", "line").iterator(chunk_size=2000):
         if released_row(shape, decoded(json.loads(line))):
             yield pk
 
 
-def shown(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
+def read_shots(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
     """Return the drawn examples as fields and answer, in their order. Raises ShotsGone."""
     if not chat.shot_items:
         return []
@@ -77,11 +77,14 @@ def shown(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
 def _shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
     row = released_row(shape, decoded(line))
     assert row is not None  # only such rows are drawn, and rows do not change
-    answer = row["label"] if shape.labels else row["answer"]
+    answer = row["answer"]
+    if shape.labels:
+        answer = row["label"]
     return {**shape.inputs(row), shape.answer: answer}
 
 
 def uids_of(chat: ChatSettings, most: int) -> list[str]:
     """Return the names of the drawn examples in their releases, in order; at most `most`."""
     names = dict(DatasetItem.objects.filter(pk__in=chat.shot_items).values_list("pk", "uid"))
-    return [*islice((names[pk] for pk in chat.shot_items if pk in names), most)]
+    ordered = [names[pk] for pk in chat.shot_items if pk in names]
+    return ordered[:most]

@@ -32,7 +32,7 @@ class Stopped(Exception):
         self.wait = wait
 
 
-def end(job: LlmJudge | Paraphrasing, stopped: Stopped | NoEngine) -> None:
+def end_job(job: LlmJudge | Paraphrasing, stopped: Stopped | NoEngine) -> None:
     """End the job, or put it back until its model may be asked again. Raises LeaseLost."""
     if isinstance(stopped, NoEngine):
         leases.wait(job, str(stopped))
@@ -80,6 +80,7 @@ class Asker:
         return answer.output
 
     def _asked(self) -> Endpoint:
+        """Return the endpoint, built at the first call. Raises Stopped."""
         if self._endpoint is None:
             target = self._job.target
             if settings_of(target) != self._job.asked_with:
@@ -91,6 +92,7 @@ class Asker:
         return self._endpoint
 
     def _note(self, error: EndpointError) -> None:
+        """Count a failed call. Raises Stopped if the model is not asked any more for now."""
         self.failures += 1
         self._in_a_row += 1
         if error.reason == "busy":
@@ -117,6 +119,7 @@ class Asker:
         """
         job = self._job
         if not job.fingerprint:
+            # Stored at once: a job that is put back goes on with the model that it began with.
             job.fingerprint = fingerprint
             type(job)._default_manager.filter(pk=job.pk).update(fingerprint=fingerprint)
         elif fingerprint != job.fingerprint:

@@ -13,19 +13,19 @@ from evaluation.contract import Ending, Outcome, Runnable, Usage
 from evaluation.isolation.sandbox.limits import Exceeded, Limits
 from evaluation.runs.ray_driver import _Store
 from evaluation.runs.ray_node import OtherRelease, Parcel, Work, _Pieces, _place, run_shard
-from evaluation.runs.shards import LineFile, Together, cut, in_turn
+from evaluation.runs.shards import LineFile, Together, cut_batches, cut_lines
 
 
 def test_a_shard_is_whole_batches_and_like_the_whole():
     batches = [range(10 * n, 10 * n + 10) for n in range(100)]  # the longest come first
-    shards = list(cut(batches, 95))
+    shards = list(cut_batches(batches, 95))
     assert sorted(line for shard in shards for batch in shard for line in batch) == [*range(1000)]
     assert [sum(map(len, shard)) for shard in shards] == [100] * 10
     for shard in shards:
         lines = [line for batch in shard for line in batch]
         assert sum(lines) / len(lines) == pytest.approx(499.5, abs=100)
-    assert list(cut([range(3)], 95)) == [[range(3)]]
-    assert in_turn(5, 2) == [range(2), range(2, 4), range(4, 5)]
+    assert list(cut_batches([range(3)], 95)) == [[range(3)]]
+    assert cut_lines(5, 2) == [range(2), range(2, 4), range(4, 5)]
 
 
 def test_lines_travel_with_their_batch_and_those_that_no_batch_has_at_the_end(tmp_path):

@@ -218,7 +218,7 @@ def test_where_the_process_that_asks_a_cluster_ended_another_is_asked_next(monke
             yield words.pop(0)
 
     monkeypatch.setattr(ray_runner, "_Driver", Ended)
-    with ray_runner.OnNode(ray_driver.Place("", {}), print) as node:
+    with ray_runner.OnNode(ray_driver.NodePlace("", {}), print) as node:
         for error in (ray_runner.ClusterFailed, ray_runner.ClusterFailed, NoEngine):
             with pytest.raises(error):
                 next(node.do(iter))
