@@ -35,7 +35,7 @@ def installation() -> str:
 
 def key_of(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
     """Return the key of a claimed job's container, which belongs to this attempt only."""
-    assert job.lease_token is not None
+    assert job.lease_token is not None  # a claimed job has a lease
     return f"{installation()}-{job.pk.hex}-{job.lease_token.hex}"
 
 
@@ -46,7 +46,7 @@ def key_by_hand() -> str:
 
 def is_needed(key: str) -> bool:
     """Return whether the attempt of that key still has its lease."""
-    _, run, attempt, *_ = key.split("-")
+    run, attempt = key.split("-")[1:3]  # shards and keys by hand have more parts
     if run == BY_HAND:
         return time.time() - int(attempt) < LONG.total_seconds()
     leased = {
@@ -64,7 +64,8 @@ def tenth_of(lease_token: uuid.UUID, size: int) -> list[bool]:
     The same at each call. The first machine, whose lease this is, cannot predict it.
     """
     seed = salted_hmac("dynabench.second-worker", lease_token.hex, algorithm="sha256").digest()
-    drawn = {*random.Random(seed).sample(range(size), -(-size // TENTH))}
+    # Seeded by the lease and the site's secret: the same at each call, and nobody else's to guess.
+    drawn = set(random.Random(seed).sample(range(size), -(-size // TENTH)))
     return [place in drawn for place in range(size)]
 
 

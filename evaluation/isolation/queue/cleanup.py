@@ -54,16 +54,18 @@ def _containers() -> int:
 
 def _images() -> int:
     """Remove submitted images that nothing waits for; a later run loads them again. No lock."""
-    handed_in = Submission.objects.filter(kind=Submission.Kind.IMAGE).exclude(digest="")
+    submitted = Submission.objects.filter(kind=Submission.Kind.IMAGE).exclude(digest="")
     under_way = (
         Q(state__in=UNFINISHED)
         | Q(runs__state__in=UNFINISHED)
         | Q(practice_runs__state__in=UNFINISHED)
     )
-    needed = set(handed_in.filter(under_way).values_list("digest", flat=True))
-    idle = set(handed_in.values_list("digest", flat=True)) - needed
+    needed = set(submitted.filter(under_way).values_list("digest", flat=True))
+    idle = set(submitted.values_list("digest", flat=True)) - needed
+    if not idle:  # called every half minute: the engine is not asked for nothing
+        return 0
     try:
-        removed = remove_nameless(idle) if idle else []  # each minute: ask the engine if need be
+        removed = remove_nameless(idle)
     except EngineError:
         return 0
     return len(removed)
@@ -85,12 +87,14 @@ def _set_files() -> int:
 
     They are left when a process that makes a version is killed.
     """
-    pairs = EvaluationSetVersion.objects.values_list("inputs", "gold")
-    named = {name for pair in pairs for name in pair}
+    named = set()
+    for inputs, gold in EvaluationSetVersion.objects.values_list("inputs", "gold"):
+        named |= {inputs, gold}
+    # Only old ones: a version that is being made has its files before its row.
     old, removed = timezone.now() - LONG, 0
-    for one in folders_in(SETS):
-        for path in files_in(f"{SETS}/{one}"):
-            with suppress(FileNotFoundError):  # another janitor was first
+    for folder in folders_in(SETS):
+        for path in files_in(f"{SETS}/{folder}"):
+            with suppress(FileNotFoundError):  # another worker was first
                 if path not in named and default_storage.get_modified_time(path) < old:
                     default_storage.delete(path)
                     removed += 1

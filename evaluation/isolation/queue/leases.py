@@ -55,6 +55,7 @@ def claim(
     columns: set with it. by: a job that may begin until then counts as ready.
     """
     now, token = timezone.now(), uuid.uuid4()
+    # Condition and change are one statement: of many workers, the database lets one through.
     won = kind._default_manager.filter(ready(kind, by), pk=pk).update(
         state=State.RUNNING,
         attempts=F("attempts") + 1,
@@ -66,8 +67,10 @@ def claim(
         error="",
         **columns,
     )
+    if not won:
+        return None
     # By the token: a worker that stops here for longer than the lease must not read another's.
-    return kind._default_manager.filter(pk=pk, lease_token=token).first() if won else None
+    return kind._default_manager.filter(pk=pk, lease_token=token).first()
 
 
 READ = {"error", "log", "message"}
@@ -82,10 +85,11 @@ def _mine(job: Job, **changes: Any) -> None:
         name: without_places(changes[name]) for name in changes.keys() & READ if changes[name]
     }
     changes |= cleaned
-    mine = type(job)._default_manager.filter(
+    leased = type(job)._default_manager.filter(
         pk=job.pk, state=State.RUNNING, lease_token=job.lease_token
     )
-    if not mine.update(**changes):
+    # No row: the lease ran out and the sweep took the job back, or somebody cancelled it.
+    if not leased.update(**changes):
         raise LeaseLost(f"{job} is not this worker's any more.")
     for name, value in changes.items():
         setattr(job, name, value)
@@ -94,7 +98,7 @@ def _mine(job: Job, **changes: Any) -> None:
 def heartbeat(job: Job, progress: float | None = None, message: str | None = None) -> None:
     """Renew the lease and store the progress (0-1). Raises LeaseLost."""
     news = {"progress": progress, "message": message and message[:200]}
-    changes = {name: value for name, value in news.items() if value is not None}
+    changes = {name: value for name, value in news.items() if value is not None}  # keep the rest
     _mine(job, lease_until=timezone.now() + LEASE_TIME, **changes)
     is_at_work()
 
@@ -122,7 +126,7 @@ class Heartbeat:
 
     def begin(self, progress: float, message: str) -> None:
         """Store the next step at once."""
-        self._next = 0.0
+        self._next = 0.0  # not only when the next beat is due
         self._write(progress, message)
 
     def _write(self, progress: float | None = None, message: str | None = None) -> None:
@@ -152,7 +156,7 @@ class Heartbeat:
 
         Closes the connection, so that the next query connects again.
         """
-        connection.close()
+        connection.close()  # a broken connection stays broken for all later queries
         return self._job.lease_until is None or timezone.now() > self._job.lease_until
 
 
@@ -224,7 +228,9 @@ def wait_for_others(
 
 def _nobodys_fault(kind: type[Job]) -> dict[str, Outcome]:
     """Return the outcome of a job that the platform failed, if that kind has outcomes."""
-    return {"outcome": Outcome.INFRASTRUCTURE} if hasattr(kind, "outcome") else {}
+    if not hasattr(kind, "outcome"):
+        return {}
+    return {"outcome": Outcome.INFRASTRUCTURE}
 
 
 def cancel(job: Job, **results: Any) -> bool:
@@ -255,9 +261,11 @@ def sweep() -> int:
     After MAX_ATTEMPTS a job is lost. While messages wait in the queue none is sent, so they
     never pile up; the next sweep sends them. Returns how many messages were sent.
     """
-    rung, now, quiet = 0, timezone.now(), is_empty()
+    messages_sent, now, is_quiet = 0, timezone.now(), is_empty()
     for kind in kinds():
         rows = kind._default_manager.all()
+        # Two conditional updates, no lock: a worker that renews its lease at this moment either
+        # comes first, and its row is not among the expired, or finds that it has lost the lease.
         expired = rows.filter(state=State.RUNNING, lease_until__lt=now)
         _end(
             expired.filter(attempts__gte=MAX_ATTEMPTS),
@@ -266,10 +274,12 @@ def sweep() -> int:
             **_nobodys_fault(kind),
         )
         expired.update(state=State.QUEUED, lease_token=None, lease_until=None, not_before=now)
-        for pk in rows.filter(ready(kind)).values_list("pk", flat=True) if quiet else ():
+        if not is_quiet:
+            continue
+        for pk in rows.filter(ready(kind)).values_list("pk", flat=True):
             enqueue(kind.function, pk)
-            rung += 1
-    return rung
+            messages_sent += 1
+    return messages_sent
 
 
 def stuck(after: timedelta) -> list[str]:
@@ -278,14 +288,16 @@ def stuck(after: timedelta) -> list[str]:
     A job may wait for long while another one runs. It may not wait for longer than `after` while
     none runs, and no lease may have expired that long ago: then nobody sweeps.
     """
-    long_ago, found, busy = timezone.now() - after, [], False
+    long_ago, problems, is_busy = timezone.now() - after, [], False
     for kind in kinds():
         running = kind._default_manager.filter(state=State.RUNNING)
-        busy = busy or running.filter(lease_until__gte=long_ago).exists()
+        is_busy = is_busy or running.filter(lease_until__gte=long_ago).exists()
         for job in running.filter(lease_until__lt=long_ago):
-            found.append(f"{job}: its worker vanished at {job.lease_until:%H:%M} and nobody sweeps")
-    if not busy:
+            problems.append(
+                f"{job}: its worker vanished at {job.lease_until:%H:%M} and nobody sweeps"
+            )
+    if not is_busy:
         for kind in kinds():
             for job in kind._default_manager.filter(ready(kind, long_ago), queued_at__lt=long_ago):
-                found.append(f"{job}: waits since {job.queued_at:%H:%M} and no worker takes it")
-    return found
+                problems.append(f"{job}: waits since {job.queued_at:%H:%M} and no worker takes it")
+    return problems

@@ -83,13 +83,14 @@ def list_ours(prefix: str = "") -> list[Ours]:
     Name and label must agree: an image may bring any label, but it cannot name its container.
     """
     with closing(connect()) as client:
-        found = client.api.containers(all=True, filters={"label": LABEL})
-    ours = [
-        Ours(name.removeprefix("/"), row["Labels"][LABEL], row["State"] == "running")
-        for row in found
-        for name in row["Names"]
-    ]
-    return [one for one in ours if one.name == PREFIX + one.key and one.key.startswith(prefix)]
+        rows = client.api.containers(all=True, filters={"label": LABEL})
+    ours = []
+    for row in rows:
+        key, is_running = row["Labels"][LABEL], row["State"] == "running"
+        names = [name.removeprefix("/") for name in row["Names"]]
+        if PREFIX + key in names and key.startswith(prefix):
+            ours.append(Ours(PREFIX + key, key, is_running))
+    return ours
 
 
 def remove(name: str) -> None:
@@ -110,7 +111,9 @@ class DockerRunner:
     def __init__(self, key: str, more: Callable[[], bytes] | None = None) -> None:
         self.key, self._more = key, more
         self._engine = engine()
-        self.name = "docker-runsc" if self._engine and self._engine.has_runsc else "docker"
+        self.name = "docker"
+        if self._engine and self._engine.has_runsc:
+            self.name = "docker-runsc"
 
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
@@ -139,21 +142,27 @@ class DockerRunner:
     def _run(
         self, client: docker.DockerClient, monitor: "_Monitor", model: Runnable, inputs: Path
     ) -> Ending:
-        ours, lacking = (CUDA_IMAGE, NO_CUDA) if model.gpu else (RUNTIME_IMAGE, NO_RUNTIME)
+        """Find the image and make the model's folders readable; then run it."""
+        if model.image:
+            name, missing = model.image, NO_IMAGE
+        elif model.gpu:
+            name, missing = CUDA_IMAGE, NO_CUDA
+        else:
+            name, missing = RUNTIME_IMAGE, NO_RUNTIME
         try:
-            image = client.images.get(model.image or ours)
+            image = client.images.get(name)
         except ImageNotFound:
-            sentence = NO_IMAGE if model.image else lacking
-            return Ending(Outcome.INFRASTRUCTURE, sentence=sentence)
+            return Ending(Outcome.INFRASTRUCTURE, sentence=missing)
         with ExitStack() as stack:
 
-            def seen(folder: Path | None) -> Path | None:
+            def make_readable(folder: Path | None) -> Path | None:
                 if folder is None:
                     return None
                 return stack.enter_context(readable(folder, inputs.parent, monitor.patiently))
 
-            model = replace(model, folder=seen(model.folder), lora=seen(model.lora))
-            return self._in(client, monitor, image, model, inputs)
+            folder, lora = make_readable(model.folder), make_readable(model.lora)
+            readable_model = replace(model, folder=folder, lora=lora)
+            return self._in(client, monitor, image, readable_model, inputs)
 
     def _in(
         self,
@@ -169,7 +178,7 @@ class DockerRunner:
         options = self._options(image, model, inputs, monitor.limits)
         try:
             with monitor.refusals():
-                container = monitor.patiently(lambda: _made(client, image.id, options))
+                container = monitor.patiently(lambda: _create(client, image.id, options))
             return monitor.watch(client, container)
         except ImageRefused as why:
             return Ending(Outcome.REJECTED, sentence=str(why))
@@ -184,17 +193,20 @@ class DockerRunner:
     def _options(self, image: Any, model: Runnable, inputs: Path, limits: Limits) -> dict[str, Any]:
         """Return the arguments of `containers.create`: the same for every model."""
         assert self._engine
-        runsc = self._engine.has_runsc
+        runtime = None  # the engine's default
+        if self._engine.has_runsc:
+            runtime = "runsc"
+        # An engine refuses to give more processors than it has.
         limits = replace(limits, cpus=min(limits.cpus, self._engine.cpus))
-        mounts = []
+        mounts, source = [], STDIN
         if not self._more:
+            source = INPUTS
             mounts.append(Mount(INPUTS, str(inputs.resolve()), type="bind", read_only=True))
-        source = STDIN if self._more else INPUTS
         entrypoint, command = _command(model, image.attrs["Config"], source, limits.threads)
         if model.adapter != "jsonl":
-            # Where the engine finds it, should this process run in a container of its own.
-            ours = str(SCRIPTS.get(model.adapter, shim).__file__)
-            script = str(shutil.copy(ours, inputs.resolve().parent))
+            # Copied to where the engine finds it, should this process run in a container itself.
+            source_file = str(SCRIPTS.get(model.adapter, shim).__file__)
+            script = str(shutil.copy(source_file, inputs.resolve().parent))
             mounts.append(Mount(SHIM, script, type="bind", read_only=True))
         for target, folder in ((FOLDER, model.folder), (LORA, model.lora)):
             if folder:
@@ -211,7 +223,7 @@ class DockerRunner:
                 "LANG": "C.UTF-8",
                 "OMP_NUM_THREADS": str(limits.threads),
             },
-            "use_config_proxy": False,
+            "use_config_proxy": False,  # no address of this network for the model
             "hostname": "sandbox",
             "user": NOBODY,
             "network_mode": "none",
@@ -221,11 +233,11 @@ class DockerRunner:
             "ipc_mode": "private",
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges:true", f"seccomp={SECCOMP}"],
-            **limits.of_container(HOME, volumes, is_gvisor=runsc),
-            "healthcheck": {"test": ["NONE"]},
+            **limits.of_container(HOME, volumes, is_gvisor=runtime is not None),
+            "healthcheck": {"test": ["NONE"]},  # an image's own would run beside the model
             "log_config": LogConfig(type="none"),  # we keep the end of it
-            "init": True,
-            "runtime": "runsc" if runsc else None,
+            "init": True,  # reaps the children of a model that forgets them
+            "runtime": runtime,
             "device_requests": _devices(model.gpu),
         }
 
@@ -275,11 +287,18 @@ class _Monitor(Monitor):
                 self.closed()  # a model that died may have died in the middle of a line
             self.ended()
             if not oom and code in (0, SIGKILL_CODE):
-                oom = news.oom.wait(OOM_SECONDS if code else CHILD_OOM_SECONDS)
+                seconds = CHILD_OOM_SECONDS
+                if code:
+                    seconds = OOM_SECONDS
+                oom = news.oom.wait(seconds)
+        if code and oom:
+            return self.oom()
         if code:
-            return self.oom() if oom else self.failed(code)
-        # OOMKilled alone may tell of a child that was let go.
-        return Ending(Outcome.OK, warnings=(CHILD_OOM,) if oom else ())
+            return self.failed(code)
+        warnings: tuple[str, ...] = ()
+        if oom:  # a child ran out of memory, but the model itself went on
+            warnings = (CHILD_OOM,)
+        return Ending(Outcome.OK, warnings=warnings)
 
     def _read(self, output: socket.socket) -> Exceeded | None:
         """Take answers until the model has ended, or the limit that it exceeded before."""
@@ -307,10 +326,12 @@ class _Monitor(Monitor):
 
 def _devices(gpu: str) -> list[DeviceRequest]:
     """Return the request by which NVIDIA's container toolkit shows one GPU and no other."""
-    return [DeviceRequest(device_ids=[gpu], capabilities=[["gpu"]])] if gpu else []
+    if not gpu:
+        return []
+    return [DeviceRequest(device_ids=[gpu], capabilities=[["gpu"]])]
 
 
-def _made(client: docker.DockerClient, image: str, options: dict[str, Any]) -> Container:
+def _create(client: docker.DockerClient, image: str, options: dict[str, Any]) -> Container:
     """Create a container of that name. Raises APIError.
 
     One that has the name already is left from this attempt: the engine's answer was lost.
@@ -325,13 +346,14 @@ def _made(client: docker.DockerClient, image: str, options: dict[str, Any]) -> C
 
 
 class _News:
-    """What the engine tells of a container, until it has died or the engine has."""
+    """The engine's events about a container, until the container or the engine has ended."""
 
     def __init__(self) -> None:
         self.actions: set[str] = set()
         self.over, self.oom = threading.Event(), threading.Event()
 
     def listen(self, events: Iterator[dict[str, Any]]) -> None:
+        """Note each event, until the stream of the engine ends."""
         with suppress(*EngineError, ValueError):
             for event in events:
                 self.actions.add(event["Action"])
@@ -346,6 +368,7 @@ class _News:
 def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
     """Provide the news of a container. A `kill` among them came from outside."""
     news = _News()
+    # With `since`, an event that comes before the engine has opened the stream is sent, too.
     events = client.events(
         since=0, filters={"container": id, "event": ["die", "kill", "oom"]}, decode=True
     )
@@ -373,7 +396,7 @@ def _attached(container: Container) -> Iterator[socket.socket]:
 
 def _sent(stream: socket.socket, data: bytes) -> bytes:
     """Send as much as the other side takes now, and return the rest."""
-    with suppress(TimeoutError):
+    with suppress(TimeoutError):  # it reads slowly: the rest goes with the next look
         while data:
             data = data[stream.send(data) :]
     return data
@@ -386,7 +409,9 @@ def _command(
     if model.adapter == "metric":
         return ["python3", "-I", SHIM, f"{FOLDER}/metric.py", INPUTS], None
     if model.folder:
-        lora = LORA if model.lora else ""
+        lora = ""
+        if model.lora:
+            lora = LORA
         return None, written(model, folder=FOLDER, inputs=inputs, threads=threads, lora=lora)
     if model.adapter != "jsonl":
         return shimmed(model, image, shim=SHIM, inputs=inputs)

@@ -79,10 +79,10 @@ def _ended_by(error: EndpointError, *, has_answered: bool) -> Ending:
 
     A server that never answered in time is away; one that answered others is a slow model.
     """
+    outcome = ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
     # Waiting does not help what is permanent, such as a budget of ours that is used up.
-    outcome = (
-        Outcome.MODEL_ERROR if error.permanent else ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
-    )
+    if error.permanent:
+        outcome = Outcome.MODEL_ERROR
     if outcome == Outcome.AWAY or (outcome == Outcome.TIMEOUT and not has_answered):
         return Ending(Outcome.AWAY, sentence=f"The endpoint is away. {error}")
     return Ending(outcome, sentence=f"The endpoint gave no usable answer. {error}")
@@ -90,9 +90,9 @@ def _ended_by(error: EndpointError, *, has_answered: bool) -> Ending:
 
 @dataclass(frozen=True)
 class _Ended:
-    """What came of one call: lines of answers, notes for the log, examples without an answer.
+    """The result of one call: lines of answers, notes for the log, examples without an answer.
 
-    named: answers that a sentence named.
+    named: the number of answers that were read out of a sentence.
     """
 
     answers: bytes
@@ -159,6 +159,7 @@ class _OpenCalls:
         wait([call for call in self._open if not call.cancelled()], self._how.seconds)
 
     def _answered(self, lines: Sequence[bytes]) -> _Ended:
+        """Ask about a batch of lines, in a thread of the pool."""
         examples = [json.loads(line) for line in lines]
         notes: list[str] = []
         predictions = self._predictions([example["inputs"] for example in examples], notes)
@@ -181,30 +182,34 @@ class _OpenCalls:
         failures = tries = 0
         while True:
             try:
-                found: list[Prediction | Reason] = [*self._asked(inputs)]
+                predictions: list[Prediction | Reason] = list(self._call(inputs))
                 self.must_wait = False
-                return found
+                return predictions
             except EndpointError as error:
                 self.must_wait = error.reason == "busy"
                 notes.append(str(error))
                 self.last_note = str(error)
                 if error.usage is not None:
                     self._meter.note(error.usage)
-                if error.reason in UNANSWERED and len(inputs) > 1:
-                    return [one for each in inputs for one in self._predictions([each], notes)]
                 if error.reason in UNANSWERED:
-                    return [error.reason]
+                    if len(inputs) == 1:
+                        return [error.reason]
+                    # Which of them the model cannot answer shows only when each is asked alone.
+                    answers: list[Prediction | Reason] = []
+                    for example in inputs:
+                        answers += self._predictions([example], notes)
+                    return answers
                 tries = min(tries + 1, self._how.doublings)
                 failures += error.reason != "busy"
                 if error.permanent or error.reason == "rubbish" or failures == self._how.attempts:
                     raise
                 seconds = min(error.retry_after or 2.0**tries, self._how.longest_wait_seconds)
-                if error.retry_after:  # the server means everybody who holds this key
+                if error.retry_after:  # the server means all calls with this key
                     self._resume_at = max(self._resume_at, time.monotonic() + seconds)
                 if self._stopped.wait(seconds):
                     raise
 
-    def _asked(self, inputs: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
+    def _call(self, inputs: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
         """Return the predictions of one call, made once the server takes calls.
 
         Raises EndpointError.
@@ -212,10 +217,13 @@ class _OpenCalls:
         while (seconds := self._resume_at - time.monotonic()) > 0:
             if self._stopped.wait(seconds):
                 raise EndpointError("The run was ended.", reason="busy", permanent=True)
-        found = self._endpoint.predict(inputs, deadline_seconds=self._how.seconds)
-        for said in found:
-            self._meter.note(said.usage, said.seconds if len(inputs) == 1 else None)
-        return found
+        predictions = self._endpoint.predict(inputs, deadline_seconds=self._how.seconds)
+        for prediction in predictions:
+            seconds = None
+            if len(inputs) == 1:  # the time of a batch says nothing about one example
+                seconds = prediction.seconds
+            self._meter.note(prediction.usage, seconds)
+        return predictions
 
 
 def named_note(count: int) -> str:
@@ -223,18 +231,20 @@ def named_note(count: int) -> str:
     return f"{count} answers were sentences that name one label; that label counts.\n"
 
 
-def answer_line(id: str, said: Prediction | Reason) -> bytes:
+def answer_line(id: str, answer: Prediction | Reason) -> bytes:
     """Return the line of an answer; without one its output is null, which counts as wrong."""
-    told: dict[str, Any] = {"output": None}
-    if isinstance(said, str):
-        told["unanswered"] = said
+    line: dict[str, Any] = {"id": id, "output": None}
+    if isinstance(answer, str):
+        line["unanswered"] = answer
     else:
-        told = {"output": dict(said.output), "prob": said.prob and dict(said.prob)}
-        if said.logprob is not None:
-            told["logprob"] = max(said.logprob, LEAST_LOGPROB)
-        if said.usage and (said.usage.tokens_in or said.usage.tokens_out):
-            told["tokens"] = [said.usage.tokens_in, said.usage.tokens_out]
-    return json.dumps({"id": id, **told}).encode() + b"\n"
+        line["output"] = dict(answer.output)
+        line["prob"] = answer.prob and dict(answer.prob)
+        if answer.logprob is not None:
+            line["logprob"] = max(answer.logprob, LEAST_LOGPROB)
+        usage = answer.usage
+        if usage and (usage.tokens_in or usage.tokens_out):  # 0 and 0: the server reports none
+            line["tokens"] = [usage.tokens_in, usage.tokens_out]
+    return json.dumps(line).encode() + b"\n"
 
 
 def _text(lines: Sequence[str]) -> bytes:

@@ -77,10 +77,10 @@ def read_shots(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
 def _shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
     row = released_row(shape, decoded(line))
     assert row is not None  # only such rows are drawn, and rows do not change
-    answer = row["answer"]
+    answer_key = "answer"
     if shape.labels:
-        answer = row["label"]
-    return {**shape.inputs(row), shape.answer: answer}
+        answer_key = "label"
+    return {**shape.inputs(row), shape.answer: row[answer_key]}
 
 
 def uids_of(chat: ChatSettings, most: int) -> list[str]:
