@@ -32,7 +32,7 @@ from evaluation.isolation.sandbox.harness import arguments  # noqa: E402
 from evaluation.isolation.sandbox.harness.answering import read_examples  # noqa: E402
 from evaluation.isolation.sandbox.harness.batches import batches  # noqa: E402
 from evaluation.isolation.sandbox.harness.loading import Model  # noqa: E402
-from evaluation.isolation.sandbox.harness.loading import load as load_model  # noqa: E402
+from evaluation.isolation.sandbox.harness.loading import load_classifier as load_model  # noqa: E402
 from evaluation.isolation.sandbox.images import has_image  # noqa: E402
 from evaluation.isolation.sandbox.limits import Limits  # noqa: E402
 from evaluation.isolation.sandbox.monitor import Runner  # noqa: E402
@@ -97,10 +97,10 @@ class LimitHere:
 def _load(asked: Runnable, inputs: Path) -> None:
     """Load the model as the harness does, and keep every batch encoded."""
     global _loaded
-    written = arguments.written(
+    command_line = arguments.command_line(
         asked, folder=str(asked.folder), inputs=str(inputs), threads=cores()
     )
-    options: Namespace = arguments.read(written)
+    options: Namespace = arguments.read_command_line(command_line)
     model = load_model(options)
     with inputs.open("rb") as lines:
         examples = list(read_examples(lines, model.codec))

@@ -409,10 +409,10 @@ class Connected(Cluster):
     def _saved(self, image: str | None) -> Parcel | None:
         if image in (None, BASE_IMAGE):  # of metrics, which nodes have
             return None
-        from evaluation.isolation.sandbox.images import saved
+        from evaluation.isolation.sandbox.images import save_image
 
         pieces = _Store(self.ray.put)
-        for data in saved(image):
+        for data in save_image(image):
             pieces.write(data)
         return Parcel(image, pieces.done())
 

@@ -25,7 +25,7 @@ from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
 from evaluation.isolation.sandbox import metric_script
 from evaluation.isolation.sandbox.engine import EngineError, connect, engine
 from evaluation.isolation.sandbox.harness import shim
-from evaluation.isolation.sandbox.harness.arguments import STDIN, shimmed, written
+from evaluation.isolation.sandbox.harness.arguments import STDIN, command_line, shim_command
 from evaluation.isolation.sandbox.images import ImageRefused
 from evaluation.isolation.sandbox.limits import Exceeded, Limits
 from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monitor
@@ -412,7 +412,7 @@ def _command(
         lora = ""
         if model.lora:
             lora = LORA
-        return None, written(model, folder=FOLDER, inputs=inputs, threads=threads, lora=lora)
+        return None, command_line(model, folder=FOLDER, inputs=inputs, threads=threads, lora=lora)
     if model.adapter != "jsonl":
-        return shimmed(model, image, shim=SHIM, inputs=inputs)
+        return shim_command(model, image, shim=SHIM, inputs=inputs)
     return None, None

@@ -49,24 +49,26 @@ NO = re.compile(
 UNKNOWN_HOST = re.compile(r"no such host", re.IGNORECASE)
 
 
-def pull_failure(name: str, said: str) -> Exception:
+def pull_failure(name: str, message: str) -> Exception:
     """Return ImageRefused for a registry's definite no, RegistryAway for its own failure.
 
-    said: the engine's words, which are all that it tells of a registry's answer.
+    message: the engine's words, which are all that it reports of a registry's answer.
     """
-    words = " ".join(said.split())[:300]
-    about = said.replace(name, "")
+    words = " ".join(message.split())[:300]
+    about = message.replace(name, "")  # an image may be called "denied"
     if NO.search(about) and not FAILS.search(about):
         return ImageRefused(
             f"The image cannot be pulled: {words}. Check its name and digest. Everybody must be "
             "able to read it: the site sends no password to a registry."
         )
-    hint = " Check the name of the registry." if UNKNOWN_HOST.search(said) else ""
+    hint = ""
+    if UNKNOWN_HOST.search(message):
+        hint = " Check the name of the registry."
     return RegistryAway(f"The registry of {name} does not give the image now: {words}.{hint}")
 
 
 class ImageFacts(NamedTuple):
-    """What an image says of itself, and the engine that shall run it."""
+    """The facts that an image declares, and the architecture of the engine that will run it."""
 
     id: str
     size: int  # bytes, unpacked
@@ -84,38 +86,39 @@ def inspect_image(reference: str) -> ImageFacts:
         arch = client.version()["Arch"]
     attrs = image.attrs
     config = attrs.get("Config") or {}
+    entrypoint, arguments = config.get("Entrypoint") or (), config.get("Cmd") or ()
     return ImageFacts(
         id=image.id,
         size=attrs["Size"],
         system=attrs["Os"],
         arch=attrs["Architecture"],
         engine_arch=arch,
-        command=(*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ())),
+        command=tuple(entrypoint) + tuple(arguments),
         volumes=tuple(config.get("Volumes") or ()),
     )
 
 
 def check_image(facts: ImageFacts) -> list[str]:
     """Return why an image is refused, and how to correct it; empty when it may be run."""
-    found = []
+    problems = []
     if (facts.system, facts.arch) != ("linux", facts.engine_arch):
-        found.append(
+        problems.append(
             f"The image is made for {facts.system}/{facts.arch}, but models run on "
             f"linux/{facts.engine_arch} here. Build it with --platform linux/{facts.engine_arch}."
         )
     if not facts.command:
-        found.append("The image has neither ENTRYPOINT nor CMD, so nothing would run. Set one.")
+        problems.append("The image has neither ENTRYPOINT nor CMD, so nothing would run. Set one.")
     if facts.volumes:
-        found.append(
+        problems.append(
             f"The image declares volumes ({', '.join(sorted(facts.volumes))}). Take the VOLUME "
             "lines out: nothing but /tmp can be written to."
         )
     if facts.size > IMAGE_BYTES:
-        found.append(
+        problems.append(
             f"The image takes {facts.size / GIB:.1f} GiB unpacked; at most "
             f"{IMAGE_BYTES / GIB:g} GiB are allowed. Leave out what the model does not need."
         )
-    return found
+    return problems
 
 
 def has_image(id: str) -> bool:
@@ -151,19 +154,19 @@ def load_image(archive: Path) -> str:
     """
     with closing(connect()) as client:
         try:
-            found = client.images.load(_without_names(archive))
+            images = client.images.load(_without_names(archive))
         except (tarfile.TarError, EOFError, ValueError, KeyError) as error:
             raise ImageRefused(
                 f"The file is no archive of `docker save`: {damage_of(error)}."
             ) from None
         except docker.errors.ImageLoadError as error:
             raise ImageRefused(f"The engine cannot load the image: {error}") from None
-    if len(found) != 1:
-        raise ImageRefused(f"The archive holds {len(found)} images. Save one alone.")
-    return str(found[0].id)
+    if len(images) != 1:
+        raise ImageRefused(f"The archive holds {len(images)} images. Save one alone.")
+    return str(images[0].id)
 
 
-def saved(id: str) -> Iterator[bytes]:
+def save_image(id: str) -> Iterator[bytes]:
     """Yield an image of this engine in pieces, as `docker save` writes it. Raises EngineError."""
     with closing(connect()) as client:
         yield from client.api.get_image(id)
@@ -175,33 +178,38 @@ def _without_names(archive: Path) -> Iterator[bytes]:
         for member in members:
             if member.name == "repositories":
                 continue
-            content: Any = members.extractfile(member) if member.isreg() else None
+            content: Any = None
+            if member.isreg():
+                content = members.extractfile(member)
             if content and member.name in ("manifest.json", "index.json"):
                 data = json.dumps(_nameless(json.loads(content.read(MIB)))).encode()
                 member.size = len(data)
                 content = None
             else:
                 data = b""
+            # Rewritten by hand, in pieces: an image of gigabytes goes to the engine as it is read.
             yield member.tobuf()
             yield data
             while content and (part := content.read(MIB)):
                 yield part
-            if member.isreg():
+            if member.isreg():  # tar fills the last block of a file with zeros
                 yield bytes(-member.size % tarfile.BLOCKSIZE)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)  # the end of a tar archive
 
 
 def _nameless(value: Any) -> Any:
     """Return a manifest without the names that loading it would assign."""
     if isinstance(value, list):
-        return [_nameless(one) for one in value]
-    if isinstance(value, dict):
-        return {
-            key: [] if key == "RepoTags" else _nameless(one)
-            for key, one in value.items()
-            if not NAMES.match(key)
-        }
-    return value
+        return list(map(_nameless, value))
+    if not isinstance(value, dict):
+        return value
+    nameless = {}
+    for key, inner in value.items():
+        if key == "RepoTags":  # docker needs the key
+            nameless[key] = []
+        elif not NAMES.match(key):
+            nameless[key] = _nameless(inner)
+    return nameless
 
 
 def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = lambda: None) -> str:
@@ -225,7 +233,7 @@ def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = l
                 pinned["name"], tag=pinned["digest"], stream=True, decode=True
             )
             with closing(messages):
-                for message in messages:
+                for message in messages:  # one for each piece, so the pull ends soon after `beat`
                     beat()
                     if "error" in message:
                         raise pull_failure(pinned["name"], str(message["error"]))
@@ -244,7 +252,8 @@ def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
     if not slash or not (host == "localhost" or "." in first or ":" in first):
         return  # the engine's own default
     with suppress(socket.gaierror):  # perhaps the engine knows the host, by a proxy
-        for *_, (address, *_port) in socket.getaddrinfo(host, None):
+        for found_address in socket.getaddrinfo(host, None):
+            address = found_address[4][0]
             if not is_permitted(host, ip_address(address), allowed):
                 raise ImageRefused(f"The registry {host} is at a private address.")
 

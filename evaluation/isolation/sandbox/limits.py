@@ -69,15 +69,18 @@ class Limits:
         they would be writable, on the disk of the host.
         """
         ulimits = {"core": 0, "nofile": self.open_files, "fsize": self.scratch_bytes}
-        if is_gvisor:  # with runc it would count the processes of all containers of this user
+        processes = self.processes
+        if is_gvisor:
+            # With runc, nproc would count the processes of all containers of this user.
             ulimits["nproc"] = self.processes
+            processes = max(self.processes, GVISOR_PROCESSES)
+        # An empty file system over each volume, which would otherwise be a folder of the host.
+        mounts = dict.fromkeys(volumes, "ro,size=4k,mode=555")
+        mounts[scratch] = SCRATCH.format(self.scratch_bytes, self.scratch_files)
         return {
-            "tmpfs": {
-                **dict.fromkeys(volumes, "ro,size=4k,mode=555"),
-                scratch: SCRATCH.format(self.scratch_bytes, self.scratch_files),
-            },
+            "tmpfs": mounts,
             "shm_size": self.shared_bytes,
-            "pids_limit": max(self.processes, GVISOR_PROCESSES) if is_gvisor else self.processes,
+            "pids_limit": processes,
             "mem_limit": self.memory_bytes,
             "memswap_limit": self.memory_bytes,  # as much as memory: no swap
             "nano_cpus": int(self.cpus * 1e9),

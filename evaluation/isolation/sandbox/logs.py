@@ -18,20 +18,22 @@ class Tail:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.size = 0
-        self._kept = bytearray()
+        self._bytes = bytearray()
 
     def add(self, data: bytes) -> None:
         """Take what came next."""
         self.size += len(data)
-        self._kept += data
-        if len(self._kept) > 2 * self.limit:  # seldom, so that each byte is moved once or twice
-            del self._kept[: -self.limit]
+        self._bytes += data
+        if len(self._bytes) > 2 * self.limit:  # seldom, so that each byte is moved once or twice
+            del self._bytes[: -self.limit]
 
     def text(self) -> str:
         """Return the bytes that were kept, made visible; the first line counts the lost ones."""
-        text = visible(bytes(self._kept[-self.limit :]).decode(errors="replace"))
+        text = visible(bytes(self._bytes[-self.limit :]).decode(errors="replace"))
         left_out = self.size - min(self.size, self.limit)
-        return f"[{left_out} bytes before this were not kept]\n{text}" if left_out else text
+        if not left_out:
+            return text
+        return f"[{left_out} bytes before this were not kept]\n{text}"
 
 
 def visible(text: str) -> str:
@@ -43,11 +45,14 @@ def visible(text: str) -> str:
     return _CONTROL.sub(_picture, re.sub("\r+\n?", "\n", text))
 
 
-def _picture(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _picture(match: re.Match[str]) -> str:
+    """Return what is shown in place of a control character."""
+    code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)  # the block "Control Pictures"
-    return "␡" if code == 0x7F else f"\\u{code:04x}"
+    if code == 0x7F:
+        return "␡"
+    return f"\\u{code:04x}"
 
 
 def redacted(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> str:
@@ -60,21 +65,25 @@ def redacted(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> 
     """
     for secret in secrets:
         log = log.replace(secret, HIDDEN)
-    found = _repeated(log, texts)
-    return "\n".join(
-        MARK if any(fragment in line for fragment in found) else line for line in log.split("\n")
-    )
+    fragments = _repeated(log, texts)
+    lines = []
+    for line in log.split("\n"):
+        if any(fragment in line for fragment in fragments):
+            line = MARK
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _repeated(log: str, texts: Iterable[str]) -> set[str]:
     """Return the fragments of texts that occur in the log."""
+    # Most texts share no start with the log: a look into this set spares the search.
     starts = {log[place : place + SHORTEST] for place in range(len(log) - SHORTEST + 1)}
-    found = set()
+    fragments = set()
     for text in texts:
         for line in visible(text).split("\n"):
-            size = len(line) if len(line) < BLOCK else BLOCK
+            size = min(len(line), BLOCK)
             for place in range(0, len(line) - size + 1, BLOCK):
                 fragment = line[place : place + size]
                 if fragment[:SHORTEST] in starts and fragment in log:
-                    found.add(fragment)
-    return found
+                    fragments.add(fragment)
+    return fragments

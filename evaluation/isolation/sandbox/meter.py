@@ -15,9 +15,9 @@ MILLION = 1_000_000
 
 
 class Meter:
-    """What the answers of one run took. Calls are noted by any thread, settled by one.
+    """The tokens, price and latency of one run. Any thread notes calls, one settles them.
 
-    price_in, price_out: of a million tokens. pay: is told what is to be paid, and says whether
+    price_in, price_out: of a million tokens. pay: called with the cost that is due; returns whether
     something is left of the cap.
     """
 
@@ -35,6 +35,7 @@ class Meter:
 
     @property
     def is_paid(self) -> bool:
+        """Return whether tokens have a price."""
         return any(self._prices)
 
     def note(self, tokens: Tokens | None, seconds: float | None = None) -> None:
@@ -42,8 +43,8 @@ class Meter:
 
         Raises EndpointError(misconfigured) if tokens have a price and the server reports none.
         """
-        is_told = tokens is not None and tokens.tokens_in + tokens.tokens_out > 0
-        if self.is_paid and not is_told:
+        is_counted = tokens is not None and tokens.tokens_in + tokens.tokens_out > 0
+        if self.is_paid and not is_counted:
             raise misconfigured(
                 "The server does not say how many tokens an answer took (`usage`), so its price "
                 "is not known and no cap can be held. Submit it without prices."
@@ -51,13 +52,13 @@ class Meter:
         with self._lock:
             if seconds is not None:
                 self._seconds.append(seconds)
-            if tokens is not None and is_told:
+            if tokens is not None and is_counted:
                 before = self._tokens or [0, 0]
                 self._tokens = [before[0] + tokens.tokens_in, before[1] + tokens.tokens_out]
 
     def settle(self) -> None:
         """Pay what was noted since. Raises Exceeded where the cap is reached."""
-        with self._lock:
+        with self._lock:  # not while it pays: that is a query, and threads note their answers
             due = self.cost() - self._paid
             self._paid += due
         if self.is_paid and not self._pay(due):
@@ -77,13 +78,18 @@ class Meter:
 
     def usage(self, usage: Usage) -> Usage:
         """Return the usage with what was counted here."""
-        tokens, known = self._tokens, Latency(usage.latency_seconds, usage.latency_p95_seconds)
-        called = latency(self._seconds) if self._seconds else known
+        call_latency = Latency(usage.latency_seconds, usage.latency_p95_seconds)
+        if self._seconds:
+            call_latency = latency(self._seconds)
+        tokens_in, tokens_out = self._tokens or (None, None)
+        cost = None
+        if self._tokens and self.is_paid:
+            cost = self.cost()
         return replace(
             usage,
-            tokens_in=tokens[0] if tokens else None,
-            tokens_out=tokens[1] if tokens else None,
-            cost=self.cost() if tokens and self.is_paid else None,
-            latency_seconds=called.median,
-            latency_p95_seconds=called.p95,
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost=cost,
+            latency_seconds=call_latency.median,
+            latency_p95_seconds=call_latency.p95,
         )

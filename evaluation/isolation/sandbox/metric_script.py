@@ -38,7 +38,10 @@ def told(error: BaseException) -> dict[str, Any]:
     lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILE]
     if isinstance(error, SyntaxError):
         lines = [error.lineno]
-    return {"error": f"{type(error).__name__}: {error}"[:500], "line": lines[-1] if lines else None}
+    line = None
+    if lines:
+        line = lines[-1]  # the innermost one in the owner's file
+    return {"error": f"{type(error).__name__}: {error}"[:500], "line": line}
 
 
 def main(file: str, inputs: str) -> None:

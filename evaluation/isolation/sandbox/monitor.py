@@ -68,10 +68,13 @@ class Monitor:
             end = over.ending
         except InvalidOutput as problem:
             end = Ending(Outcome.INVALID_OUTPUT, sentence=str(problem))
-        ended_at = time.monotonic() if self._ended_at is None else self._ended_at
+        ended_at = self._ended_at
+        if ended_at is None:
+            ended_at = time.monotonic()
         usage, warning = self.pace.usage(ended_at, trusted=self.trusted)
-        warnings = (*end.warnings, warning) if warning else end.warnings
-        return replace(end, usage=usage, log=self.tail.text(), warnings=warnings)
+        if warning:
+            end = replace(end, warnings=(*end.warnings, warning))
+        return replace(end, usage=usage, log=self.tail.text())
 
     def started(self) -> None:
         """Begin to count the model's time."""
@@ -98,7 +101,9 @@ class Monitor:
             self._look_at = now + LOOK_SECONDS
         if now >= self._beat_at:
             self._beat()
-        used = self.pace.now.memory_bytes if self.watches_memory and self.pace.now else 0
+        used = 0
+        if self.watches_memory and self.pace.now:
+            used = self.pace.now.memory_bytes
         self.limits.check_use(
             seconds=now - self.pace.start, memory_bytes=used, answers=self._lines.count
         )
@@ -122,6 +127,7 @@ class Monitor:
         return Ending(Outcome.MODEL_ERROR, sentence=f"{_meaning(code)} {cure_of_code(code)}")
 
     def _answers(self, lines: Iterator[bytes]) -> None:
+        """Pass complete lines on, except the harness's own one about single examples."""
         count = 0
         for line in lines:
             if self.trusted and line.startswith(SINGLES):
@@ -133,6 +139,7 @@ class Monitor:
             self.pace.answered(count, time.monotonic())
 
     def _beat(self) -> None:
+        """Beat, and remember what it raised: that is not an error of the engine."""
         self._beat_at = time.monotonic() + BEAT_SECONDS
         try:
             self._tell()

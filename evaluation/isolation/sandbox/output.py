@@ -19,7 +19,7 @@ class Frames:
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield parts of streams: the number of the stream, and its next bytes."""
         while data:
-            if not self._left:
+            if not self._left:  # between two frames: a header, perhaps cut in two, comes next
                 missing = _HEADER.size - len(self._header)
                 self._header, data = self._header + data[:missing], data[missing:]
                 if len(self._header) == _HEADER.size:
@@ -45,8 +45,9 @@ class Lines:
         Raises InvalidOutput when a line is longer than `line_bytes`.
         """
         self.size += len(data)
-        *finished, begun = data.split(b"\n")
-        for line in finished:
+        pieces = data.split(b"\n")
+        begun = pieces.pop()  # what follows the last line break, perhaps nothing
+        for line in pieces:
             yield self._line(line)
         self._begun += begun
         self._check(len(self._begun))

@@ -19,21 +19,25 @@ def readable(
     The copy is made in `place`; `patiently` makes the call that takes long.
     Raises OSError.
     """
-    if all(_is_open(path) for path in (folder, *folder.rglob("*"))):
+    if _is_open(folder) and all(map(_is_open, folder.rglob("*"))):
         yield folder
         return
-    with tempfile.TemporaryDirectory(dir=place) as made:
-        copy = Path(made, "model")
+    with tempfile.TemporaryDirectory(dir=place) as scratch:
+        copy = Path(scratch, "model")
         patiently(lambda: shutil.copytree(folder, copy, copy_function=shutil.copyfile))
-        for path in (copy, *copy.rglob("*")):
+        copy.chmod(FOLDER)
+        for path in copy.rglob("*"):
             path.chmod(_mode(path))
         yield copy
 
 
 def _is_open(path: Path) -> bool:
-    wanted = _mode(path) & 0o005
-    return not path.is_symlink() and path.stat().st_mode & wanted == wanted
+    """Return whether everybody may read a file or enter a folder, and it is no link."""
+    needed = _mode(path) & 0o005  # the bits for others
+    return not path.is_symlink() and path.stat().st_mode & needed == needed
 
 
 def _mode(path: Path) -> int:
-    return FOLDER if path.is_dir() else FILE
+    if path.is_dir():
+        return FOLDER
+    return FILE

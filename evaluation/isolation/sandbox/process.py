@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evaluation.contract import Beat, Ending, Outcome, Runnable, Take
-from evaluation.isolation.sandbox.harness.arguments import written
+from evaluation.isolation.sandbox.harness.arguments import command_line
 from evaluation.isolation.sandbox.limits import PROCESS_NICE, Limits
 from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monitor
 from evaluation.isolation.sandbox.usage import Sample
@@ -39,12 +39,15 @@ class ProcessRunner:
         assert model.folder, "images need the sandbox"
         monitor = Monitor(limits, take, beat, trusted=True)
         monitor.watches_memory = True
-        arguments = written(
+        lora = ""
+        if model.lora:
+            lora = str(model.lora.resolve())
+        arguments = command_line(
             model,
             folder=str(model.folder.resolve()),
             inputs=str(inputs.resolve()),
             threads=limits.threads,
-            lora=str(model.lora.resolve()) if model.lora else "",
+            lora=lora,
         )
         with tempfile.TemporaryDirectory() as home, _started(arguments, home, limits) as process:
             monitor.started()
@@ -71,7 +74,7 @@ def _started(
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",
         },
-        start_new_session=True,
+        start_new_session=True,  # so that its children can be killed with it
     ) as process:
         try:
             _limit(process.pid, limits)
@@ -99,7 +102,9 @@ def _watch(monitor: Monitor, process: "subprocess.Popen[bytes]") -> Ending:
         return Ending(Outcome.OK)
     if code == -signal.SIGKILL:
         return Ending(Outcome.INFRASTRUCTURE, sentence=KILLED)
-    return monitor.failed(code if code > 0 else 128 - code)
+    if code < 0:  # ended by a signal: as a shell and containers report it
+        code = 128 - code
+    return monitor.failed(code)
 
 
 def _read(monitor: Monitor, process: "subprocess.Popen[bytes]") -> None:

@@ -31,9 +31,9 @@ class Latency(NamedTuple):
 def latency(seconds: Iterable[float]) -> Latency:
     """Return median and 95th percentile, each the smallest value that covers its share."""
     ordered = sorted(seconds)
-    median, p95 = (
-        ordered[math.ceil(share * len(ordered)) - 1] if ordered else None for share in (0.5, 0.95)
-    )
+    if not ordered:
+        return Latency(None, None)
+    median, p95 = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.95))
     return Latency(median, p95)
 
 
@@ -126,6 +126,7 @@ class Pace:
         """Count `count` more answers."""
         if self.first is None:
             self.first, self.before = now, self.now
+        # Answers of the first batch come together; only what follows shows the model's pace.
         if now - self.first <= BATCH_SECONDS:
             self.warm, self.warm_answers = now, self.warm_answers + count
         self.last = now
@@ -137,7 +138,7 @@ class Pace:
             return
         if self._sampled is None:
             self._since = now
-        else:
+        else:  # a mean over time, because looks are not equally far apart
             self._byte_seconds += sample.memory_bytes * (now - self._sampled)
         self.now, self._sampled = sample, now
         self.samples += 1
@@ -148,23 +149,29 @@ class Pace:
         rate = None
         if self.last > self.warm and self.answers > self.warm_answers:
             rate = (self.answers - self.warm_answers) / (self.last - self.warm)
-        warning = ""
-        before = self.before.cpu_seconds if self.before else 0.0
-        cpu = self.now.cpu_seconds if self.now else None
+        warning, before, cpu = "", 0.0, None
+        if self.before:
+            before = self.before.cpu_seconds
+        if self.now:
+            cpu = self.now.cpu_seconds
         if not trusted and cpu and before > max(STARTING_SECONDS, AHEAD_SHARE * cpu):
             rate = self.answers / (self.last - self.start)
             warning = AHEAD.format(before=before, cpu=cpu)
-        is_seen = self.samples >= LEAST_SAMPLES
-        sampled = (self._sampled or 0.0) - self._since
+        start_seconds = answer_seconds = peak_bytes = mean_bytes = None
+        if self.first is not None:
+            start_seconds, answer_seconds = self.first - self.start, self.last - self.first
+        if self.samples >= LEAST_SAMPLES:
+            sampled_seconds = (self._sampled or 0.0) - self._since
+            peak_bytes, mean_bytes = self.peak_bytes, round(self._byte_seconds / sampled_seconds)
         alone = latency(self.alone)
         usage = Usage(
             seconds=end - self.start,
-            start_seconds=None if self.first is None else self.first - self.start,
-            answer_seconds=None if self.first is None else self.last - self.first,
+            start_seconds=start_seconds,
+            answer_seconds=answer_seconds,
             examples_per_second=rate,
             cpu_seconds=cpu,
-            peak_bytes=self.peak_bytes if is_seen else None,
-            mean_bytes=round(self._byte_seconds / sampled) if is_seen else None,
+            peak_bytes=peak_bytes,
+            mean_bytes=mean_bytes,
             answers=self.answers,
             latency_seconds=alone.median,
             latency_p95_seconds=alone.p95,

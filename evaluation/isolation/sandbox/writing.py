@@ -39,8 +39,10 @@ class WritingRunner:
             with prompts.open("wb") as file:
                 file.writelines(reading.prompts())
             ending = self._runner.run(model, prompts, limits, take=reading.take, beat=beat)
-        named = named_note(reading.named).strip() if reading.named else ""
-        log = "\n".join(filter(None, (ending.log, *reading.notes, named)))
+        notes = [ending.log] + reading.notes
+        if reading.named:
+            notes.append(named_note(reading.named).strip())
+        log = "\n".join(filter(None, notes))
         usage = reading.meter.usage(ending.usage)
         return replace(ending, usage=usage, log=log[-limits.log_bytes :])
 
@@ -50,7 +52,7 @@ class _Reading:
 
     def __init__(self, reads: Reads, lines: BinaryIO, take: Take) -> None:
         self.meter, self.notes = Meter(), list[str]()
-        self._reads, self._lines, self._answer = reads, lines, take
+        self._reads, self._lines, self._pass_on = reads, lines, take
         self._places: dict[str, int] = {}
         self._usable = self.named = 0
 
@@ -66,17 +68,18 @@ class _Reading:
 
     def take(self, line: bytes) -> None:
         """Pass the answer in a text on. Raises InvalidOutput where no text holds one."""
-        told = json.loads(line)
-        self._lines.seek(self._places[told["id"]])
+        written = json.loads(line)
+        # Read again from the file of examples: a million of them would fill the memory.
+        self._lines.seek(self._places[written["id"]])
         item = json.loads(self._lines.readline())["inputs"]
-        said: Prediction | Reason
+        answer: Prediction | Reason
         try:
-            said = self._reads.read(item, _as_reply(told))
-            self.meter.note(said.usage)
-            self.named += said.is_named
+            answer = self._reads.read(item, _as_reply(written))
+            self.meter.note(answer.usage)
+            self.named += answer.is_named
             self._usable += 1
         except EndpointError as error:
-            said = error.reason
+            answer = error.reason
             self.meter.note(error.usage)
             if len(self.notes) < HOPELESS:
                 self.notes.append(str(error))
@@ -84,27 +87,27 @@ class _Reading:
             raise InvalidOutput(
                 f"None of the first {HOPELESS} texts holds an answer. {self.notes[-1]}"
             )
-        self._answer(answer_line(told["id"], said).rstrip())
+        self._pass_on(answer_line(written["id"], answer).rstrip())
 
 
 def answer_in(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
     """Return the answer line for the text in one line; its output is null without an answer."""
-    told = json.loads(line)
-    said: Prediction | Reason
+    written = json.loads(line)
+    answer: Prediction | Reason
     try:
-        said = reads.read(item, _as_reply(told))
+        answer = reads.read(item, _as_reply(written))
     except EndpointError as error:
-        said = error.reason
-    return answer_line(told["id"], said).rstrip()
+        answer = error.reason
+    return answer_line(written["id"], answer).rstrip()
 
 
-def _as_reply(told: Mapping[str, Any]) -> dict[str, Any]:
+def _as_reply(written: Mapping[str, Any]) -> dict[str, Any]:
     """Return a text in the form of a reply from a chat model's server."""
-    read, written = told["tokens"]
-    message = {"role": "assistant", "content": told["text"]}
-    chances = {"content": [{"logprob": told["logprob"]}]}
-    choice = {"message": message, "finish_reason": told["finish"], "logprobs": chances}
+    tokens_in, tokens_out = written["tokens"]
+    message = {"role": "assistant", "content": written["text"]}
+    logprobs = {"content": [{"logprob": written["logprob"]}]}
+    choice = {"message": message, "finish_reason": written["finish"], "logprobs": logprobs}
     return {
         "choices": [choice],
-        "usage": {"prompt_tokens": read, "completion_tokens": written},
+        "usage": {"prompt_tokens": tokens_in, "completion_tokens": tokens_out},
     }

@@ -24,7 +24,7 @@ from evaluation.isolation.sandbox.harness.batches import (
     batches,
     planned,
 )
-from evaluation.isolation.sandbox.harness.loading import Model, load
+from evaluation.isolation.sandbox.harness.loading import Model, load_classifier
 from evaluation.runs.shards import LineFile, cut
 from serving.errors import BadRequestError, MisconfiguredError, ServingError
 from tests.support.serving_models import KINDS, tiny_model
@@ -52,7 +52,9 @@ def asked(folder: Path, kind: str) -> Namespace:
     about = KINDS[kind]
     labels = about["labels"] and tuple(about["labels"])
     model = Runnable(fields=tuple(about["fields"]), output=about["output"], labels=labels)
-    return arguments.read(arguments.written(model, folder=str(folder), inputs="-", threads=2))
+    return arguments.read_command_line(
+        arguments.command_line(model, folder=str(folder), inputs="-", threads=2)
+    )
 
 
 def lines_of(model: Model, ids: list[int]) -> list[bytes]:
@@ -101,7 +103,7 @@ def test_batches_hold_everything_once_and_are_bounded(
 def test_the_same_numbers_in_any_order_with_any_number_of_threads(
     kind: str, folders: dict[str, Path]
 ) -> None:
-    model = load(asked(folders[kind], kind))
+    model = load_classifier(asked(folders[kind], kind))
     order = list(range(len(TEXTS)))
     first = answered(model, lines_of(model, order))
     random.Random(1).shuffle(order)
@@ -122,7 +124,7 @@ def test_a_set_in_shards_has_the_same_numbers_to_the_last_digit(
     kind: str, folders: dict[str, Path], tmp_path: Path
 ) -> None:
     """Padding decides the last digits of a float model, so its batches must stay."""
-    model, file = load(asked(folders[kind], kind)), tmp_path / "examples.jsonl"
+    model, file = load_classifier(asked(folders[kind], kind)), tmp_path / "examples.jsonl"
     file.write_bytes(b"".join(line + b"\n" for line in lines_of(model, [*range(len(TEXTS))])))
 
     def raw(lines: list[bytes]) -> list[bytes]:
@@ -142,7 +144,7 @@ def test_what_the_model_cannot_read_is_left_out_and_said(
     folders: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A hypothesis that leaves no room for its premise; its text is not repeated."""
-    model = load(asked(folders["pair-classification"], "pair-classification"))
+    model = load_classifier(asked(folders["pair-classification"], "pair-classification"))
     inputs = {"premise": "a heron", "hypothesis": " ".join(["river"] * 80)}
     lines = [json.dumps({"id": "x", "inputs": inputs}).encode()]
     assert not answered(model, lines)
@@ -167,7 +169,7 @@ def test_what_the_model_cannot_read_is_left_out_and_said(
 def test_a_wrong_field_is_named(
     inputs: dict[str, Any], told: str, folders: dict[str, Path]
 ) -> None:
-    model = load(asked(folders["sequence-classification"], "sequence-classification"))
+    model = load_classifier(asked(folders["sequence-classification"], "sequence-classification"))
     lines = [*lines_of(model, [0]), json.dumps({"id": "x", "inputs": inputs}).encode()]
     with pytest.raises(BadRequestError, match=f"^{re.escape(told)}$"):
         answered(model, lines)
@@ -176,7 +178,7 @@ def test_a_wrong_field_is_named(
 def test_labels_are_spelled_as_the_task_does(folders: dict[str, Path]) -> None:
     wanted = asked(folders["sequence-classification"], "sequence-classification")
     wanted.label = ["Yes", "NO"]
-    assert load(wanted).codec.labels == ("NO", "Yes")
+    assert load_classifier(wanted).codec.labels == ("NO", "Yes")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_a_model_for_another_task_is_refused(
     wanted = asked(folders[kind], kind)
     wanted.label = labels
     with pytest.raises(MisconfiguredError, match=told):
-        load(wanted)
+        load_classifier(wanted)
 
 
 def test_weights_without_the_head_are_refused(tmp_path: Path) -> None:
@@ -207,7 +209,7 @@ def test_weights_without_the_head_are_refused(tmp_path: Path) -> None:
     del weights["classifier.weight"]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(MisconfiguredError, match=r"lack classifier\.weight"):
-        load(asked(folder, kind))
+        load_classifier(asked(folder, kind))
 
 
 def test_a_model_that_fails_says_at_what(folders: dict[str, Path]) -> None:
@@ -215,7 +217,7 @@ def test_a_model_that_fails_says_at_what(folders: dict[str, Path]) -> None:
         def run(self, batch: Any) -> Any:
             raise IndexError("index out of range in self")
 
-    model = load(asked(folders["sequence-classification"], "sequence-classification"))
+    model = load_classifier(asked(folders["sequence-classification"], "sequence-classification"))
     examples = list(read_examples(lines_of(model, [0]), model.codec))
     with pytest.raises(ServingError, match=r"1 examples .* \d+ tokens: IndexError"):
         list(answers(examples, model.codec, Broken(), workers=1))
@@ -252,7 +254,7 @@ def test_the_shim_passes_over_empty_lines_and_a_mark() -> None:
 def test_the_shim_knows_the_port_of_an_image() -> None:
     def port(adapter: str, exposed: Any) -> str:
         config = {"ExposedPorts": exposed, "Entrypoint": None, "Cmd": ["serve"]}
-        entrypoint, own = arguments.shimmed(
+        entrypoint, own = arguments.shim_command(
             Runnable(image="sha256:1", adapter=adapter), config, shim="s", inputs="i"
         )
         assert own == ["serve"]

@@ -14,7 +14,7 @@ import pytest
 from evaluation.contract import Runnable
 from evaluation.isolation.sandbox.harness import arguments
 from evaluation.isolation.sandbox.harness.answering import each_answer
-from evaluation.isolation.sandbox.harness.loading import load
+from evaluation.isolation.sandbox.harness.loading import load_classifier
 from evaluation.isolation.uploads.model_folders import check_folder, digest_of
 from evaluation.submissions.selectors import WHITE
 from evaluation.task_shape import model_for, runnable_shape_of
@@ -60,7 +60,9 @@ def coded(data: bytes) -> str:
 def asked(folder: Path) -> Namespace:
     shape = runnable_shape_of(CONFIG)
     model = Runnable(fields=shape.fields, output=shape.answer, labels=shape.labels)
-    return arguments.read(arguments.written(model, folder=str(folder), inputs="-", threads=1))
+    return arguments.read_command_line(
+        arguments.command_line(model, folder=str(folder), inputs="-", threads=1)
+    )
 
 
 def answers_to(pictures: list[str], model: Any) -> list[Any]:
@@ -78,7 +80,7 @@ def test_it_finds_what_its_rows_teach_and_the_server_answers_alike(
     assert check_folder(learned, CONFIG) == learned
     assert model_for(CONFIG)["kind"] == LOOKS
     held = LABELLED[120:]
-    said = answers_to([coded(data) for data, _ in held], load(asked(learned)))
+    said = answers_to([coded(data) for data, _ in held], load_classifier(asked(learned)))
     right = [one["output"]["label"] == label for one, (_, label) in zip(said, held, strict=True)]
     assert sum(right) >= 0.8 * len(right)
     served = ServedModel(ModelSpec("looks", str(learned)), tmp_path / "cache", max_queued=8)
@@ -88,7 +90,7 @@ def test_it_finds_what_its_rows_teach_and_the_server_answers_alike(
         assert answer.prob == pytest.approx(said[0]["prob"], abs=1e-3)
     finally:
         served.close()
-    declined, white = answers_to(["", WHITE], load(asked(learned)))
+    declined, white = answers_to(["", WHITE], load_classifier(asked(learned)))
     assert declined["output"] is None
     assert white["output"]["label"] in ("0", "1")  # where a task has no picture to show
 

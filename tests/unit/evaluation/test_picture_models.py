@@ -12,7 +12,7 @@ from dynabench.client.commands.init import EXAMPLES
 from evaluation.contract import Runnable
 from evaluation.isolation.sandbox.harness import arguments
 from evaluation.isolation.sandbox.harness.answering import answers, read_examples
-from evaluation.isolation.sandbox.harness.loading import load
+from evaluation.isolation.sandbox.harness.loading import load_classifier
 from evaluation.isolation.uploads.model_folders import check_folder
 from evaluation.task_shape import Untrainable, model_for, runnable_shape_of, shape_of
 from evaluation.training.pictures import held_out_samples
@@ -72,8 +72,8 @@ def test_the_harness_answers_as_the_model_server_does(
     monkeypatch.setenv("OMP_NUM_THREADS", "2")  # put back afterwards
     shape = runnable_shape_of(CONFIG)
     model = Runnable(fields=shape.fields, output=shape.answer, labels=shape.labels)
-    given = arguments.written(model, folder=str(starter), inputs="-", threads=workers)
-    loaded = load(arguments.read(given))
+    given = arguments.command_line(model, folder=str(starter), inputs="-", threads=workers)
+    loaded = load_classifier(arguments.read_command_line(given))
     lines = [json.dumps(each).encode() for each in examples()]
     lines.append(json.dumps({"id": "bad", "inputs": {"image": "", "question": "Is it?"}}).encode())
     read = list(read_examples(lines, loaded.codec))

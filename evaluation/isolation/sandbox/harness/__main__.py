@@ -14,9 +14,9 @@ from evaluation.contract import PLAN, REST
 from serving.errors import ServingError
 
 from .answering import answers, each_answer, read_examples
-from .arguments import STDIN, read
+from .arguments import STDIN, read_command_line
 from .batches import Example, planned
-from .loading import load, load_writer
+from .loading import load_classifier, load_writer
 from .singles import timed
 from .writing import each_text, read_prompts, texts
 
@@ -26,14 +26,17 @@ def main() -> int:
 
     The last line of stderr then says why.
     """
-    asked = read()
-    # What a library prints must not get between the answers.
-    source = 0 if asked.input == STDIN else asked.input
+    options = read_command_line()
+    source = options.input
+    if source == STDIN:
+        source = 0
+    # Answers go to a copy of standard output, which then becomes standard error: what a library
+    # prints must not get between the answers.
     with os.fdopen(os.dup(1), "wb") as out, open(source, "rb") as lines:
         os.dup2(2, 1)
         try:
-            for part in _answered(asked, lines):
-                out.write(part)
+            for answer in _answered(options, lines):
+                out.write(answer)
                 out.flush()
         except ServingError as error:
             print(" ".join(str(error).split()), file=sys.stderr)  # the last line is shown
@@ -41,39 +44,44 @@ def main() -> int:
     return 0
 
 
-def _answered(asked: Namespace, lines: BinaryIO) -> Iterator[bytes]:
+def _answered(options: Namespace, lines: BinaryIO) -> Iterator[bytes]:
     """Yield lines of answers, or of texts if the model writes; then the time of single ones.
 
     Raises ServingError.
     """
-    if asked.max_tokens:
-        writer = load_writer(asked)
-        if asked.input == STDIN:
+    reads_stdin = options.input == STDIN
+    if options.max_tokens:
+        writer = load_writer(options)
+        if reads_stdin:
             yield from each_text(lines, writer)
-            return
-        yield from _part(
-            asked.part, list(read_prompts(lines, writer)), partial(texts, writer=writer)
-        )
+        else:
+            prompts = list(read_prompts(lines, writer))
+            yield from _whole_or_shard(options.part, prompts, partial(texts, writer=writer))
         return
-    model = load(asked)
-    if asked.input == STDIN:
+    model = load_classifier(options)
+    if reads_stdin:
         yield from each_answer(lines, model)
-        return
-    answer = partial(answers, codec=model.codec, backend=model.backend, workers=model.workers)
-    yield from _part(asked.part, list(read_examples(lines, model.codec)), answer)
+    else:
+        answer = partial(answers, codec=model.codec, backend=model.backend, workers=model.workers)
+        examples = list(read_examples(lines, model.codec))
+        yield from _whole_or_shard(options.part, examples, answer)
 
 
-def _part(
-    part: str | None,
+def _whole_or_shard(
+    shard: str | None,
     examples: Sequence[Example],
     answer: Callable[[Sequence[Example]], Iterator[bytes]],
 ) -> Iterator[bytes]:
-    if part == PLAN:
+    """Yield the answers to all examples, and what their place among shards asks for.
+
+    shard: PLAN for the batches only, REST for answers without the time of single ones.
+    """
+    if shard == PLAN:
         yield from planned(examples)
         return
     yield from answer(examples)
-    if part != REST:
-        yield from timed(examples, lambda one: answer([one]))
+    if shard != REST:
+        yield from timed(examples, lambda example: answer([example]))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 from serving.backends import Backend
@@ -22,14 +23,14 @@ def read_examples(lines: Iterable[bytes], codec: Codec) -> Iterator[Example]:
     Raises BadRequestError, which names the line.
     """
     for number, line in enumerate(lines, 1):
-        told = json.loads(line)
-        id, texts = _fields(told, codec.fields, number)
+        row = json.loads(line)
+        id, texts = _fields(row, codec.fields, number)
         try:
             sizes = [len(encoding) for encoding in codec.encode(_row(codec, texts))]
         except BadRequestError as error:
             print(f"Line {number} is not answered: {error}", file=sys.stderr)
         else:
-            yield Example(max(sizes), len(sizes), texts, id, told.get("batch", 0))
+            yield Example(max(sizes), len(sizes), texts, id, row.get("batch", 0))
 
 
 def all_answers(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
@@ -61,7 +62,7 @@ def answers(
     with ThreadPoolExecutor(workers) as pool:
         try:
             yield from pool.map(lambda batch: _answered(batch, codec, backend), batches(examples))
-        finally:
+        finally:  # whoever reads may have stopped: what has not begun is not worth the wait
             pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -69,8 +70,8 @@ def _answered(batch: Sequence[Example], codec: Codec, backend: Backend) -> bytes
     """Return lines of answers, each with its line break."""
     rows = [_row(codec, example.texts) for example in batch]
     encoded = [codec.encode(row) for row in rows]
-    flat = [encoding for encodings in encoded for encoding in encodings]
-    step = pieces_at_once(batch[0].size)
+    flat = list(chain.from_iterable(encoded))
+    step = pieces_at_once(batch[0].size)  # a long example alone may have more pieces than that
     logits: list[Logits] = []
     try:
         for start in range(0, len(flat), step):
@@ -80,7 +81,7 @@ def _answered(batch: Sequence[Example], codec: Codec, backend: Backend) -> bytes
         raise ServingError(
             f"The model failed on {size}: {type(error).__name__}: {error}"
         ) from error
-    each = iter(logits)
+    each = iter(logits)  # flat, as the encodings: each example takes as many as it has pieces
     lines = []
     for example, row, encodings in zip(batch, rows, encoded, strict=True):
         answer = codec.decode(row, encodings, [next(each) for _ in encodings])
@@ -99,7 +100,9 @@ def _fields(example: Any, fields: Sequence[str], number: int) -> tuple[str, tupl
     inputs = example["inputs"]
     for field in fields:
         if not isinstance(inputs.get(field), str):
-            what = "is no text" if field in inputs else "is missing"
+            what = "is missing"
+            if field in inputs:
+                what = "is no text"
             has = ", ".join(sorted(inputs)) or "none"
             raise BadRequestError(
                 f"Line {number} of the examples: the field {field!r} {what}. It has: {has}."

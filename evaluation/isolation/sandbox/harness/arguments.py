@@ -11,25 +11,29 @@ STDIN = "-"
 PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
 
 
-def written(
+def command_line(
     model: Runnable, *, folder: str, inputs: str, threads: int, lora: str = ""
 ) -> list[str]:
     """Return the arguments for a model; folder, inputs and lora are paths where it runs."""
-    return [
+    arguments = [
         f"--model={folder}",
         f"--input={inputs}",
         f"--threads={threads}",
         f"--output={model.output}",
-        *(f"--field={name}" for name in model.fields),
-        *(f"--label={label}" for label in model.labels or ()),
-        *([f"--lora={lora}"] if lora else []),
-        *([f"--max-tokens={model.writing.max_tokens}"] if model.writing else []),
-        *(f"--stop={text}" for text in (model.writing.stop if model.writing else ())),
-        *([f"--part={model.part}"] if model.part else []),
     ]
+    arguments += [f"--field={name}" for name in model.fields]
+    arguments += [f"--label={label}" for label in model.labels or ()]
+    if lora:
+        arguments.append(f"--lora={lora}")
+    if model.writing:
+        arguments.append(f"--max-tokens={model.writing.max_tokens}")
+        arguments += [f"--stop={text}" for text in model.writing.stop]
+    if model.part:
+        arguments.append(f"--part={model.part}")
+    return arguments
 
 
-def shimmed(
+def shim_command(
     model: Runnable, image: Mapping[str, Any], *, shim: str, inputs: str
 ) -> tuple[list[str], list[str]]:
     """Return the entrypoint and command by which an image built for Dynabench is asked.
@@ -38,13 +42,15 @@ def shimmed(
     """
     ports = [int(name.split("/")[0]) for name in image.get("ExposedPorts") or ()]
     usual = PORTS[model.adapter]
-    port = usual if usual in ports else min(ports, default=usual)
-    own = [*(image.get("Entrypoint") or ()), *(image.get("Cmd") or ())]
+    port = usual
+    if usual not in ports:
+        port = min(ports, default=usual)
+    own = list(image.get("Entrypoint") or ()) + list(image.get("Cmd") or ())
     return ["python3", shim, model.adapter, str(port), inputs, model.output], own
 
 
-def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the arguments that `written` makes; the process's own if none are passed."""
+def read_command_line(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the arguments that `command_line` makes; the process's own if none are passed."""
     parser = argparse.ArgumentParser(
         prog="evaluation.isolation.sandbox.harness",
         description="Answer the examples in a JSONL file with a model in Hugging Face's layout.",

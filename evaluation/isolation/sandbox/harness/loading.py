@@ -26,71 +26,76 @@ class Model:
     workers: int
 
 
-def load(asked: Namespace) -> Model:
+def load_classifier(options: Namespace) -> Model:
     """Load the model of a folder. Raises MisconfiguredError."""
     folder = open_folder(
         ModelSpec(
             name="The model",
-            source=asked.model,
-            fields=tuple(asked.field),
-            output=asked.output,
+            source=options.model,
+            fields=tuple(options.field),
+            output=options.output,
             backend="torch",
         )
     )
-    if (folder.labels is None) != (asked.label is None):
+    if (folder.labels is None) != (options.label is None):
+        answer = "a span"
+        if options.label:
+            answer = f"one of {', '.join(options.label)}"
         raise MisconfiguredError(
-            f"The model is of the kind {folder.kind}, but the task wants "
-            f"{'a span' if asked.label is None else 'one of ' + ', '.join(asked.label)}."
+            f"The model is of the kind {folder.kind}, but the task wants {answer}."
         )
-    labels = folder.labels and _as_the_task(folder.labels, asked.label)
+    labels = folder.labels and _as_the_task(folder.labels, options.label)
     folder = replace(folder, labels=labels)
     prepare()
-    spec = ModelSpec("The model", asked.model, backend="torch")
+    spec = ModelSpec("The model", options.model, backend="torch")
     model, tokens = settled_model(spec, folder)
     backend = TorchBackend(model, tokens)
-    return Model(codec_of(folder, tokens), backend, min(asked.threads, backend.workers))
+    return Model(codec_of(folder, tokens), backend, min(options.threads, backend.workers))
 
 
-def load_writer(asked: Namespace) -> Writer:
+def load_writer(options: Namespace) -> Writer:
     """Load the language model of a folder, on all threads. Raises MisconfiguredError."""
     prepare()
     import torch
     from transformers import AutoTokenizer
 
-    spec = ModelSpec("The model", asked.model, backend="torch")
+    spec = ModelSpec("The model", options.model, backend="torch")
     path, weights = find_weights(spec)
     folder = ModelFolder(path, weights, WRITES, ("messages",), "text", None, None)
-    own = asked.lora and (Path(asked.lora) / "tokenizer_config.json").is_file()
+    # An adapter may come with a tokenizer of its own, with the turns that it was trained on.
+    tokenizer_folder = path
+    if options.lora and (Path(options.lora) / "tokenizer_config.json").is_file():
+        tokenizer_folder = Path(options.lora)
     how = {"local_files_only": True, "trust_remote_code": False, "padding_side": "left"}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(asked.lora if own else path, **how)
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder, **how)
     except Exception as error:  # transformers raises many kinds
         raise MisconfiguredError(f"Its tokenizer cannot be loaded: {error}") from error
-    torch.set_num_threads(asked.threads)
+    torch.set_num_threads(options.threads)
     model = read_model(spec, folder, torch.float32).eval()
-    if asked.lora:
-        merge(model, Path(asked.lora))
+    if options.lora:
+        merge(model, Path(options.lora))
     if not tokenizer.chat_template:
         raise MisconfiguredError("No tokenizer, the adapter's or the base's, has a chat template.")
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise MisconfiguredError("The tokenizer has more tokens than the model.")
-    return Writer(model, tokenizer, asked.max_tokens, asked.stop)
+    return Writer(model, tokenizer, options.max_tokens, options.stop)
 
 
-def _as_the_task(labels: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
+def _as_the_task(labels: Sequence[str], task_labels: Sequence[str]) -> tuple[str, ...]:
     """Return the model's labels in their order, spelled as the task does.
 
     Raises MisconfiguredError.
     """
-    found = spelled(labels, asked)
-    if found is None:
+    task_spelling = spelled(labels, task_labels)
+    if task_spelling is None:
         names = ", ".join(map(str, labels))
         raise MisconfiguredError(
-            f"The model answers {names}; the task's labels are {', '.join(asked)}. "
+            f"The model answers {names}; the task's labels are {', '.join(task_labels)}. "
             'Name them in the order of its logits: "labels" in dynabench.json or "id2label" in '
             "config.json."
         )
-    return found
+    return task_spelling
 
 
 def prepare() -> None:

@@ -22,7 +22,9 @@ def merge(model: Any, folder: Path) -> None:
     about = json.loads((folder / "adapter_config.json").read_text())
     tensors = load_file(folder / "adapter_model.safetensors")
     rank, alpha = about["r"], about["lora_alpha"]
-    scale = alpha / rank**0.5 if about.get("use_rslora") else alpha / rank
+    scale = alpha / rank
+    if about.get("use_rslora"):
+        scale = alpha / rank**0.5
     tied = model.get_input_embeddings().weight
     with torch.no_grad():
         for name in [name for name in tensors if name.endswith(".lora_A.weight")]:
@@ -32,7 +34,7 @@ def merge(model: Any, folder: Path) -> None:
             update = scale * up @ down
             if about.get("fan_in_fan_out"):
                 update = update.T
-            if weight is tied:
+            if weight is tied:  # the update would change the embeddings as well
                 raise MisconfiguredError(f"{place} shares its weights with the embeddings.")
             if weight.shape != update.shape:
                 raise MisconfiguredError(

@@ -103,7 +103,7 @@ def line(example: Json, answer: Any, output: str) -> bytes:
     """Return our line for an answer. Probabilities are divided by their sum, as Dynabench did."""
     if not isinstance(answer, dict) or output not in answer:
         raise Failed("An answer must be an object with the field {!r}.".format(output))
-    said = {name: answer[name] for name in (output, "start", "end") if name in answer}
+    fields = {name: answer[name] for name in (output, "start", "end") if name in answer}
     prob = answer.get("prob")
     if prob is not None:
         try:
@@ -111,7 +111,7 @@ def line(example: Json, answer: Any, output: str) -> bytes:
             prob = {label: share / total for label, share in prob.items()}
         except (AttributeError, TypeError, ZeroDivisionError):
             raise Failed("prob must hold a number for each label, not all 0.") from None
-    return json.dumps({"id": example["id"], "output": said, "prob": prob}).encode() + b"\n"
+    return json.dumps({"id": example["id"], "output": fields, "prob": prob}).encode() + b"\n"
 
 
 def batches(lines: BinaryIO, size: int) -> Iterator[List[Json]]:
@@ -137,9 +137,11 @@ def main(adapter: str, port: str, inputs: str, output: str, *command: str) -> in
     server = Server(command, int(port))
     try:
         server.wait()
-        as_they_come = inputs == "-"
-        with open(0 if as_they_come else inputs, "rb") as lines:
-            for examples in batches(lines, 1 if as_they_come else BATCH):
+        source, size = inputs, BATCH  # type: Any, int
+        if inputs == "-":  # each example waits for its answer
+            source, size = 0, 1
+        with open(source, "rb") as lines:
+            for examples in batches(lines, size):
                 answers = ask(server, examples)
                 for example, answer in zip(examples, answers):
                     sys.stdout.buffer.write(line(example, answer, output))

@@ -25,7 +25,7 @@ class Writer:
     def __init__(self, model: Any, tokenizer: Any, max_tokens: int, stop: Sequence[str]) -> None:
         from transformers import GenerationConfig
 
-        self._model, self._tokenizer, self._stop = model, tokenizer, [*stop]
+        self._model, self._tokenizer, self._stop = model, tokenizer, list(stop)
         self._room = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         self._ends = _ends(model, tokenizer)
         if tokenizer.pad_token is None:
@@ -45,7 +45,7 @@ class Writer:
         message goes before the first question.
         Raises BadRequestError.
         """
-        turns = [{**one, "content": self._harmless(one["content"])} for one in messages]
+        turns = [{**turn, "content": self._harmless(turn["content"])} for turn in messages]
         try:
             return render_whole(self._rendered, turns)
         except Exception as error:  # whatever a template may do
@@ -56,6 +56,7 @@ class Writer:
         return str(self._tokenizer.apply_chat_template(list(turns), **how))
 
     def _harmless(self, text: str) -> str:
+        """Break up special tokens in a text: it could end its turn and begin another."""
         for token in self._tokenizer.all_special_tokens:
             if len(token) > 1:
                 text = text.replace(token, f"{token[0]} {token[1:]}")
@@ -84,7 +85,7 @@ class Writer:
         if self._room:
             how.max_new_tokens = min(how.max_new_tokens, self._room - size)
         with torch.inference_mode():
-            found = self._model.generate(
+            generated = self._model.generate(
                 input_ids=read["input_ids"],
                 attention_mask=read["attention_mask"],
                 generation_config=how,
@@ -92,31 +93,38 @@ class Writer:
                 stopping_criteria=StoppingCriteriaList([partial(self._stops, size)]),
             )
         sizes = read["attention_mask"].sum(1).tolist()
-        each = zip(found[:, size:].tolist(), zip(*chances.steps, strict=True), sizes, strict=True)
-        return [self._told(tokens, logs, size) for tokens, logs, size in each]
+        new_tokens, logs_of_each = generated[:, size:].tolist(), zip(*chances.steps, strict=True)
+        rows = zip(new_tokens, logs_of_each, sizes, strict=True)
+        return [self._text_of(tokens, logs, size) for tokens, logs, size in rows]
 
     def _stops(self, size: int, tokens: Any, scores: Any, **more: Any) -> Any:
         """Return which rows contain a text to stop at after their prompt of this size."""
+        # Only the end is decoded, at each step: a text to stop at lies in the newest tokens.
         late = tokens[:, max(size, tokens.shape[1] - STOP_TOKENS) :]
-        ends = [self._text(row) for row in late.tolist()]
-        return late.new_tensor([any(stop in end for stop in self._stop) for end in ends]).bool()
+        has_stop = []
+        for row in late.tolist():
+            end = self._text(row)
+            has_stop.append(any(stop in end for stop in self._stop))
+        return late.new_tensor(has_stop).bool()
 
     def _text(self, tokens: list[int]) -> str:
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
 
-    def _told(self, tokens: list[int], logs: Sequence[float], size: int) -> dict[str, Any]:
+    def _text_of(self, tokens: list[int], logs: Sequence[float], size: int) -> dict[str, Any]:
         """Return one text with its facts; what follows its end only fills up the batch."""
         end = next((n for n, token in enumerate(tokens) if token in self._ends), None)
-        own = tokens if end is None else tokens[:end]
+        own = tokens[:end]  # all of them without an end
         text = self._text(own)
         places = [place for stop in self._stop if (place := text.find(stop)) >= 0]
+        finish, written = "length", len(own)
+        if end is not None:
+            finish, written = "stop", len(own) + 1  # the token that ends it was written, too
         if places:
             text = text[: min(places)]
-            own = self._until(own)
-        written = len(own) + (end is not None and not places)
+            finish, written = "stop", len(self._until(own))
         return {
             "text": text,
-            "finish": "stop" if places or end is not None else "length",
+            "finish": finish,
             "tokens": [size, written],
             "logprob": round(sum(logs[:written]), 4),
         }
@@ -142,9 +150,13 @@ class _Chances:
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:
     """Return the tokens that end a text, by the folder's settings and its tokenizer."""
-    named = getattr(model.generation_config, "eos_token_id", None)
-    ends = {named} if isinstance(named, int) else {*(named or ())}
-    return {*ends, tokenizer.eos_token_id} - {None}
+    configured = getattr(model.generation_config, "eos_token_id", None)
+    if isinstance(configured, int):
+        configured = [configured]
+    ends = set(configured or ())
+    if tokenizer.eos_token_id is not None:
+        ends.add(tokenizer.eos_token_id)
+    return ends
 
 
 def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
@@ -153,28 +165,29 @@ def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
     These are named on stderr.
     """
     for number, line in enumerate(lines, 1):
-        asked = json.loads(line)
+        row = json.loads(line)
         try:
-            prompt = writer.prompt(asked["messages"])
+            prompt = writer.prompt(row["messages"])
             size = writer.size(prompt)
         except BadRequestError as error:
             print(f"Line {number} is not answered: {error}", file=sys.stderr)
         else:
-            yield Example(size, 1, (prompt,), asked["id"], asked.get("batch", 0))
+            yield Example(size, 1, (prompt,), row["id"], row.get("batch", 0))
 
 
 def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
     """Yield the texts, a line each, one batch after another. Raises ServingError."""
     for batch in batches(examples):
         try:
-            found = writer.write([example.texts[0] for example in batch])
+            written = writer.write([example.texts[0] for example in batch])
         except Exception as error:  # whatever a model's configuration may lead to
             size = f"{len(batch)} examples of up to {batch[0].size} tokens"
             raise ServingError(
                 f"The model failed on {size}: {type(error).__name__}: {error}"
             ) from error
-        rows = zip(batch, found, strict=True)
-        lines = (json.dumps({"id": example.id, **told}) + "\n" for example, told in rows)
+        lines = []
+        for example, text in zip(batch, written, strict=True):
+            lines.append(json.dumps({"id": example.id, **text}) + "\n")
         yield "".join(lines).encode()
 
 
@@ -185,5 +198,6 @@ def each_text(lines: Iterable[bytes], writer: Writer) -> Iterator[bytes]:
     """
     for line in lines:
         unread = {"text": "", "finish": "stop", "tokens": [0, 0], "logprob": 0.0}
-        told = json.dumps({"id": json.loads(line)["id"], **unread}) + "\n"
-        yield b"".join(texts([*read_prompts([line], writer)], writer)) or told.encode()
+        empty_line = json.dumps({"id": json.loads(line)["id"], **unread}) + "\n"
+        prompts = list(read_prompts([line], writer))
+        yield b"".join(texts(prompts, writer)) or empty_line.encode()
