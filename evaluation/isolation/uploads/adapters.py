@@ -21,12 +21,25 @@ DOWN, UP = ".lora_A.weight", ".lora_B.weight"
 MOST_RANK = 1024
 WANTED = {"peft_type": "LORA", "task_type": "CAUSAL_LM"}
 INITS = (True, False, None, "gaussian", "orthogonal")  # others change the base's weights as well
-HARMLESS = {
-    *WANTED,
-    *("r", "lora_alpha", "use_rslora", "fan_in_fan_out", "init_lora_weights", "bias"),
-    *("base_model_name_or_path", "revision", "auto_mapping", "peft_version", "inference_mode"),
-    *("target_modules", "exclude_modules", "layers_to_transform", "layers_pattern"),
-    *("lora_dropout", "megatron_core", "qalora_group_size"),
+HARMLESS = set(WANTED) | {
+    "r",
+    "lora_alpha",
+    "use_rslora",
+    "fan_in_fan_out",
+    "init_lora_weights",
+    "bias",
+    "base_model_name_or_path",
+    "revision",
+    "auto_mapping",
+    "peft_version",
+    "inference_mode",
+    "target_modules",
+    "exclude_modules",
+    "layers_to_transform",
+    "layers_pattern",
+    "lora_dropout",
+    "megatron_core",
+    "qalora_group_size",
 }
 """What is understood, was only of use in training, or says again which modules the tensors name."""
 
@@ -55,25 +68,31 @@ def check_adapter(folder: Path) -> Path:
     check_files(root)
     about = read_object(root / CONFIG)
     _check_config(about)
+    if not (root / WEIGHTS).is_file():
+        raise MisconfiguredError(f"{WEIGHTS} is missing. Save it: model.save_pretrained(folder)")
     try:
-        found = shapes(root / WEIGHTS) if (root / WEIGHTS).is_file() else {}
+        shape_of_each = shapes(root / WEIGHTS)  # at least one: a file without tensors is refused
     except BadTensors as error:
         raise MisconfiguredError(f"{WEIGHTS}: no safetensors file: {error}.") from None
-    if not found:
-        raise MisconfiguredError(f"{WEIGHTS} is missing. Save it: model.save_pretrained(folder)")
-    _check_pairs(found, about["r"])
+    _check_pairs(shape_of_each, about["r"])
     return root
 
 
 def _root(folder: Path) -> Path:
+    """Return the folder, or the only folder in it: people pack either."""
     inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
-    return inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+    if len(inside) == 1 and inside[0].is_dir():
+        return inside[0]
+    return folder
 
 
 def _check_config(about: Mapping[str, Any]) -> None:
-    for key, wanted in WANTED.items():
-        if about.get(key) != wanted:
-            raise MisconfiguredError(f"{CONFIG}: `{key}` is {about.get(key)!r:.80}, not {wanted}.")
+    """Refuse what `merge` does not understand: it would add something else to the weights."""
+    for key, required in WANTED.items():
+        if about.get(key) != required:
+            raise MisconfiguredError(
+                f"{CONFIG}: `{key}` is {about.get(key)!r:.80}, not {required}."
+            )
     strange = [key for key, value in about.items() if value and key not in HARMLESS]
     if about.get("bias", "none") != "none":
         strange.append("bias")
@@ -91,13 +110,19 @@ def _check_config(about: Mapping[str, Any]) -> None:
         raise MisconfiguredError(f"{CONFIG}: `lora_alpha` must be a number above 0.")
 
 
-def _check_pairs(found: Mapping[str, tuple[int, ...]], rank: int) -> None:
-    for name, shape in found.items():
-        end = next((end for end in (DOWN, UP) if name.endswith(end)), None)
-        other = found.get(name.removesuffix(end or "") + (UP if end == DOWN else DOWN), ())
-        if end is None or len(shape) != 2 or len(other) != 2:
+def _check_pairs(shape_of_each: Mapping[str, tuple[int, ...]], rank: int) -> None:
+    """Check that tensors come in pairs of matrices whose inner size is the rank."""
+    for name, shape in shape_of_each.items():
+        partner_shape: tuple[int, ...] = ()
+        rank_axis = 0
+        if name.endswith(DOWN):
+            partner_shape = shape_of_each.get(name.removesuffix(DOWN) + UP, ())
+        elif name.endswith(UP):
+            partner_shape = shape_of_each.get(name.removesuffix(UP) + DOWN, ())
+            rank_axis = 1
+        if len(shape) != 2 or len(partner_shape) != 2:
             raise MisconfiguredError(
                 f"{WEIGHTS}: {name[:200]!r} is no matrix of a pair …{DOWN}, …{UP}."
             )
-        if shape[0 if end == DOWN else 1] != rank:
+        if shape[rank_axis] != rank:
             raise MisconfiguredError(f"{WEIGHTS}: {name[:200]!r} does not have the rank {rank}.")

@@ -13,18 +13,18 @@ def most_a_day(task: Task, whose: User | Team) -> int:
 
     One query.
     """
-    theirs = Q(team=whose) if isinstance(whose, Team) else Q(user=whose)
-    given = Allowance.objects.filter(theirs | Q(task=task), models_a_day__isnull=False)
-    # Theirs first, which has no task.
-    found = (
-        given.order_by(F("task").desc(nulls_first=True))
-        .values_list("models_a_day", flat=True)
-        .first()
-    )
-    return settings.SUBMISSIONS_PER_DAY if found is None else found
+    own = Q(user=whose)
+    if isinstance(whose, Team):
+        own = Q(team=whose)
+    allowances = Allowance.objects.filter(own | Q(task=task), models_a_day__isnull=False)
+    # An own allowance has no task, and so comes first.
+    ordered = allowances.order_by(F("task").desc(nulls_first=True))
+    most = ordered.values_list("models_a_day", flat=True).first()
+    if most is None:
+        return settings.SUBMISSIONS_PER_DAY
+    return most
 
 
 def gib_of(owner: User) -> int | None:
     """Return a person's own quota in GiB, in place of the site's; None if there is none."""
-    given = Allowance.objects.filter(user=owner).values_list("gib", flat=True)
-    return given.first()
+    return Allowance.objects.filter(user=owner).values_list("gib", flat=True).first()

@@ -88,8 +88,8 @@ class Member:
     is_folder: bool
 
 
-class Source(Protocol):
-    """What bytes are read from: a file, or the body of a request."""
+class ByteSource(Protocol):
+    """A source of bytes: a file, or the body of a request."""
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes; none at the end."""
@@ -108,18 +108,19 @@ def unpack(path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits()) -> N
 
     Raises ArchiveRefused; then, but for damage that only its bytes show, nothing was written.
     """
-    check_archive(path, limits)
+    check_archive(path, limits)  # wholly, before the first byte is written
     for member, blocks in _checked(path, limits):
         target = into / member.name
-        folder = target if member.is_folder else target.parent
-        folder.mkdir(parents=True, exist_ok=True)
-        if not member.is_folder:
-            _write(target, member, blocks)
+        if member.is_folder:
+            target.mkdir(parents=True, exist_ok=True)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _write_member(target, member, blocks)
     for name, _, _ in os.walk(into):
         Path(name).chmod(0o755)
 
 
-def _write(target: Path, member: Member, blocks: Blocks) -> None:
+def _write_member(target: Path, member: Member, blocks: Blocks) -> None:
     count = 0
     with target.open("xb") as file:  # x: never through a link, never over another file
         os.fchmod(file.fileno(), 0o644)
@@ -132,8 +133,10 @@ def _write(target: Path, member: Member, blocks: Blocks) -> None:
 
 def refused(name: str, rule: str) -> ArchiveRefused:
     """Return the refusal of a member; its name is escaped so that it can do no harm."""
-    shown = ascii(name)[1:-1]
-    return ArchiveRefused(f"{shown if len(shown) <= 120 else f'{shown[:119]}…'}: {rule}.")
+    escaped = ascii(name)[1:-1]
+    if len(escaped) > 120:
+        escaped = f"{escaped[:119]}…"
+    return ArchiveRefused(f"{escaped}: {rule}.")
 
 
 def safe_name(name: str) -> str:
@@ -180,41 +183,47 @@ def _checked(path: Path, limits: ArchiveLimits) -> Iterator[tuple[Member, Blocks
     files: set[str] = set()
     folders: set[str] = set()
     total = number = 0
-    for number, (given, size, is_folder, blocks) in enumerate(_members(path, limits), 1):
+    for number, (raw_name, size, is_folder, blocks) in enumerate(_members(path, limits), 1):
         if number > limits.members:
-            raise refused(given, f"there are more than {limits.members:,} members")
+            raise refused(raw_name, f"there are more than {limits.members:,} members")
         total += size
         if total > limits.bytes:
-            raise refused(given, f"with it there are more than {limits.bytes:,} bytes")
-        name = safe_name(given)
-        if name == ".":
+            raise refused(raw_name, f"with it there are more than {limits.bytes:,} bytes")
+        name = safe_name(raw_name)
+        if name == ".":  # the archive's own folder, which tar lists first
             if not is_folder:
-                raise refused(given, "the name is empty")
+                raise refused(raw_name, "the name is empty")
             continue
+        # Two names may be one file on another system: macOS composes letters, Windows ignores case.
         key = unicodedata.normalize("NFC", name).casefold()
         above = {key[: match.start()] for match in re.finditer("/", key)}
         if key in files or (not is_folder and key in folders) or above & files:
-            raise refused(given, "the same name is there twice (case does not count)")
+            raise refused(raw_name, "the same name is there twice (case does not count)")
         folders |= above
-        (folders if is_folder else files).add(key)
+        if is_folder:
+            folders.add(key)
+        else:
+            files.add(key)
         yield Member(name, size, is_folder), blocks
     if not files:
         raise ArchiveRefused(gettext_noop("There is no file in the archive."))
 
 
-Given = tuple[str, int, bool, Blocks]
+RawMember = tuple[str, int, bool, Blocks]
 """Name, claimed size, whether it is a folder, bytes."""
 
 
-def _members(path: Path, limits: ArchiveLimits) -> Iterator[Given]:
+def _members(path: Path, limits: ArchiveLimits) -> Iterator[RawMember]:
     """Yield each plain file and folder, by the archive's format. Raises ArchiveRefused."""
     with path.open("rb") as file:
-        found = format_of(file)
-        if found == "zip":
+        archive_format = format_of(file)
+        if archive_format == "zip":
             yield from _zip_members(path, limits)
             return
-        if found not in READ:
-            raise ArchiveRefused(f"{found} is not read here. Pack it as .zip, .tar or .tar.gz.")
+        if archive_format not in READ:
+            raise ArchiveRefused(
+                f"{archive_format} is not read here. Pack it as .zip, .tar or .tar.gz."
+            )
         stream = inflated(file, path.stat().st_size, limits)
         for info, blocks in tar_members(stream):
             if info.issparse() or not (info.isreg() or info.isdir()):
@@ -244,7 +253,7 @@ class BoundedZip(io.FileIO):
         return super().read(size) or b""
 
 
-def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[Given]:
+def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[RawMember]:
     packed = path.stat().st_size
     unpacked = 0
     try:
@@ -263,9 +272,12 @@ def _zip_members(path: Path, limits: ArchiveLimits) -> Iterator[Given]:
 def _zip_rule(
     info: zipfile.ZipInfo, unpacked: int, packed: int, limits: ArchiveLimits
 ) -> str | None:
-    kind = stat.S_IFMT(info.external_attr >> 16)
+    """Return the rule that a member of a zip archive violates, or None."""
+    kind = stat.S_IFMT(info.external_attr >> 16)  # 0 from systems without such bits
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        what = "a link" if kind == stat.S_IFLNK else "a device, pipe or socket"
+        what = "a device, pipe or socket"
+        if kind == stat.S_IFLNK:
+            what = "a link"
         return f"it is {what}; pack plain files and folders only"
     if info.flag_bits & 0x1:
         return "it is encrypted; pack without a password"
@@ -299,7 +311,7 @@ class Stream:
     each at once.
     """
 
-    def __init__(self, source: Source, most: int | None) -> None:
+    def __init__(self, source: ByteSource, most: int | None) -> None:
         self._source, self._most = source, most
         self._position = 0
         self.last = b""  # the header that was read last
@@ -326,6 +338,7 @@ class Stream:
         except DAMAGE as error:
             raise _damaged(error) from None
         self._position += size - left
+        # Counted while it unfolds: what an archive says of its own size is not to be trusted.
         if self._most and self._position > self._most:
             raise refused(self.member, "at it the archive unfolds to far more than its size")
         return b"".join(parts)
@@ -341,37 +354,39 @@ class Stream:
 class _Xz:
     """The bytes of an xz file; one that needs much memory is refused by the library."""
 
-    def __init__(self, file: Source) -> None:
+    def __init__(self, file: ByteSource) -> None:
         self._file = file
         self._xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes."""
-        found = b""
-        while not found and not self._xz.eof:
-            packed = self._file.read(BLOCK) if self._xz.needs_input else b""
-            if self._xz.needs_input and not packed:
-                raise EOFError
+        data = b""
+        while not data and not self._xz.eof:
+            packed = b""
+            if self._xz.needs_input:
+                packed = self._file.read(BLOCK)
+                if not packed:
+                    raise EOFError
             try:
-                found = self._xz.decompress(packed, size)
+                data = self._xz.decompress(packed, size)
             except lzma.LZMAError as error:
                 if "emory" not in str(error):  # nothing else tells them apart
                     raise
                 raise ArchiveRefused(
                     gettext_noop("It takes too much memory to unpack. Pack it as .zip or .tar.gz.")
                 ) from None
-        return found
+        return data
 
 
 def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits) -> Stream:
     """Return the decompressed bytes of a file of `packed` bytes. Raises ArchiveRefused."""
-    openers: Mapping[str, Callable[[BufferedReader[Any]], Source]] = {
+    openers: Mapping[str, Callable[[BufferedReader[Any]], ByteSource]] = {
         "gzip": lambda file: gzip.GzipFile(fileobj=file),
         "xz": _Xz,
     }
-    found = format_of(file)
-    if found in openers:
-        return Stream(openers[found](file), max(SMALL, limits.ratio * packed))
+    archive_format = format_of(file)
+    if archive_format in openers:
+        return Stream(openers[archive_format](file), max(SMALL, limits.ratio * packed))
     return Stream(file, None)
 
 
@@ -384,6 +399,7 @@ def tar_members(stream: Stream) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:
                 stream.member = info.name
                 if info.size < 0:  # it would make room for others
                     raise refused(info.name, "its size leads backwards")
+                # A global header may change the name and the size of everything after it.
                 if tar.pax_headers.keys() - {"comment"}:
                     raise refused(info.name, "a header before it is about all that follows")
                 if not info.issparse() and b"\0" in stream.last[:100].rstrip(b"\0"):

@@ -24,7 +24,7 @@ from core.files.storage.disk import NO_ROOM, WAIT_SECONDS, check_room, scratch
 from core.files.storage.stored import files_in, folders_in
 from evaluation.contract import GIB, MIB, Beat
 from evaluation.isolation.uploads.allowances import gib_of
-from evaluation.isolation.uploads.archives import Source
+from evaluation.isolation.uploads.archives import ByteSource
 from evaluation.models import HandedAnswers, Submission, Upload, UploadPiece
 
 PIECE_BYTES = 16 * MIB
@@ -70,6 +70,7 @@ def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOS
         )
     check_room(size)
     check_budget(size)
+    # From here on one tab after another: each would see that there is room for its own file.
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     if size > (left := bytes_left(owner)):
         raise UploadRefused(_no_quota(owner, left))
@@ -113,8 +114,8 @@ def bytes_left(owner: User) -> int:
 def held_bytes(owner: User) -> int:
     """Return the bytes that a person stores here: uploads, as announced, and files of models."""
     uploads = Upload.objects.filter(owner=owner).aggregate(n=Sum("size"))["n"] or 0
-    kept = Submission.objects.filter(owner=owner).exclude(file="")
-    return uploads + (kept.aggregate(n=Sum("size"))["n"] or 0)
+    models = Submission.objects.filter(owner=owner).exclude(file="")
+    return uploads + (models.aggregate(n=Sum("size"))["n"] or 0)
 
 
 def site_bytes() -> int:
@@ -140,16 +141,19 @@ def check_stored(upload: Upload | None, owner: User, size: int) -> None:
     Raises UploadRefused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
-    left = bytes_left(owner) + (upload.size if upload else 0)
+    left = bytes_left(owner)
+    if upload:  # it goes as soon as its files are stored
+        left += upload.size
     if size > left:
         raise UploadRefused(_no_quota(owner, left))
 
 
 def _quota(owner: User) -> int:
-    if (given := gib_of(owner)) is not None:
-        return given * 2**30
-    is_known = has_confirmed_address(owner)
-    return settings.QUOTA_BYTES if is_known else settings.UNCONFIRMED_QUOTA_BYTES
+    if (own_gib := gib_of(owner)) is not None:
+        return own_gib * GIB
+    if has_confirmed_address(owner):
+        return settings.QUOTA_BYTES
+    return settings.UNCONFIRMED_QUOTA_BYTES
 
 
 def _no_quota(owner: User, left: int) -> str:
@@ -158,11 +162,9 @@ def _no_quota(owner: User, left: int) -> str:
         "Discard an upload, or withdraw a model."
     )
     message = words % {"most": _quota(owner) / GIB, "left": left}
-    return (
-        message
-        if has_confirmed_address(owner)
-        else f"{message} {_('Confirm your address for more.')}"
-    )
+    if has_confirmed_address(owner):
+        return message
+    return f"{message} {_('Confirm your address for more.')}"
 
 
 def received(upload: Upload) -> int:
@@ -177,7 +179,7 @@ def check_complete(upload: Upload) -> None:
         raise UploadRefused(message % {"here": here, "size": upload.size})
 
 
-def add_piece(upload: Upload, offset: int, stream: Source, size: int | None = None) -> int:
+def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None = None) -> int:
     """Store the bytes of a stream that begin at `offset`; returns the offset of the next piece.
 
     A piece that is here already changes nothing. It is stored before anything is locked; then the
@@ -187,6 +189,7 @@ def add_piece(upload: Upload, offset: int, stream: Source, size: int | None = No
     """
     here = received(upload)
     if offset != here:
+        # The answer to this piece was lost, so the client sends it once more.
         if upload.pieces.filter(offset=offset).exists():
             return here
         raise WrongOffset(here)
@@ -202,6 +205,7 @@ def add_piece(upload: Upload, offset: int, stream: Source, size: int | None = No
         piece = UploadPiece(upload=upload, offset=offset, size=count)
         spool.seek(0)
         piece.file.save("piece", File(spool), save=False)
+    # The file is stored before the lock, which other tabs wait for; of two, one is deleted again.
     try:
         is_first = _stored(piece)
     except BaseException:
@@ -212,7 +216,7 @@ def add_piece(upload: Upload, offset: int, stream: Source, size: int | None = No
     return received(upload)
 
 
-def _copy(stream: Source, target: IO[bytes], most: int) -> int:
+def _copy(stream: ByteSource, target: IO[bytes], most: int) -> int:
     count = 0
     while block := _read(stream):
         count += len(block)
@@ -228,7 +232,7 @@ def _copy(stream: Source, target: IO[bytes], most: int) -> int:
     return count
 
 
-def _read(stream: Source) -> bytes:
+def _read(stream: ByteSource) -> bytes:
     try:
         return stream.read(BLOCK)
     except OSError:
@@ -252,19 +256,19 @@ def _stored(piece: UploadPiece) -> bool:
 
 
 def add_file(
-    owner: User, file_name: str, size: int, stream: Source, *, most_open: int = MOST_OPEN
+    owner: User, file_name: str, size: int, stream: ByteSource, *, most_open: int = MOST_OPEN
 ) -> Upload:
     """Store a whole file at once, as a plain form sends it. As `begin_upload`."""
     upload = begin_upload(owner, file_name, size, most_open=most_open)
     for offset in range(0, size, PIECE_BYTES):
-        add_piece(upload, offset, _Part(stream, PIECE_BYTES))
+        add_piece(upload, offset, _NextBytes(stream, PIECE_BYTES))
     return upload
 
 
-class _Part:
+class _NextBytes:
     """The next `left` bytes of a stream."""
 
-    def __init__(self, stream: Source, left: int) -> None:
+    def __init__(self, stream: ByteSource, left: int) -> None:
         self._stream, self._left = stream, left
 
     def read(self, size: int, /) -> bytes:
@@ -295,8 +299,11 @@ def discard(upload: Upload) -> None:
     """Take an upload and its pieces away. Locks the upload: a piece that comes later finds none."""
     with transaction.atomic():
         locked = Upload.objects.select_for_update(of=("self",)).filter(pk=upload.pk)
-        pieces = [piece for one in locked for piece in one.pieces.all()]
+        pieces: list[UploadPiece] = []
+        for locked_upload in locked:
+            pieces += locked_upload.pieces.all()
         locked.delete()
+    # Files after their rows: if the process dies in between, `purge_old_uploads` finds them.
     for piece in pieces:
         piece.file.delete(save=False)
 
@@ -310,14 +317,14 @@ def purge_old_uploads() -> int:
         begun_at__lt=timezone.now() - timedelta(days=settings.KEEP_UPLOADS_DAYS)
     )
     over = Q(submission__isnull=True) | ~Q(submission__state__in=[State.QUEUED, State.RUNNING])
-    gone = list(old.filter(over))
-    for upload in gone:
+    old_uploads = list(old.filter(over))
+    for upload in old_uploads:
         discard(upload)
     folders = folders_in(FOLDER)
-    known = set(map(str, Upload.objects.filter(pk__in=folders).values_list("pk", flat=True)))
-    for folder in set(folders) - known:
+    with_row = Upload.objects.filter(pk__in=folders).values_list("pk", flat=True)
+    for folder in set(folders) - set(map(str, with_row)):
         path = f"{FOLDER}/{folder}"
         for name in files_in(path):
             default_storage.delete(name)
         default_storage.delete(path)
-    return len(gone)
+    return len(old_uploads)

@@ -40,17 +40,17 @@ def samples(path: Path) -> Iterator[tuple[str, bytes]]:
     """
     try:
         with BoundedZip(path) as file, zipfile.ZipFile(file) as archive:  # type: ignore[arg-type]
-            found = [one for one in archive.infolist() if SAMPLE.fullmatch(one.filename)]
-            if not found:
+            members = [info for info in archive.infolist() if SAMPLE.fullmatch(info.filename)]
+            if not members:
                 raise ArchiveRefused(
                     gettext_noop(
                         "The archive has no samples. Send the .eval file that Inspect wrote."
                     )
                 )
-            if sum(one.file_size for one in found) > ALL_BYTES:
+            if sum(member.file_size for member in members) > ALL_BYTES:
                 raise ArchiveRefused(gettext_noop("The samples unfold to more than 64 GiB."))
-            for one in found:
-                yield one.filename, _unfolded(file, archive, one)
+            for member in members:
+                yield member.filename, _unfolded(file, archive, member)
     except DAMAGE as error:
         raise ArchiveRefused(
             f"The archive is damaged: {damage_of(error)}. Send it again."
@@ -73,6 +73,7 @@ def _unfolded(file: io.FileIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo
             return _all(source, name)
     if member.compress_type != ZSTANDARD:
         raise refused(name, "its compression is not read here")
+    # Inspect writes zstandard, which Python's zipfile cannot read yet.
     reader = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES)
     try:
         return _all(reader.stream_reader(io.BytesIO(_packed(file, member))), name)
@@ -81,7 +82,7 @@ def _unfolded(file: io.FileIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo
 
 
 def _all(source: IO[bytes] | zstandard.ZstdDecompressionReader, name: str) -> bytes:
-    data: bytes = source.read(SAMPLE_BYTES + 1)
+    data: bytes = source.read(SAMPLE_BYTES + 1)  # one more, to notice that there is more
     if len(data) > SAMPLE_BYTES:
         raise refused(name, f"it has more than {SAMPLE_BYTES // MIB} MiB")
     return data

@@ -45,7 +45,7 @@ class _Contents:
     """The members of an image archive, and the bytes of small ones in JSON."""
 
     def __init__(self, path: Path, limits: ArchiveLimits) -> None:
-        kept = 0
+        json_bytes = 0
         self._small: dict[str, bytes] = {}
         self._links: dict[str, str] = {}
         self._files: set[str] = set()
@@ -61,11 +61,13 @@ class _Contents:
                 )
             elif info.isreg() and not info.issparse():
                 self._files.add(name)
-                data = b"".join(blocks) if info.size <= SMALL else b""
+                data = b""
+                if info.size <= SMALL:
+                    data = b"".join(blocks)
                 if data.startswith((b"{", b"[")):  # layers, however small, are no JSON
                     self._small[name] = data
-                    kept += len(data)
-                if kept > MOST_JSON:
+                    json_bytes += len(data)
+                if json_bytes > MOST_JSON:
                     raise refused(name, f"with it there are more than {MOST_JSON:,} bytes of JSON")
             elif not info.isdir():
                 raise refused(name, "it is no plain file, folder or link")
@@ -94,23 +96,27 @@ class _Contents:
 
     def file_of(self, layer: Any) -> str:
         """Return the plain file of a listed layer."""
-        name = self._links.get(layer, layer) if isinstance(layer, str) else str(layer)
+        name = str(layer)
+        if isinstance(layer, str):
+            name = self._links.get(layer, layer)
         if name not in self._files:
             raise refused(name, "manifest.json lists it as a layer, but it is not in the archive")
         return name
 
 
 def _outer(path: Path, limits: ArchiveLimits) -> Iterator[tuple[tarfile.TarInfo, Blocks]]:
+    """Yield the members of the archive itself, not those of its layers."""
     with path.open("rb") as file:
-        found = format_of(file)
-        if found not in READ:
-            raise ArchiveRefused(f"A {found} archive is no image that is read here. {HOW}")
+        archive_format = format_of(file)
+        if archive_format not in READ:
+            raise ArchiveRefused(f"A {archive_format} archive is no image that is read here. {HOW}")
         for info, blocks in tar_members(inflated(file, path.stat().st_size, limits)):
             _check_name(info.name)
             yield info, blocks
 
 
 def _check_name(name: str) -> None:
+    """Refuse a name that leads out of the archive; links stay, for layers are full of them."""
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise refused(name, "the name is absolute or leads out of the archive")
 
@@ -121,11 +127,11 @@ def _walk(path: Path, layers: set[str], limits: ArchiveLimits) -> int:
     for info, blocks in _outer(path, limits):
         name = posixpath.normpath(info.name)
         content = BufferedReader(_Content(blocks), 64 * 1024)
-        found = format_of(content)
-        if found == "plain" and name not in layers:
+        layer_format = format_of(content)
+        if layer_format == "plain" and name not in layers:
             continue
-        if found not in READ:
-            raise refused(name, f"{found} is not read here. {HOW}")
+        if layer_format not in READ:
+            raise refused(name, f"{layer_format} is not read here. {HOW}")
         for inner, _ in tar_members(inflated(content, info.size, limits)):
             _check_name(inner.name)
             total += inner.size

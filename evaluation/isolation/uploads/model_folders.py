@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,9 @@ from tasks.config.schema import TaskConfig
 
 MOST_BYTES = 20 * GIB
 MOST_NAMED = 5  # files that one refusal names
-PICKLED = (
-    *(".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill"),
-    *(".npy", ".npz", ".h5", ".keras", ".msgpack", ".mar"),
-)
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill")
+PICKLED += (".npy", ".npz", ".h5", ".keras", ".msgpack", ".mar")
+"""Files that are, or may contain, pickles: reading one can run any code."""
 CODE = (".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".sh", ".exe", ".ipynb", ".whl")
 PICKLES = tuple(bytes([0x80, version]) for version in range(2, 6))
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
@@ -106,7 +105,7 @@ def _looked_through(folder: Path, *, has_tokenizer: bool = True) -> tuple[Path, 
     about = read_object(root / "config.json")
     for name in CONFIGS:
         _check_config(root, name)
-    if has_tokenizer and not any(file for pattern in TOKENIZERS for file in root.glob(pattern)):
+    if has_tokenizer and not any(any(root.glob(pattern)) for pattern in TOKENIZERS):
         raise MisconfiguredError(f"The tokenizer's files are missing. Save both: {SAVE}")
     _check_weights(root)
     return root, about
@@ -120,37 +119,57 @@ def _check_config(root: Path, name: str) -> None:
             f"{name}: `auto_map` asks for Python code of the model's own. Such code is not "
             "run here: submit an image, or a model that transformers knows."
         )
-    left: list[Any] = [settings]
-    while left:
-        one = left.pop()
-        left += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-        for key, value in one.items() if isinstance(one, dict) else ():
-            named = value if isinstance(value, list) else [value]
-            if FILE_KEYS.fullmatch(key) and not all(_is_own(root, each) for each in named):
+    for key, value in _entries(settings):
+        if FILE_KEYS.fullmatch(key):
+            names = value
+            if not isinstance(value, list):
+                names = [value]
+            if not all(_is_own(root, name) for name in names):
                 raise MisconfiguredError(
                     f"{name}: `{key[:100]}` does not name a file of the folder. Write the plain "
                     f"name of one, or take `{key[:100]}` out."
                 )
 
 
-def _is_own(root: Path, named: Any) -> bool:
+def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of a JSON object and of all objects in it.
+
+    Without recursion: a stranger's file may be nested more deeply than Python calls functions.
+    """
+    unseen: list[Any] = [settings]
+    while unseen:
+        value = unseen.pop()
+        if isinstance(value, dict):
+            yield from value.items()
+            unseen += value.values()
+        elif isinstance(value, list):
+            unseen += value
+
+
+def _is_own(root: Path, name: Any) -> bool:
     """Return whether a value is not a file name, or the plain name of a file in the folder."""
-    if not isinstance(named, str):
+    if not isinstance(name, str):
         return True
-    is_plain = named == Path(named).name and len(named) < 256 and "\0" not in named
-    return is_plain and (root / named).is_file()
+    is_plain = name == Path(name).name and len(name) < 256 and "\0" not in name
+    return is_plain and (root / name).is_file()
 
 
 def remove_macos_files(folder: Path) -> None:
     """Take away what macOS adds to people's files."""
     for name in FROM_MACOS:
-        for path in [*folder.rglob(name)]:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in list(folder.rglob(name)):  # all of them, before the first is removed
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
 
 def _root(folder: Path) -> Path:
+    """Return the folder with config.json: `folder` or the only one in it."""
+    root = folder
     inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
-    root = inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
+    if len(inside) == 1 and inside[0].is_dir():
+        root = inside[0]
     if not (root / "config.json").is_file():
         raise MisconfiguredError(
             "config.json is missing. Pack the folder that transformers wrote, so that config.json "
@@ -161,8 +180,11 @@ def _root(folder: Path) -> Path:
 
 def _own(root: Path, pattern: str) -> list[Path]:
     """Return what is in the folder at any depth, except for macOS's additions."""
-    found = sorted(root.rglob(pattern))
-    return [path for path in found if not {*path.relative_to(root).parts} & {*FROM_MACOS}]
+    own = []
+    for path in sorted(root.rglob(pattern)):
+        if not set(path.relative_to(root).parts) & set(FROM_MACOS):
+            own.append(path)
+    return own
 
 
 def check_files(root: Path) -> None:
@@ -171,8 +193,10 @@ def check_files(root: Path) -> None:
     The message names the first MOST_NAMED of the files.
     """
     paths = _own(root, "*")
-    found = [(path.relative_to(root).as_posix(), path) for path in paths if path.is_file()]
-    problems = [problem for name, path in found if (problem := _problem_of(name, path))]
+    problems = []
+    for path in paths:
+        if path.is_file() and (problem := _problem_of(path.relative_to(root).as_posix(), path)):
+            problems.append(problem)
     if problems:
         raise MisconfiguredError("\n".join(problems[:MOST_NAMED]))
     size = sum(path.stat().st_size for path in paths)
@@ -211,8 +235,10 @@ def read_object(path: Path) -> Mapping[str, Any]:
     """Return the JSON object in a file; empty if there is no file. Raises MisconfiguredError."""
     if not path.is_file():
         return {}
+    value = None
     try:
-        value = json.loads(path.read_bytes()) if path.stat().st_size <= LARGEST_JSON else None
+        if path.stat().st_size <= LARGEST_JSON:
+            value = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise MisconfiguredError(f"{path.name}: no JSON: {damage_of(error)}.") from None
     if not isinstance(value, dict):
@@ -221,11 +247,14 @@ def read_object(path: Path) -> Mapping[str, Any]:
 
 
 def _check_weights(root: Path) -> None:
+    """Check that all files of weights are there and are what they claim."""
     index = read_object(root / "model.safetensors.index.json")
-    named = index.get("weight_map") if index else {"": "model.safetensors"}
-    if not isinstance(named, dict) or not all(isinstance(name, str) for name in named.values()):
+    file_of: Any = {"": "model.safetensors"}
+    if index:
+        file_of = index.get("weight_map")
+    if not isinstance(file_of, dict) or not all(isinstance(name, str) for name in file_of.values()):
         raise MisconfiguredError("model.safetensors.index.json: `weight_map` is no object.")
-    for name in sorted(set(named.values())):
+    for name in sorted(set(file_of.values())):
         if "/" in name or not (root / name).is_file():
             raise MisconfiguredError(
                 f"{name[:200]}: these weights are missing at the top of the folder. Save them: "
@@ -243,11 +272,13 @@ def _check_weights(root: Path) -> None:
 
 def _check_head(about: Mapping[str, Any], *heads: str) -> None:
     """Raise MisconfiguredError unless the model's class ends with one of the names."""
-    named = about.get("architectures")
-    architectures = named if isinstance(named, list) else []
-    if not any(str(architecture).endswith(heads) for architecture in architectures):
+    architectures = about.get("architectures")
+    names = []
+    if isinstance(architectures, list):
+        names = [str(name) for name in architectures]
+    if not any(name.endswith(heads) for name in names):
         raise MisconfiguredError(
-            f"config.json: `architectures` names {named}; the task needs a model with "
+            f"config.json: `architectures` names {architectures}; the task needs a model with "
             f"…{heads[0]}. Load it as {_loader(heads[0])} and train or save it so."
         )
 
@@ -278,7 +309,9 @@ def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
 
 def _loader(head: str) -> str:
     """Return the name of the class in transformers that loads a model with this head."""
-    return head if head == HEADS[PICTURE] else f"AutoModel{head}"
+    if head == HEADS[PICTURE]:  # its whole name
+        return head
+    return f"AutoModel{head}"
 
 
 def _example(shape: Shape) -> str:

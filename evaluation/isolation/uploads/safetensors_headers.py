@@ -51,7 +51,9 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
     end = 0
     for name, (first, last, _) in sorted(header.items(), key=lambda tensor: tensor[1]):
         if first != end:
-            what = "overlaps the one before it" if first < end else "leaves a hole before it"
+            what = "leaves a hole before it"
+            if first < end:
+                what = "overlaps the one before it"
             raise BadTensors(f"the tensor {name[:100]!r} {what}")
         end = last
     if end != size:
@@ -77,14 +79,17 @@ def _header(data: bytes) -> dict[str, "_Tensor"]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Build an object of the header. Raises BadTensors where a name is there twice."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
         raise BadTensors("a name in its header is there twice")
-    return found
+    return values
 
 
 def _tensor(name: str, about: Any) -> "_Tensor":
-    about = about if isinstance(about, Mapping) else {}
+    """Read what the header says of a tensor. Raises BadTensors."""
+    if not isinstance(about, Mapping):
+        about = {}
     dtype, shape, offsets = (about.get(key) for key in ("dtype", "shape", "data_offsets"))
     if not isinstance(dtype, str) or dtype not in SIZES:
         raise BadTensors(f"the tensor {name[:100]!r} has an unknown dtype; use {', '.join(SIZES)}")

@@ -25,34 +25,36 @@ def uploads(request: HttpRequest) -> JsonResponse:
     """Begin an upload of `size` bytes under the name `file_name`."""
     try:
         size = _whole(request.POST.get("size"), "size: a whole number of bytes is needed.")
-        made = begin_upload(request.user, request.POST.get("file_name", ""), size)  # type: ignore[arg-type]
+        new_upload = begin_upload(request.user, request.POST.get("file_name", ""), size)  # type: ignore[arg-type]
     except Refused as error:
         return _refusal(error)
-    return JsonResponse({**_state(made), "piece": PIECE_BYTES}, status=201)
+    return JsonResponse({**_state(new_upload), "piece": PIECE_BYTES}, status=201)
 
 
 @takes(PIECE_BYTES)
 @require_http_methods(["GET", "PUT", "DELETE"])
 def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Return the progress of an upload; PUT adds the piece at `offset`, DELETE discards it."""
-    one = get_object_or_404(Upload, pk=pk, owner=request.user)
+    own_upload = get_object_or_404(Upload, pk=pk, owner=request.user)
     if request.method == "DELETE":
-        discard(one)
+        discard(own_upload)
         return HttpResponse(status=204)
     if request.method == "PUT":
         missing = "offset: the number of bytes before this piece is needed."
         try:
             offset = _whole(request.GET.get("offset"), missing)
-            add_piece(one, offset, request, announced_bytes(request))
+            add_piece(own_upload, offset, request, announced_bytes(request))
         except Refused as error:
             return _refusal(error)
-    return JsonResponse(_state(one))
+    return JsonResponse(_state(own_upload))
 
 
 def announced_bytes(request: HttpRequest | Request) -> int | None:
     """Return the length of the body as its header says; None if it does not."""
     text = request.META.get("CONTENT_LENGTH") or ""
-    return int(text) if text.isdigit() else None
+    if not text.isdigit():
+        return None
+    return int(text)
 
 
 def _whole(text: str | None, missing: str) -> int:
@@ -62,10 +64,12 @@ def _whole(text: str | None, missing: str) -> int:
     raise Refused(missing, status=400)
 
 
-def _state(one: Upload) -> dict[str, str | int]:
-    return {"id": str(one.pk), "offset": received(one), "size": one.size}
+def _state(upload: Upload) -> dict[str, str | int]:
+    return {"id": str(upload.pk), "offset": received(upload), "size": upload.size}
 
 
 def _refusal(error: Refused) -> JsonResponse:
-    place = {"offset": error.offset} if isinstance(error, WrongOffset) else {}
-    return JsonResponse({"error": str(error), **place}, status=error.status)
+    body: dict[str, str | int] = {"error": str(error)}
+    if isinstance(error, WrongOffset):
+        body["offset"] = error.offset
+    return JsonResponse(body, status=error.status)

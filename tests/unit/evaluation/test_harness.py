@@ -25,7 +25,7 @@ from evaluation.isolation.sandbox.harness.batches import (
     planned,
 )
 from evaluation.isolation.sandbox.harness.loading import Model, load_classifier
-from evaluation.runs.shards import LineFile, cut
+from evaluation.runs.shards import LineFile, cut_batches
 from serving.errors import BadRequestError, MisconfiguredError, ServingError
 from tests.support.serving_models import KINDS, tiny_model
 
@@ -134,7 +134,7 @@ def test_a_set_in_shards_has_the_same_numbers_to_the_last_digit(
 
     whole, lines = raw(file.read_bytes().splitlines()), LineFile(file)
     plan = planned([*read_examples(file.read_bytes().splitlines(), model.codec)])
-    shards = [*cut(lines.batches(plan), 10)]
+    shards = [*cut_batches(lines.batches(plan), 10)]
     found = [line for shard in shards for line in raw(lines.text(shard).splitlines())]
     assert len(shards) > 1
     assert sorted(found) == sorted(whole)
