@@ -121,7 +121,7 @@ class Site:
         from evaluation.isolation.uploads.chunked import add_file
         from evaluation.models import EvaluationRun
         from evaluation.sets.selectors import open_versions
-        from evaluation.submissions.services import Card, publish, submit_model
+        from evaluation.submissions.services import ModelCard, publish, submit_model
 
         field = self.task.config.answer_field
         for version in open_versions(self.task):
@@ -135,7 +135,7 @@ class Site:
             made = submit_model(
                 task=self.task, owner=self.owner, kind="predictions", name=name,
                 upload=add_file(self.owner, "answers.jsonl", len(data), io.BytesIO(data)),
-                evaluation_set=version, card=Card(trained_on=about),
+                evaluation_set=version, card=ModelCard(trained_on=about),
             )  # fmt: skip
             jobs.check_submission(made.pk)
             made.refresh_from_db()

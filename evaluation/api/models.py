@@ -35,7 +35,7 @@ from evaluation.submissions.selectors import (
     submissions_of,
     with_runs,
 )
-from evaluation.submissions.services import Card, remaining_quota
+from evaluation.submissions.services import ModelCard, remaining_quota
 from evaluation.submissions.teams.selectors import teams_of
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
 from tasks.access import find_task
@@ -138,7 +138,7 @@ class TaskModels(OfTask, Models):
         fields = read(NewModelSerializer, request)
         owner = person(request)
         annotator_of(owner)  # the public name of who submits
-        fields["card"] = Card(**fields.get("card", {}))
+        fields["card"] = ModelCard(**fields.get("card", {}))
         fields["chat"] = settings_of(task.config, fields.get("chat"))
         fields["upload"] = upload_of(owner, fields.get("upload"))
         fields["evaluation_set"] = _version(task, fields.get("evaluation_set"))
@@ -217,8 +217,8 @@ class ModelView(APIView):
         """Change its card; for its owner."""
         submission, user = find_owned(request, pk)
         asked = read(ModelChangeSerializer, request)
-        now = {name: getattr(submission, name) for name in vars(Card())}
-        card = Card(**now | asked["card"])
+        now = {name: getattr(submission, name) for name in vars(ModelCard())}
+        card = ModelCard(**now | asked["card"])
         submissions.update_card(submission=submission, actor=user, card=card)
         return Response(whole(request, pk))
 

@@ -16,17 +16,17 @@ from evaluation.submissions.visibility import seen_runs
 class NearCopySerializer(serializers.Serializer[Any]):
     """A published model with nearly the same answers on a set. Counts are of examples."""
 
-    evaluation_set = serializers.CharField(source="found.run.version.evaluation_set.name")
-    version = serializers.IntegerField(source="found.run.version.version")
-    model = serializers.UUIDField(source="found.other.submission_id", help_text="The other one.")
+    evaluation_set = serializers.CharField(source="pair.run.version.evaluation_set.name")
+    version = serializers.IntegerField(source="pair.run.version.version")
+    model = serializers.UUIDField(source="pair.other.submission_id", help_text="The other one.")
     name = serializers.CharField(source="other", help_text="The other one's.")
-    n = serializers.IntegerField(source="found.n")
-    equal = serializers.IntegerField(source="found.equal")
+    n = serializers.IntegerField(source="pair.n")
+    equal = serializers.IntegerField(source="pair.equal")
     expected = serializers.FloatField(
-        source="found.expected", help_text="Of two models that know nothing of each other."
+        source="pair.expected", help_text="Of two models that know nothing of each other."
     )
-    both_wrong = serializers.IntegerField(source="found.both_wrong")
-    equal_wrong = serializers.IntegerField(source="found.equal_wrong")
+    both_wrong = serializers.IntegerField(source="pair.both_wrong")
+    equal_wrong = serializers.IntegerField(source="pair.equal_wrong")
 
 
 class NearCopies(APIView):

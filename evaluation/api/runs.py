@@ -47,7 +47,7 @@ from evaluation.submissions.visibility import (
 )
 
 if TYPE_CHECKING:  # it loads numpy
-    from evaluation.submissions.mistakes import Wrong
+    from evaluation.submissions.mistakes import WrongAnswer
 
 PK = OpenApiParameter("id", OpenApiTypes.UUID, "path", description="The model's.")
 
@@ -199,7 +199,7 @@ class WrongSerializer(serializers.Serializer[Any]):
     score = serializers.FloatField(help_text="How right it is by the task's main metric, 0-1.")
 
     @extend_schema_field(serializers.JSONField())
-    def get_answer(self, wrong: "Wrong") -> Any:
+    def get_answer(self, wrong: "WrongAnswer") -> Any:
         return wrong.answer.value if wrong.answer else None
 
 

@@ -14,6 +14,7 @@ from evaluation.runs.chat.settings import (
     MOST_COST,
     MOST_SHOTS,
     MOST_TEXT,
+    OF_SERVERS,
     RANGES,
     ChatSettings,
     plain_template,
@@ -109,16 +110,20 @@ class PromptForm(SubmitForm):
     @property
     def chat(self) -> ChatSettings:
         """Return the settings of a valid form."""
-        told = {name: self.cleaned_data[name] for name in self.settings}
-        told = {name: value for name, value in told.items() if value not in (None, "")}
-        own = {"bare": "", "own": self.cleaned_data["instructions"]}
-        told["instructions"] = own.get(self.cleaned_data["prompt"])
+        values: dict[str, Any] = {}
+        for name in self.settings:
+            value = self.cleaned_data[name]
+            if value not in (None, ""):  # an empty field leaves the default
+                values[name] = value
+        prompts = {"bare": "", "own": self.cleaned_data["instructions"]}
+        values["instructions"] = prompts.get(self.cleaned_data["prompt"])  # None: the task's
         lines = self.cleaned_data["stop"].splitlines()
-        told["stop"] = tuple(line.replace("\\n", "\n") for line in lines if line)
-        return settings_for(self.task.config, **told)
+        values["stop"] = tuple(line.replace("\\n", "\n") for line in lines if line)
+        return settings_for(self.task.config, **values)
 
     @property
     def wanted(self) -> dict[str, Any]:
+        """Return the arguments of `submit_model`, without the file, of a valid form."""
         names = ("name", "source", "revision", "secret", "base", "team")
         named = {name: self.cleaned_data[name] for name in names if name in self.fields}
         return {"kind": self.kind, "card": self.card, **named, "chat": self.chat}
@@ -142,14 +147,26 @@ class LlmForm(PromptForm):
 class ChatForm(PromptForm):
     """Address, key, prompt, examples, price and cap of a chat model."""
 
-    settings = (
-        *PromptForm.settings,
-        *("model", "temperature", "seed", "price_in", "price_out", "most_cost", "logprobs"),
-    )
+    settings = PromptForm.settings + OF_SERVERS
     field_order = (
-        *("name", "source", "secret", "model", "prompt", "instructions", "template", "shots"),
-        *("shots_seed", "temperature", "seed", "max_tokens", "stop", "price_in", "price_out"),
-        *("most_cost", "logprobs", "perturbed"),
+        "name",
+        "source",
+        "secret",
+        "model",
+        "prompt",
+        "instructions",
+        "template",
+        "shots",
+        "shots_seed",
+        "temperature",
+        "seed",
+        "max_tokens",
+        "stop",
+        "price_in",
+        "price_out",
+        "most_cost",
+        "logprobs",
+        "perturbed",
     )
     source = forms.CharField(
         label=gettext_lazy("Base URL"),

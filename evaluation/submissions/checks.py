@@ -1,5 +1,6 @@
 """What a submission names besides its name: whether its kind takes it and the site has it."""
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -40,13 +41,15 @@ def check_sources(submission: Submission) -> None:
 
 
 def _check_source(submission: Submission) -> None:
+    """Check what the model is made of, by its kind. Raises Invalid."""
     task, kind, version = submission.task, submission.kind, submission.evaluation_set
-    if kind not in (kinds := kinds_of(task.config)):
+    kinds = kinds_of(task.config)
+    if kind not in kinds:
         message = _("This task takes no model, but training data: `dynabench submit --rows FILE`.")
         if kinds != (Kind.ROWS,):
             message = _("This task takes: %s.") % ", ".join(kinds)
         raise Invalid(message, field="kind")
-    found = problem_of(
+    problem = problem_of(
         kind,
         source=submission.source,
         revision=submission.revision,
@@ -55,8 +58,9 @@ def _check_source(submission: Submission) -> None:
         has_set=version is not None,
         private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
     )
-    if found:
-        raise Invalid(_(found[1]), field=found[0])
+    if problem:
+        field, sentence = problem
+        raise Invalid(_(sentence), field=field)
     if version and not open_versions(task).filter(pk=version.pk).exists():
         message = _(
             "Predictions are for the newest version of a set whose inputs may be downloaded."
@@ -77,11 +81,10 @@ def _check_base(submission: Submission) -> None:
         raise Invalid(_("Only an adapter of a language model has a base."), field="base")
     if PINNED_HUB_ID.fullmatch(base):
         return
-    try:
-        found = base_named(submission.task, submission.owner, UUID(base))
-    except ValueError:
-        found = None
-    if found is None:
+    base_model = None
+    with suppress(ValueError):  # it is no id
+        base_model = base_named(submission.task, submission.owner, UUID(base))
+    if base_model is None:
         message = _(
             "Enter the base as organisation/name@commit with all 40 digits, or the id of a whole "
             "language model of this task that is published or yours. The model that comes with "
@@ -91,5 +94,5 @@ def _check_base(submission: Submission) -> None:
 
 
 def _check_gpus(submission: Submission) -> None:
-    if found := gpu_problem(submission.kind, submission.gpus, settings.EVALUATION_GPUS):
-        raise Invalid(_(found), field="gpus")
+    if problem := gpu_problem(submission.kind, submission.gpus, settings.EVALUATION_GPUS):
+        raise Invalid(_(problem), field="gpus")

@@ -29,14 +29,15 @@ def tell_ends() -> int:
     sent = 0
     over = ended(_untold()).exclude(state=State.CANCELLED)
     for submission in over.select_related("owner", "task"):
-        mine = Submission.objects.filter(pk=submission.pk)
-        if not (_untold() & mine).update(told_at=timezone.now()):
+        row = Submission.objects.filter(pk=submission.pk)
+        # Of several sweeps only one finds `told_at` empty, and only that one sends the email.
+        if not (_untold() & row).update(told_at=timezone.now()):
             continue
         try:
             send(*_mail(submission))
         except AWAY as error:
             logger.error("The mail server is away; mails to owners of models wait: %s", error)
-            mine.update(told_at=None)
+            row.update(told_at=None)
             break
         sent += 1
     return sent

@@ -51,7 +51,10 @@ def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
     answered before they came here.
     """
     target = submission.target
-    answers = target.adapter != IMPORTED if target else submission.kind != Kind.PREDICTIONS
+    if target:
+        answers = target.adapter != IMPORTED
+    else:
+        answers = submission.kind != Kind.PREDICTIONS
     is_accepted = submission.state == Submission.State.DONE and not submission.withdrawn_at
     return answers and is_accepted and not submission.emptied_at and _may_try(submission, viewer)
 
@@ -121,13 +124,16 @@ def start(request: HttpRequest, pk: UUID) -> HttpResponse:
 def _not_ready(request: HttpRequest, submission: Submission, viewer: Viewer) -> HttpResponse:
     """Show the progress of the model's start, or the button that starts it."""
     run, seconds = run_of(submission), start_seconds(submission)
+    error = ""
+    if run is None:
+        error = last_error(submission)
     values = {
         "submission": submission,
         "task": submission.task,
         "name": shown_name(submission, viewer),
         "run": run,
         "seconds": seconds and ceil(seconds),
-        "error": "" if run else last_error(submission),
+        "error": error,
         "lacks_engine": not can_run(),
     }
     return render_page(request, "evaluation/model_start.html", values, part="start")
@@ -155,18 +161,17 @@ def _asks(submission: Submission, viewer: Viewer) -> Answers:
 
 def _asks_sandbox(submission: Submission) -> Answers:
     """Return what asks the model in the sandbox, and starts it again if it has ended."""
-    asked = asked_as(submission.task.config)
+    endpoint_config = asked_as(submission.task.config)
 
     def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
-        began, item = time.monotonic(), asked.select(inputs)
+        began, item = time.monotonic(), endpoint_config.select(inputs)
         try:
-            found = members(
-                strict_json(practice.ask(practice.start(submission), item).encode()), ""
-            )
-            if found.get("output") is None:
+            line = practice.ask(practice.start(submission), item)
+            answer = members(strict_json(line.encode()), "")
+            if answer.get("output") is None:
                 raise EndpointError("The model does not answer this.", reason="refused")
-            output = read_output(asked, inputs, found["output"], first_place=True)
-            prob = read_prob(asked, found.get("prob"))
+            output = read_output(endpoint_config, inputs, answer["output"], first_place=True)
+            prob = read_prob(endpoint_config, answer.get("prob"))
         except EndpointError as error:
             raise TargetFailed(submission.name, error) from None
         return [Prediction(output, prob, time.monotonic() - began, {})]

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from evaluation.models import Submission, Team
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.requirements import ON_GPU
-from evaluation.submissions.services import Card
+from evaluation.submissions.services import ModelCard
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 
@@ -155,9 +155,12 @@ class SubmitForm(forms.Form):
                 required=kind == Kind.HUB,
             )
         else:
+            choices: Any = ENDPOINT_ADAPTERS
+            if kind == Kind.IMAGE:
+                choices = Adapter.choices
             self.fields["adapter"] = forms.ChoiceField(
                 label=_("How it is asked"),
-                choices=Adapter.choices if kind == Kind.IMAGE else ENDPOINT_ADAPTERS,
+                choices=choices,
                 widget=forms.RadioSelect,
                 initial=Adapter.JSONL,
             )
@@ -179,18 +182,25 @@ class SubmitForm(forms.Form):
     @property
     def wanted(self) -> dict[str, Any]:
         """Return the arguments of `submit_model`, without the file, of a valid form."""
-        left_out = ("upload", "upload_id", *CardForm.base_fields)
-        fields = {name: value for name, value in self.cleaned_data.items() if name not in left_out}
-        return {"kind": self.kind, "card": self.card, **fields}
+        arguments: dict[str, Any] = {"kind": self.kind, "card": self.card}
+        for name, value in self.cleaned_data.items():
+            is_file = name in ("upload", "upload_id")
+            if not is_file and name not in CardForm.base_fields:
+                arguments[name] = value
+        return arguments
 
     @property
-    def card(self) -> Card:
+    def card(self) -> ModelCard:
         """Return the model card; empty if the form does not ask for it."""
-        told: dict[str, Any] = {name: self.cleaned_data.get(name) for name in CardForm.base_fields}
-        return Card(**told) if self.kind in HAS_CARD else Card()
+        if self.kind not in HAS_CARD:
+            return ModelCard()
+        values: dict[str, Any] = {
+            name: self.cleaned_data.get(name) for name in CardForm.base_fields
+        }
+        return ModelCard(**values)
 
 
-HAS_CARD = (Kind.HUB, Kind.LLM)  # which the hub may tell
+HAS_CARD = (Kind.HUB, Kind.LLM)  # the hub may know the card of these
 FILES = {
     Kind.DIRECTORY: _(".zip, .tar or .tar.gz of the folder. Weights as safetensors only."),
     Kind.IMAGE: _("What docker save writes. Or name the image below."),
@@ -258,9 +268,9 @@ class CardForm(forms.Form):
     )
 
     @property
-    def card(self) -> Card:
+    def card(self) -> ModelCard:
         """Return the card of a valid form."""
-        return Card(**self.cleaned_data)
+        return ModelCard(**self.cleaned_data)
 
 
 class EmbargoForm(forms.Form):

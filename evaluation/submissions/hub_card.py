@@ -34,8 +34,10 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
     if not HUB_ID.fullmatch(source) or (revision and not COMMIT.fullmatch(revision)):
         message = _("Enter the id of the model on the hub, such as organisation/name.")
         raise Invalid(message, field="source")
-    place = f"/revision/{revision}" if revision else ""
-    url = httpx.URL(f"{settings.HUB_ENDPOINT}/api/models/{source}{place}")
+    address = f"{settings.HUB_ENDPOINT}/api/models/{source}"
+    if revision:
+        address += f"/revision/{revision}"
+    url = httpx.URL(address)
     try:
         with _places.take():
             reply = SHARED.request(
@@ -54,33 +56,42 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
         ) from None
 
 
-def fields_of(told: Mapping[str, Any]) -> dict[str, str]:
+def fields_of(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the values in an answer about a model, whatever it contains, cut to fit the fields."""
-    card = told.get("cardData")
-    card = card if isinstance(card, Mapping) else {}
-    weights = told.get("safetensors")
-    total = weights.get("total") if isinstance(weights, Mapping) else None
-    bases, licence = _texts(card.get("base_model")), card.get("license_name") or card.get("license")
-    papers = [tag for tag in _texts(told.get("tags")) if tag.startswith(ARXIV)]
-    paper = f"https://arxiv.org/abs/{papers[0].removeprefix(ARXIV)}" if papers else ""
-    commit = told.get("sha")
-    found = {
-        "name": str(told.get("id", "")).rpartition("/")[2][:100],
-        "revision": commit if isinstance(commit, str) and COMMIT.fullmatch(commit) else "",
-        "description": f"Base model: {', '.join(bases)}."[:1000] if bases else "",
+    card = _mapping(answer.get("cardData"))
+    values = {
+        "name": str(answer.get("id", "")).rpartition("/")[2][:100],
         "languages": ", ".join(_texts(card.get("language")))[:200],
         "trained_on": ", ".join(_texts(card.get("datasets")))[:200],
         "trained_until": next(filter(None, (_day(card.get(key)) for key in UNTIL)), ""),
-        "license": ", ".join(_texts(licence))[:100],
-        "paper_url": paper[:200],
-        "parameters": str(total) if type(total) is int and 0 < total < 10**15 else "",
+        "license": ", ".join(_texts(card.get("license_name") or card.get("license")))[:100],
     }
-    return {name: value for name, value in found.items() if value}
+    commit = answer.get("sha")
+    if isinstance(commit, str) and COMMIT.fullmatch(commit):
+        values["revision"] = commit
+    if bases := _texts(card.get("base_model")):
+        values["description"] = f"Base model: {', '.join(bases)}."[:1000]
+    papers = [tag for tag in _texts(answer.get("tags")) if tag.startswith(ARXIV)]
+    if papers:
+        values["paper_url"] = f"https://arxiv.org/abs/{papers[0].removeprefix(ARXIV)}"[:200]
+    total = _mapping(answer.get("safetensors")).get("total")
+    if type(total) is int and 0 < total < 10**15:  # True is an int, too
+        values["parameters"] = str(total)
+    return {name: value for name, value in values.items() if value}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    return {}
 
 
 def _texts(value: Any) -> list[str]:
     """Return the texts of a value that is a text or a list."""
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+    values = value
+    if not isinstance(value, list):
+        values = [value]
+    return [text for text in values if isinstance(text, str)]
 
 
 def _day(value: Any) -> str:

@@ -22,8 +22,8 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Wrong:
-    """An example with what the model said. score: how right it was, 0-1."""
+class WrongAnswer:
+    """An example with the model's answer. score: how right it was, 0-1."""
 
     config: TaskConfig
     row: SetRow
@@ -53,13 +53,13 @@ class Wrong:
         return [config.display(config.answer_field, gold) for gold in self.row.gold]
 
 
-def wrong_answers(run: EvaluationRun, page: int) -> list[Wrong]:
+def wrong_answers(run: EvaluationRun, page: int) -> list[WrongAnswer]:
     """Return a page of examples that a model did not get wholly right, and one more if any."""
     start = (page - 1) * SHOWN
     return wrong_between(run, start, start + SHOWN + 1)
 
 
-def wrong_between(run: EvaluationRun, start: int, end: int) -> list[Wrong]:
+def wrong_between(run: EvaluationRun, start: int, end: int) -> list[WrongAnswer]:
     """Return examples that a model did not get wholly right, from place `start` to `end`.
 
     By the task's main metric; empty if it cannot be computed here. Reads no further than needed.
@@ -74,10 +74,10 @@ def wrong_between(run: EvaluationRun, start: int, end: int) -> list[Wrong]:
     return list(islice(_wrong(run, config, metric), start, end))
 
 
-def _wrong(run: EvaluationRun, config: TaskConfig, metric: Metric) -> Iterator[Wrong]:
+def _wrong(run: EvaluationRun, config: TaskConfig, metric: Metric) -> Iterator[WrongAnswer]:
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         for row, answer in zip(set_rows(run.version), read_predictions(lines), strict=True):
-            value = None if answer is None else answer.value
+            value = answer and answer.value
             score = metric.graded(metric.statistic(value, row))
             if score < 1:
-                yield Wrong(config, row, answer, score)
+                yield WrongAnswer(config, row, answer, score)

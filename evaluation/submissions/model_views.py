@@ -87,8 +87,9 @@ def _other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
     if submission.kind != Submission.Kind.PREDICTIONS or submission.withdrawn_at:
         return []
     files = submissions.files_of(submission).exclude(pk=submission.pk)
-    shown = files if viewer.is_inside else files.filter(is_published=True)
-    return list(shown.select_related("evaluation_set__evaluation_set"))
+    if not viewer.is_inside:
+        files = files.filter(is_published=True)
+    return list(files.select_related("evaluation_set__evaluation_set"))
 
 
 def _results(
@@ -97,16 +98,18 @@ def _results(
     """Return scores and runs that this person may see."""
     if submission.withdrawn_at:
         return {"results": []}
-    shown = [as_seen(run, viewer) for run in runs if may_see_scores(run, viewer)]
+    visible_runs = [as_seen(run, viewer) for run in runs if may_see_scores(run, viewer)]
     main, exact = submission.task.config.metrics.main, viewer.is_task_owner
-    wrong = {run.pk for run in shown if may_see_wrong(run, viewer)}
+    wrong = {run.pk for run in visible_runs if may_see_wrong(run, viewer)}
+    all_versions = {run.version_id for run in runs}
+    visible_versions = {run.version_id for run in visible_runs}
     return {
-        "results": results_of(shown, main, exact=exact, learned=trained_on(submission)),
-        "hidden": len({run.version_id for run in runs} - {run.version_id for run in shown}),
+        "results": results_of(visible_runs, main, exact=exact, learned=trained_on(submission)),
+        "hidden": len(all_versions - visible_versions),
         "wrong": wrong,
-        "near_copies": near_copies_of(shown, viewer),
-        "llm_scores": _llm_scores(submission, shown, exact),
-        "failures": partial(_failures, [run for run in shown if run.pk in wrong]),
+        "near_copies": near_copies_of(visible_runs, viewer),
+        "llm_scores": _llm_scores(submission, visible_runs, exact),
+        "failures": partial(_failures, [run for run in visible_runs if run.pk in wrong]),
         "can_publish": any(run.outcome == "ok" for run in runs),
     }
 
@@ -120,11 +123,11 @@ def _llm_scores(submission: Submission, runs: list[EvaluationRun], exact: bool) 
 
 def _failures(runs: list[EvaluationRun]) -> Mapping[str, Any]:
     """Return the first examples that the model got wrong on a set; read only where shown."""
-    from evaluation.submissions.mistakes import wrong_between
+    from evaluation.submissions.mistakes import wrong_between  # loads numpy
 
     for run in runs:
-        if found := wrong_between(run, 0, FAILURES):
-            return {"run": run, "examples": found}
+        if examples := wrong_between(run, 0, FAILURES):
+            return {"run": run, "examples": examples}
     return {}
 
 
@@ -146,22 +149,22 @@ def card(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def anonymous(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Set or clear the day until which names are hidden."""
-    said = _("Anonymous until: enter a day."), _("The day is saved.")
-    return _set(request, pk, AnonymousForm, submissions.set_anonymous_until, "until", said)
+    texts = _("Anonymous until: enter a day."), _("The day is saved.")
+    return _set(request, pk, AnonymousForm, submissions.set_anonymous_until, "until", texts)
 
 
 @require_POST
 def embargo(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Set or clear the day on which the model is published automatically."""
-    said = _("Publish on: enter a day."), _("The day is saved.")
-    return _set(request, pk, EmbargoForm, submissions.set_publish_on, "day", said)
+    texts = _("Publish on: enter a day."), _("The day is saved.")
+    return _set(request, pk, EmbargoForm, submissions.set_publish_on, "day", texts)
 
 
 @require_POST
 def cap(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Change what all evaluations of a chat model may cost together."""
-    said = _("Cap on the cost: enter a number."), _("The cap is saved.")
-    return _set(request, pk, CapForm, submissions.change_cap, "most_cost", said)
+    texts = _("Cap on the cost: enter a number."), _("The cap is saved.")
+    return _set(request, pk, CapForm, submissions.change_cap, "most_cost", texts)
 
 
 def _set(
@@ -170,27 +173,27 @@ def _set(
     form_class: type[Form],
     service: Callable[..., Any],
     name: str,
-    said: tuple[str, str],
+    texts: tuple[str, str],
 ) -> HttpResponse:
     """Pass a form's only value to a service as `name`.
 
-    said: the message when the value is wrong, and the one when it is stored.
+    texts: the message when the value is wrong, and the one when it is stored.
     """
     submission, user = find_owned(request, pk)
     form = form_class(request.POST)
     if not form.is_valid():
-        messages.error(request, said[0])
+        messages.error(request, texts[0])
         return redirect("evaluation:model", pk)
     (value,) = form.cleaned_data.values()
     change = partial(service, submission=submission, actor=user, **{name: value})
-    return _done(request, pk, change, said[1])
+    return _done(request, pk, change, texts[1])
 
 
-def _done(request: HttpRequest, pk: UUID, change: Callable[[], Any], said: str) -> HttpResponse:
+def _done(request: HttpRequest, pk: UUID, change: Callable[[], Any], text: str) -> HttpResponse:
     """Redirect to the model's page after a change, with what was done or why it was refused."""
     with as_message(request):
         change()
-        messages.success(request, said)
+        messages.success(request, text)
     return redirect("evaluation:model", pk)
 
 
@@ -208,8 +211,8 @@ ACTIONS: Mapping[str, tuple[Callable[..., Any], str]] = {
 def act(request: HttpRequest, pk: UUID, action: str) -> HttpResponse:
     """Publish, unpublish or cancel, by the model's owner."""
     submission, user = find_owned(request, pk)
-    service, said = ACTIONS[action]
-    return _done(request, pk, partial(service, submission=submission, actor=user), _(said))
+    service, text = ACTIONS[action]
+    return _done(request, pk, partial(service, submission=submission, actor=user), _(text))
 
 
 @require_http_methods(["GET", "POST"])
@@ -217,9 +220,9 @@ def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Explain what withdrawing does, and do it on POST."""
     submission, user = find_owned(request, pk)
     if request.method == "POST":
-        gone = partial(submissions.withdraw, submission=submission, actor=user)
-        said = _("The model is withdrawn and its files are deleted.")
-        return _done(request, pk, gone, said)
+        withdrawing = partial(submissions.withdraw, submission=submission, actor=user)
+        text = _("The model is withdrawn and its files are deleted.")
+        return _done(request, pk, withdrawing, text)
     values = {"submission": submission, "task": submission.task}
     return render(request, "evaluation/model_withdraw.html", values)
 
@@ -254,20 +257,29 @@ def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
 @require_safe
 def wrong(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Show a page of examples that a model got wrong, to people who may see right answers."""
-    from evaluation.submissions.mistakes import SHOWN, wrong_answers
+    from evaluation.submissions.mistakes import SHOWN, wrong_answers  # loads numpy
 
     run, viewer = find_run(request, pk, run_id, may_see_wrong)
-    text = request.GET.get("page", "")
-    number = int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1
-    found = wrong_answers(run, number)
+    number = _page_number(request.GET.get("page", ""))
+    examples = wrong_answers(run, number)
+    next_number = None
+    if len(examples) > SHOWN:
+        next_number = number + 1
     values = {
         "run": run,
         "submission": run.submission,
         "task": run.submission.task,
         "name": shown_name(run.submission, viewer),
-        "examples": found[:SHOWN],
+        "examples": examples[:SHOWN],
         "number": number,
         "previous": number - 1 or None,
-        "next": number + 1 if len(found) > SHOWN else None,
+        "next": next_number,
     }
     return render(request, "evaluation/wrong.html", values)
+
+
+def _page_number(text: str) -> int:
+    """Return the number of a page from an address; 1 for anything else."""
+    if text.isdecimal() and 0 < len(text) < 6:
+        return int(text) or 1
+    return 1

@@ -16,38 +16,40 @@ from tasks.models import Task
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownNearCopy:
     """A pair of models with the names that its reader may know."""
 
-    found: NearCopy
+    pair: NearCopy
     model: str
     other: str
 
 
-def near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[Shown]:
+def near_copies_of(runs: Iterable[EvaluationRun], viewer: Viewer) -> list[ShownNearCopy]:
     """Return what these runs of one model share with published models, for viewers inside.
 
     One query.
     """
     if not viewer.is_inside:
         return []
-    known = [run.pk for run in runs if viewer.is_task_owner or not run.version.is_sealed]
-    return _shown(NearCopy.objects.filter(run__in=known), viewer.is_task_owner)
+    visible = [run.pk for run in runs if viewer.is_task_owner or not run.version.is_sealed]
+    return _with_names(NearCopy.objects.filter(run__in=visible), viewer.is_task_owner)
 
 
-def near_copies_in(task: Task) -> list[Shown]:
+def near_copies_in(task: Task) -> list[ShownNearCopy]:
     """Return all near-copies that a task's editors should look at, newest first; one query."""
-    found = NearCopy.objects.filter(run__submission__task=task, run__submission__withdrawn_at=None)
-    return _shown(found.order_by("-run__finished_at", "pk"), is_editor=True)
+    pairs = NearCopy.objects.filter(run__submission__task=task, run__submission__withdrawn_at=None)
+    return _with_names(pairs.order_by("-run__finished_at", "pk"), is_editor=True)
 
 
-def _shown(pairs: QuerySet[NearCopy], is_editor: bool) -> list[Shown]:
+def _with_names(pairs: QuerySet[NearCopy], is_editor: bool) -> list[ShownNearCopy]:
+    """Return the pairs whose other model is public, with the names that may be shown."""
     public = all_submissions().filter(seen_by_all()).values("pk")
     pairs = pairs.filter(other__submission__in=public).select_related(
         "run__submission", "run__version__evaluation_set", "other__submission"
     )
     outsider = Viewer(is_owner=False, is_task_owner=is_editor)
-    return [
-        Shown(one, one.run.submission.name, shown_name(one.other.submission, outsider))
-        for one in pairs
-    ]
+    shown_pairs = []
+    for pair in pairs:
+        other_name = shown_name(pair.other.submission, outsider)  # it may be anonymous
+        shown_pairs.append(ShownNearCopy(pair, pair.run.submission.name, other_name))
+    return shown_pairs

@@ -2,7 +2,6 @@
 
 import gzip
 import logging
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ MOST = 100_000
 """Examples of a set whose answers are compared."""
 MOST_ANSWERS = 1_000_000
 """Answers that are read after one run, those of the newest models first: minutes at most."""
-KEPT = ("n", "equal", "expected", "both_wrong", "equal_wrong")
+COLUMNS = ("n", "equal", "expected", "both_wrong", "equal_wrong")
 
 
 def note_near_copies(run: EvaluationRun) -> int:
@@ -34,6 +33,7 @@ def note_near_copies(run: EvaluationRun) -> int:
     Unpublished models are compared too, as they may be published later. No lock: a unique pair,
     and nothing changes once it is stored. A run whose files are gone or damaged is skipped.
     """
+    # `execute` has stored these by an update, so the row in memory does not have them.
     run.refresh_from_db(fields=["outcome", "predictions"])
     good = run.suite == EvaluationRun.Suite.PLAIN and run.outcome == Outcome.OK
     if not good or run.version.size > MOST:
@@ -45,17 +45,22 @@ def note_near_copies(run: EvaluationRun) -> int:
     except (OSError, EOFError, ValueError):
         logger.exception("The set of %s cannot be read", run)
         return 0
-    mine = reader.answers(run, is_first=True)
-    if mine is None:
+    own_answers = reader.answers(run, is_first=True)
+    if own_answers is None:
         return 0
-    found = [
-        NearCopy(run=run, other=other, **{name: asdict(like)[name] for name in KEPT})
-        for other in _others(run)[: max(1, MOST_ANSWERS // max(1, run.version.size))]
-        if (theirs := reader.answers(other))
-        and (like := likeness(reader.gold, mine, theirs)).is_near_copy
-    ]
-    NearCopy.objects.bulk_create(found, ignore_conflicts=True)
-    return len(found)
+    most_models = max(1, MOST_ANSWERS // max(1, run.version.size))
+    near_copies = []
+    for other in _others(run)[:most_models]:
+        other_answers = reader.answers(other)
+        if other_answers is None:
+            continue
+        like = likeness(reader.gold, own_answers, other_answers)
+        if like.is_near_copy:
+            counts = {name: getattr(like, name) for name in COLUMNS}
+            near_copies.append(NearCopy(run=run, other=other, **counts))
+    # A unique pair: a worker that does this a second time adds nothing.
+    NearCopy.objects.bulk_create(near_copies, ignore_conflicts=True)
+    return len(near_copies)
 
 
 def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
@@ -72,6 +77,7 @@ def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
     others = Submission.objects.filter(task=submission.task_id, withdrawn_at=None).exclude(same)
     plain = run.version.runs.filter(suite=EvaluationRun.Suite.PLAIN)
     runs = counting(plain.filter(submission__in=others.values("pk"))).exclude(predictions="")
+    # A log may have 64 KiB, and nothing of it is compared.
     return runs.defer("log").order_by("-finished_at", "pk")
 
 
@@ -93,7 +99,9 @@ class _Reader:
         self._rows = list(set_rows(run.version))
         self._codes: dict[bytes, int] = {}  # of the first model's answers
         # Of texts every right answer is another, so rates are counted over all of them together.
-        right = [b"" if self._is_text else orjson.dumps(row.gold) for row in self._rows]
+        right = [b""] * len(self._rows)
+        if not self._is_text:
+            right = [orjson.dumps(row.gold) for row in self._rows]
         places = {text: place for place, text in enumerate(dict.fromkeys(right))}
         self.gold = np.array([places[text] for text in right], dtype=np.int64)
 
@@ -101,25 +109,27 @@ class _Reader:
         """Return the answers of a run's model; None if its file is gone or damaged."""
         try:
             with run.predictions.open("rb") as file, gzip.open(file) as lines:
-                said = list(read_predictions(lines))
-            right = [self._is_right(*both) for both in zip(said, self._rows, strict=True)]
+                answers = list(read_predictions(lines))
+            pairs = zip(answers, self._rows, strict=True)  # a file that is too short is damaged
+            right = [self._is_right(answer, row) for answer, row in pairs]
         except (OSError, EOFError, ValueError, KeyError):
             logger.exception("The answers of %s cannot be compared", run)
             return None
-        keys = [self._key(*both) for both in zip(said, right, strict=True)]
+        keys = list(map(self._key, answers, right))
         if is_first:
             self._codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         codes = [self._codes.get(key, len(self._codes)) for key in keys]
         return Answers(np.array(codes, dtype=np.int64), np.array(right, dtype=bool))
 
-    def _is_right(self, said: Answer | None, row: Any) -> bool:
-        value = None if said is None else said.value
+    def _is_right(self, answer: Answer | None, row: Any) -> bool:
+        value = answer and answer.value
         return self._metric.graded(self._metric.statistic(value, row)) >= 1
 
-    def _key(self, said: Answer | None, is_right: bool) -> bytes:
+    def _key(self, answer: Answer | None, is_right: bool) -> bytes:
+        """Return what equal answers have in common."""
         if is_right and self._is_text:
             return b"right"
-        value = None if said is None else said.value
+        value = answer and answer.value
         if self._is_text and isinstance(value, str):
             value = squad_normalise(value, self._language)
         return orjson.dumps(value)

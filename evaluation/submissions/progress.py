@@ -52,7 +52,9 @@ def _of_check(submission: Submission) -> Progress:
     """Return how a check ended that did not end well; not every failure is a refusal."""
     if submission.state == State.FAILED and submission.outcome in OTHERS_FAILED:
         return Progress("failed", _(OTHERS_FAILED[submission.outcome]), is_over=True)
-    phase = "refused" if submission.state == State.FAILED else submission.state
+    phase = str(submission.state)
+    if submission.state == State.FAILED:
+        phase = "refused"
     return Progress(phase, _(CHECK_ENDS[submission.state]), is_over=True)
 
 
@@ -86,6 +88,7 @@ CHECK_ENDS: Mapping[str, str] = {
 
 
 def _of_runs(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+    """Return how far the runs of an accepted submission are."""
     over = [run for run in runs if run.is_over]
     if len(over) == len(runs):
         return _ended(submission, runs)
@@ -132,6 +135,7 @@ def _with_busy_workers(progress: Progress) -> Progress:
 
 
 def _ended(submission: Submission, runs: Sequence[EvaluationRun]) -> Progress:
+    """Return how the runs ended, all of which are over."""
     good = sum(run.outcome == Outcome.OK for run in runs)
     if not runs:
         return Progress("accepted", _("Accepted. This task has no set to run it on yet."), True)
@@ -185,10 +189,15 @@ def steps_of(progress: Progress) -> list[tuple[str, str]]:
     if progress.phase not in STEPS:
         return [(_(STEPS["received"]), "done"), (_(OTHER_STEPS[progress.phase]), "now")]
     here = names.index(progress.phase)
-    return [
-        (_(STEPS[name]), "done" if place < here else "now" if place == here else "")
-        for place, name in enumerate(names)
-    ]
+    steps = []
+    for place, name in enumerate(names):
+        state = ""
+        if place < here:
+            state = "done"
+        elif place == here:
+            state = "now"
+        steps.append((_(STEPS[name]), state))
+    return steps
 
 
 def in_words(seconds: float) -> str:

@@ -8,12 +8,12 @@ from enum import StrEnum
 from evaluation.contract import NOBODY_MEASURED, Outcome
 
 WINDOW = timedelta(days=1)
-OTHERS_FAILED = ("lost", *NOBODY_MEASURED)
+OTHERS_FAILED = ("lost",) + NOBODY_MEASURED
 """The state or outcome of what failed through the platform's fault, or another server's."""
 
 
 class Charge(StrEnum):
-    """What a submission counts as."""
+    """The charge of a submission to its person's quota."""
 
     FREE = "free"  # platform or other servers failed, or it was cancelled before it began
     PENDING = "pending"  # its check may still be passed or not
@@ -42,7 +42,7 @@ class Caps:
 
 @dataclass(frozen=True)
 class Quota:
-    """How many more may be submitted now; when none, the time at which one may at the latest."""
+    """The number of models that may still be submitted; if none, the time when one may be."""
 
     left: int
     free_at: datetime | None = None
@@ -62,10 +62,14 @@ def charge_of(
     if state == "failed":
         return Charge.REFUSED
     if state == "cancelled":
-        return Charge.ACCEPTED if was_started else Charge.FREE
+        if was_started:
+            return Charge.ACCEPTED
+        return Charge.FREE
     others_failed = any(state in OTHERS_FAILED or out in OTHERS_FAILED for state, out in run_states)
     measured = any(state in ("queued", "running") or out == Outcome.OK for state, out in run_states)
-    return Charge.FREE if others_failed and not measured else Charge.ACCEPTED
+    if others_failed and not measured:
+        return Charge.FREE
+    return Charge.ACCEPTED
 
 
 def quota_of(entries: Iterable[Entry], caps: Caps, now: datetime) -> Quota:
@@ -77,11 +81,13 @@ def quota_of(entries: Iterable[Entry], caps: Caps, now: datetime) -> Quota:
     left = _left(costly, caps, now)
     if left:
         return Quota(left)
+    # Room can only come when an entry leaves the window, so only these moments are tried.
     ends = sorted(entry.at + WINDOW for entry in costly if entry.at + WINDOW > now)
     return Quota(0, next((end for end in ends if _left(costly, caps, end)), None))
 
 
 def _left(entries: Iterable[Entry], caps: Caps, now: datetime) -> int:
+    """Return how many more may be submitted at a moment."""
     charges = [entry.charge for entry in entries if now - WINDOW < entry.at]
     pending = charges.count(Charge.PENDING)
     free = caps.accepted - charges.count(Charge.ACCEPTED) - pending

@@ -33,7 +33,9 @@ def gpu_problem(kind: str, gpus: int, site_has: int) -> str:
 
 def kinds_of(config: TaskConfig) -> tuple[str, ...]:
     """Return the kinds of submission that a task takes."""
-    return ("rows",) if config.training_rows else KINDS
+    if config.training_rows:
+        return ("rows",)
+    return KINDS
 
 
 def problem_of(

@@ -29,12 +29,12 @@ from tasks.permissions import Person
 from validation.statistics.counts import count_cells
 from validation.statistics.report import Number, headline_numbers
 
-SUITES = [*EvaluationRun.Suite]  # in the order in which they are shown
+SUITES = EvaluationRun.Suite.values  # in the order in which they are shown
 
 
 @dataclass(frozen=True)
 class InTheLoop:
-    """What people wrote against a target in a round."""
+    """The numbers of what people wrote against a target in a round."""
 
     round: int
     collected: Number
@@ -44,16 +44,18 @@ class InTheLoop:
 def rounds_in_the_loop(submission: Submission) -> list[InTheLoop]:
     """Return the rounds in which people wrote against a target; two queries."""
     target = submission.target
-    rounds = list(target.rounds.select_related("task").order_by("number")) if target else []
-    if target is None or not rounds:
+    if target is None:
         return []
-    counted = count_cells(rounds, "target")
-    return [
-        InTheLoop(round.number, found["collected"], found["vmer"])
-        for round in rounds
-        if (part := counted.parts.get((round.pk, target.name)))
-        for found in [headline_numbers(part)]
-    ]
+    rounds = list(target.rounds.select_related("task").order_by("number"))
+    if not rounds:
+        return []
+    cells = count_cells(rounds, "target")
+    in_the_loop = []
+    for round in rounds:
+        if counts := cells.parts.get((round.pk, target.name)):
+            numbers = headline_numbers(counts)
+            in_the_loop.append(InTheLoop(round.number, numbers["collected"], numbers["vmer"]))
+    return in_the_loop
 
 
 @dataclass(frozen=True)
@@ -70,45 +72,48 @@ class ListedSubmission:
 def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[str, Any]:
     """Return models with their main score on the newest version of each set the person may see."""
     viewer_of, main = viewers(user, task), task.config.metrics.main
-    seen = [(each, viewer_of(each)) for each in submissions]
-    newest = {
-        submission.pk: {
-            run.version.evaluation_set: run
-            for run in submission.runs.all()
-            if may_see_scores(run, viewer)
-        }
-        for submission, viewer in seen
-    }
-    shown = [run.version for by_set in newest.values() for run in by_set.values()]
-    versions = {one.evaluation_set: one for one in sorted(shown, key=lambda one: one.version)}
-    sets = sorted(versions, key=lambda one: one.name)
-    runs = [run for by_set in newest.values() for run in by_set.values()]
-    scores = {
-        score.run_id: score
-        for score in scores_of(runs, exact=any(viewer.is_task_owner for _, viewer in seen))
-        if score.metric == main and not score.slice and not score.kind
-    }
-
-    def score_of(submission: Submission, one: EvaluationSet) -> Score | None:
-        run = newest[submission.pk].get(one)
-        return scores.get(run.pk) if run else None
-
-    rows = [
-        ListedSubmission(
+    models = [(submission, viewer_of(submission)) for submission in submissions]
+    newest: dict[Any, dict[EvaluationSet, EvaluationRun]] = {}
+    for submission, viewer in models:
+        newest[submission.pk] = {}
+        for run in submission.runs.all():  # ordered by version, so the newest one stays
+            if may_see_scores(run, viewer):
+                newest[submission.pk][run.version.evaluation_set] = run
+    runs: list[EvaluationRun] = []
+    for run_of_set in newest.values():
+        runs += run_of_set.values()
+    versions = [run.version for run in runs]
+    versions.sort(key=lambda version: version.version)
+    newest_version = {version.evaluation_set: version for version in versions}
+    sets = sorted(newest_version, key=lambda evaluation_set: evaluation_set.name)
+    exact = any(viewer.is_task_owner for _, viewer in models)
+    main_scores = {}
+    for score in scores_of(runs, exact=exact):
+        if score.metric == main and not score.slice and not score.kind:
+            main_scores[score.run_id] = score
+    rows = []
+    for submission, viewer in models:
+        scores: list[tuple[EvaluationSet, Score | None]] = []
+        for evaluation_set in sets:
+            main_score = None
+            if own_run := newest[submission.pk].get(evaluation_set):
+                main_score = main_scores.get(own_run.pk)
+            scores.append((evaluation_set, main_score))
+        row = ListedSubmission(
             submission,
             shown_name(submission, viewer),
             shown_owner(submission, viewer),
             shown_team(submission, viewer),
-            [(one, score_of(submission, one)) for one in sets],
+            scores,
         )
-        for submission, viewer in seen
-    ]
-    return {"metric": main, "sets": [(one, versions[one]) for one in sets], "rows": rows}
+        rows.append(row)
+    titles = [(evaluation_set, newest_version[evaluation_set]) for evaluation_set in sets]
+    return {"metric": main, "sets": titles, "rows": rows}
 
 
 @dataclass(frozen=True)
 class SetResults:
-    """What was found on one version of a set."""
+    """The results of a model on one version of a set."""
 
     title: str
     version: EvaluationSetVersion
@@ -145,7 +150,7 @@ class SetResults:
 
 @dataclass(frozen=True)
 class SuiteResults:
-    """What perturbing changed: a row for each kind; the first is of all of them."""
+    """The effects of perturbing: a row for each kind; the first row is of all of them."""
 
     title: str
     metrics: list[str]
@@ -166,39 +171,46 @@ def results_of(
     learned: what the model was trained on, as far as it is known.
     """
     runs = list(runs)
-    good = (run for run in reversed(runs) if run.outcome == Outcome.OK)
-    counting = {(run.version_id, run.suite): run for run in good}
+    # Backwards, so that the first good run of each suite is the one that stays.
+    counting = {}
+    for run in reversed(runs):
+        if run.outcome == Outcome.OK:
+            counting[run.version_id, run.suite] = run
     scores: dict[Any, list[Score]] = defaultdict(list)
     for score in scores_of(counting.values(), exact=exact):
         scores[score.run_id].append(score)
     by_version: dict[int, list[EvaluationRun]] = defaultdict(list)
     for run in sorted(latest(runs), key=lambda run: SUITES.index(run.suite)):
         by_version[run.version_id].append(run)
-    found = []
-    for version_id, shown in sorted(by_version.items(), key=lambda item: _place(item[1][0])):
-        version = shown[0].version
-        plain = counting.get((version_id, EvaluationRun.Suite.PLAIN))
-        numbers = scores[plain.pk] if plain else []
-        found.append(
-            SetResults(
-                title=f"{version.evaluation_set.name} v{version.version}",
-                version=version,
-                is_in_the_loop=any(run.in_the_loop for run in shown),
-                runs=shown,
-                scores=[each for each in numbers if not each.slice],
-                slices=[each for each in numbers if each.slice and each.metric == main_metric],
-                suites=[
-                    _suite(counting[version_id, suite], scores[counting[version_id, suite].pk])
-                    for suite in SUITES[1:]
-                    if (version_id, suite) in counting
-                ],
-                plain=plain,
-                sealed=shown_of(version) if version.is_sealed else None,
-                overlap=version.overlap_with(),
-                seen=part_seen(plain, version, learned),
-            )
+    results = []
+    for runs_of_version in sorted(by_version.values(), key=lambda runs: _place(runs[0])):
+        version = runs_of_version[0].version
+        plain = counting.get((version.pk, EvaluationRun.Suite.PLAIN))
+        numbers: list[Score] = []
+        if plain:
+            numbers = scores[plain.pk]
+        suites = []
+        for suite in SUITES[1:]:
+            if suite_run := counting.get((version.pk, suite)):
+                suites.append(_suite(suite_run, scores[suite_run.pk]))
+        sealed = None
+        if version.is_sealed:
+            sealed = shown_of(version)
+        set_results = SetResults(
+            title=f"{version.evaluation_set.name} v{version.version}",
+            version=version,
+            is_in_the_loop=any(run.in_the_loop for run in runs_of_version),
+            runs=runs_of_version,
+            scores=[each for each in numbers if not each.slice],
+            slices=[each for each in numbers if each.slice and each.metric == main_metric],
+            suites=suites,
+            plain=plain,
+            sealed=sealed,
+            overlap=version.overlap_with(),
+            seen=part_seen(plain, version, learned),
         )
-    return found
+        results.append(set_results)
+    return results
 
 
 def _place(run: EvaluationRun) -> tuple[str, int]:

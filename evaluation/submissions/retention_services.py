@@ -24,22 +24,27 @@ def empty_old_models(most: int) -> int:
         return 0
     old = timezone.now() - timedelta(days=settings.KEEP_MODELS_DAYS)
     recent = Q(finished_at=None) | Q(finished_at__gte=old)
-    mine = Q(submission=OuterRef("pk")) & recent
+    recently_used = Q(submission=OuterRef("pk")) & recent
     bases = Submission.objects.exclude(base="").filter(withdrawn_at=None).values_list("base")
-    named = {base for (base,) in bases.distinct()}
+    base_ids = {base for (base,) in bases.distinct()}
     idle = Submission.objects.filter(
-        ~Exists(EvaluationRun.objects.filter(mine)),
-        ~Exists(PracticeRun.objects.filter(mine)),
+        ~Exists(EvaluationRun.objects.filter(recently_used)),
+        ~Exists(PracticeRun.objects.filter(recently_used)),
         state=State.DONE,
         finished_at__lt=old,
     ).exclude(Q(file="") | Q(kind=Submission.Kind.PREDICTIONS))
-    found = [one for one in idle.order_by("finished_at")[:most] if str(one.pk) not in named]
-    return sum(_empty(one) for one in found)
+    emptied = 0
+    for submission in idle.order_by("finished_at")[:most]:
+        if str(submission.pk) not in base_ids:
+            emptied += _empty(submission)
+    return emptied
 
 
 def _empty(submission: Submission) -> int:
+    """Delete a model's file; return 1, or 0 if the file has changed in the meantime."""
     name = str(submission.file.name)
     with transaction.atomic():
+        # On condition of the file's name: somebody may withdraw the model at this moment.
         same = Submission.objects.filter(pk=submission.pk, file=name)
         emptied = same.update(file="", emptied_at=timezone.now())
         if emptied:

@@ -47,15 +47,15 @@ def with_runs(submissions: QuerySet[Submission]) -> QuerySet[Submission]:
 
 def published(task: Task) -> QuerySet[Submission]:
     """Return a task's models that everybody sees, newest first, with their good plain runs."""
-    shown = all_submissions().filter(seen_by_all(), task=task)
+    public = all_submissions().filter(seen_by_all(), task=task)
     good = _runs().filter(suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK)
-    return shown.prefetch_related(Prefetch("runs", good))
+    return public.prefetch_related(Prefetch("runs", good))
 
 
 def counts_of(tasks: Collection[Task]) -> Mapping[int, int]:
     """Count the models of each task that everybody sees, by the task's id; one query."""
-    shown = Submission.objects.filter(seen_by_all(), task__in=tasks)
-    return dict(shown.order_by().values_list("task").annotate(Count("pk")))
+    public = Submission.objects.filter(seen_by_all(), task__in=tasks)
+    return dict(public.order_by().values_list("task").annotate(Count("pk")))
 
 
 def submissions_of(user: User) -> QuerySet[Submission]:
@@ -65,12 +65,13 @@ def submissions_of(user: User) -> QuerySet[Submission]:
 
 def submissions_for(team: Team, user: User) -> QuerySet[Submission]:
     """Return a team's submissions, newest first, to tasks that this member may see."""
-    shown = all_submissions().filter(team=team, task__in=listed_tasks(user))
-    return with_runs(shown)
+    return with_runs(all_submissions().filter(team=team, task__in=listed_tasks(user)))
 
 
 def _runs() -> QuerySet[EvaluationRun]:
+    """Return all runs with their sets, in the order in which pages show them."""
     runs = EvaluationRun.objects.select_related("version__evaluation_set__task", "version__dataset")
+    # A log has up to 64 KiB and a dataset's numbers more; no list shows either.
     runs = runs.defer("log", "version__dataset__numbers")
     return runs.order_by("version__evaluation_set__name", "version__version", "suite", "number")
 
@@ -96,15 +97,20 @@ def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
     over = Q(state=State.DONE, runs__isnull=False)
     over |= Q(state__in=[State.FAILED, State.LOST, State.CANCELLED])
     check, runs = Coalesce("finished_at", "queued_at"), Max("runs__finished_at")
-    found = submissions.filter(over, ~Exists(under_way), withdrawn_at=None)
-    return found.annotate(ended_at=Greatest(check, Coalesce(runs, check)))
+    ended_ones = submissions.filter(over, ~Exists(under_way), withdrawn_at=None)
+    return ended_ones.annotate(ended_at=Greatest(check, Coalesce(runs, check)))
 
 
 def shown_inputs(task: Task) -> list[Mapping[str, Any]]:
     """Return five examples that everybody may see; the last one is repeated if there are fewer."""
-    found = list(islice(chain(_of_sets(task), _of_config(task), _of_contexts(task)), FIVE))
-    read = [for_models(task.config, task, values) for values in found]
-    return [read[min(place, len(found) - 1)] for place in range(FIVE)]
+    # `_of_contexts` always has one, so there is at least one example.
+    sources = chain(_of_sets(task), _of_config(task), _of_contexts(task))
+    examples: list[Mapping[str, Any]] = []
+    for values in islice(sources, FIVE):
+        examples.append(for_models(task.config, task, values))
+    while len(examples) < FIVE:
+        examples.append(examples[-1])
+    return examples
 
 
 def _of_sets(task: Task) -> Iterator[Mapping[str, Any]]:
@@ -113,7 +119,7 @@ def _of_sets(task: Task) -> Iterator[Mapping[str, Any]]:
 
 
 def _of_config(task: Task) -> Iterator[Mapping[str, Any]]:
-    for case in (*task.config.examples.good, *task.config.examples.bad):
+    for case in chain(task.config.examples.good, task.config.examples.bad):
         values = {**case.context, **case.input}
         if all(name in values for name in task.config.model_fields):
             yield values
@@ -133,7 +139,9 @@ def _of_contexts(task: Task) -> Iterator[Mapping[str, Any]]:
     """
     contexts = Context.objects.filter(round__task=task).order_by("pk")
     fields: Iterable[Mapping[str, Any]] = contexts.values_list("fields", flat=True)[:FIVE]
-    names, media = task.config.model_fields, task.config.media_fields
-    said = {name: WHITE for name, kind in media.items() if kind == "image"}
-    for known in (*fields, {}):
-        yield {name: known.get(name, said.get(name, "An example.")) for name in names}
+    placeholders = dict.fromkeys(task.config.model_fields, "An example.")
+    for name, kind in task.config.media_fields.items():
+        if kind == "image":
+            placeholders[name] = WHITE
+    for context in chain(fields, [{}]):  # at the end one that has only placeholders
+        yield {name: context.get(name, placeholders[name]) for name in task.config.model_fields}

@@ -52,8 +52,8 @@ MOST_AHEAD = timedelta(days=366)
 
 
 @dataclass(frozen=True)
-class Card:
-    """What the owner says of the model."""
+class ModelCard:
+    """The owner's description of a model."""
 
     description: str = ""
     languages: str = ""
@@ -80,7 +80,7 @@ def submit_model(
     chat: ChatSettings | None = None,
     base: str = "",
     gpus: int = 0,
-    card: Card = Card(),
+    card: ModelCard = ModelCard(),
     team: Team | None = None,
 ) -> Submission:
     """Submit a model and have a worker check it.
@@ -92,11 +92,13 @@ def submit_model(
     """
     name = checked_name(name)
     settled = settled_chat(task, kind, source, secret, chat)
+    # Locked before anything is counted: of two tabs, the second one counts the first's model.
     person = _lock(owner, team)
     if task.config.kind == "arena":
         raise Refused(_("Nobody submits a model to an arena."), code="arena")
-    if upload and (known := _of_upload(upload, task, owner)):
-        return known
+    # A form that is sent twice, or a client that did not get the answer, gets its model again.
+    if upload and (earlier := _of_upload(upload, task, owner)):
+        return earlier
     submission = Submission(
         task=task, owner=owner, person=person, team=team, requested_by=owner, kind=kind, name=name,
         upload=upload, source=source, revision=revision, adapter=adapter, base=base, gpus=gpus,
@@ -127,6 +129,7 @@ def _lock(owner: User, team: Team | None) -> CountedPerson:
 
 
 def _check(submission: Submission, owner: User) -> None:
+    """Raise Invalid or Refused if the submission cannot be accepted as it is."""
     check_sources(submission)
     _check_name(submission)
     check_quota(submission.task, owner, submission.team)
@@ -137,8 +140,8 @@ def _of_upload(upload: Upload, task: Task, owner: User) -> Submission | None:
 
     Raises Invalid if the person may not use the file, UploadRefused if it is not complete.
     """
-    if known := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
-        return known
+    if earlier := Submission.objects.filter(upload=upload, owner=owner, task=task).first():
+        return earlier
     is_free = Upload.objects.exclude(are_handed_in()).filter(pk=upload.pk, owner=owner).exists()
     if not is_free or Submission.objects.filter(upload=upload).exists():
         raise Invalid(_("Upload the file again."), field="upload")
@@ -189,11 +192,12 @@ def files_of(submission: Submission) -> QuerySet[Submission]:
 
 
 def _check_name(submission: Submission) -> None:
+    """Raise Invalid if the person, their team or the public knows a model of this name."""
     whose = Q(owner=submission.owner)
     if submission.team:
         whose |= Q(team=submission.team)
-    mine = Submission.objects.filter(whose, task=submission.task)
-    alive = mine.filter(name=submission.name, withdrawn_at=None)
+    own = Submission.objects.filter(whose, task=submission.task)
+    alive = own.filter(name=submission.name, withdrawn_at=None)
     if version := submission.evaluation_set:  # for another set it is a file of the same model
         same = Q(kind=Kind.PREDICTIONS, owner=submission.owner, team=submission.team)
         alive = alive.exclude(~Q(evaluation_set=version), same)
@@ -209,18 +213,18 @@ def _check_name(submission: Submission) -> None:
 def check_quota(task: Task, owner: User, team: Team | None = None) -> None:
     """Raise Refused if the person, or their team, may not submit a model to the task now."""
     refused = settings.REFUSED_SUBMISSIONS_PER_DAY
-    said = _(
+    sentence = _(
         "You have reached today's %(most)d models for this task, or %(refused)d that were refused."
     )
     most = {"most": most_a_day(task, owner), "refused": refused}
-    quotas = [(remaining_quota(owner, task), said % most)]
+    quotas = [(remaining_quota(owner, task), sentence % most)]
     if team:
-        said = _(
+        sentence = _(
             "Your team has reached today's %(most)d models for this task, or %(refused)d that were "
             "refused."
         )
         most = {"most": most_a_day(task, team), "refused": refused}
-        quotas.append((_quota_of(team, task), said % most))
+        quotas.append((_quota_of(team, task), sentence % most))
     for quota, message in quotas:
         if quota.left:
             continue
@@ -236,18 +240,26 @@ def remaining_quota(owner: User, task: Task, team: Team | None = None) -> Quota:
     For a team: the scarcer of the person's and the team's quota.
     """
     quota = _quota_of(owner, task)
-    return min(quota, _quota_of(team, task), key=_scarcity) if team else quota
+    if team:
+        quota = min(quota, _quota_of(team, task), key=_scarcity)
+    return quota
 
 
 def _scarcity(quota: Quota) -> tuple[int, float]:
     """Return the sort key that puts the quota with less room, or a later one, first."""
-    return quota.left, -quota.free_at.timestamp() if quota.free_at else -inf
+    if quota.free_at is None:  # full, with no end in sight
+        return quota.left, -inf
+    return quota.left, -quota.free_at.timestamp()
 
 
 def _quota_of(whose: User | Team, task: Task) -> Quota:
+    """Return what a person, with all of their accounts, or a team may still submit."""
     now = timezone.now()
-    theirs = Q(team=whose) if isinstance(whose, Team) else counted_for(whose)
-    rows = Submission.objects.filter(theirs, task=task, queued_at__gt=now - WINDOW)
+    if isinstance(whose, Team):
+        submitters = Q(team=whose)
+    else:
+        submitters = counted_for(whose)
+    rows = Submission.objects.filter(submitters, task=task, queued_at__gt=now - WINDOW)
     caps = Caps(most_a_day(task, whose), settings.REFUSED_SUBMISSIONS_PER_DAY)
     return quota_of(_entries(rows.prefetch_related("runs")), caps, now)
 
@@ -340,7 +352,7 @@ def _check_ahead(day: date | None, field: str) -> None:
 
 
 @transaction.atomic
-def update_card(*, submission: Submission, actor: User, card: Card) -> None:
+def update_card(*, submission: Submission, actor: User, card: ModelCard) -> None:
     """Replace the model card. No lock: the last one wins."""
     _change(submission, actor, "card", **vars(card))
 
@@ -354,9 +366,12 @@ def _change(
 ) -> None:
     """Change all files of a model, or some of them. Raises Refused if it was withdrawn."""
     standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
+    # On condition that nobody withdraws it at this moment; then nothing of it changes any more.
     if not standing.update(**changes):
         raise Refused(_("This model was withdrawn."))
-    (files_of(submission) if files is None else files).update(**changes)
+    if files is None:
+        files = files_of(submission)
+    files.update(**changes)
     for name, value in changes.items():
         setattr(submission, name, value)
     log(actor, f"submission.{action}", submission)
@@ -374,7 +389,7 @@ def cancel(*, submission: Submission, actor: User) -> int:
 
 
 def _cancel(submission: Submission) -> int:
-    # The check first: until it is over it may still ask for runs.
+    # The check first: until it is over it may still request runs.
     ended = leases.cancel(submission, outcome=Outcome.CANCELLED)
     runs = submission.runs.filter(state__in=[State.QUEUED, State.RUNNING])
     return ended + sum(leases.cancel(run, outcome=Outcome.CANCELLED) for run in runs)
@@ -387,22 +402,25 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
     A tombstone stays, so that a link to the model explains what happened to it.
     Raises Refused when it was withdrawn already.
     """
-    found = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
-    if not found.update(withdrawn_at=timezone.now()):
+    # Of two tabs the second finds no row any more, and is refused.
+    standing = Submission.objects.filter(pk=submission.pk, withdrawn_at=None)
+    if not standing.update(withdrawn_at=timezone.now()):
         raise Refused(_("This model was withdrawn already."))
     _cancel(submission)
     practice.stop(submission)
     gone = Submission.objects.select_related("upload").get(pk=submission.pk)
-    files = [gone.file, *(run.predictions for run in gone.runs.exclude(predictions=""))]
+    files = [gone.file]
+    files += [run.predictions for run in gone.runs.exclude(predictions="")]
     names = [str(file.name) for file in files if file]
     Submission.objects.filter(pk=submission.pk).update(
         name=WITHDRAWN, file="", source="", revision="", secret="", chat={}, error="", log="",
-        upload=None, anonymous_until=None, publish_on=None, **vars(Card()),
+        upload=None, anonymous_until=None, publish_on=None, **vars(ModelCard()),
     )  # fmt: skip
     gone.runs.update(predictions="", log="")
     TrainedRows.objects.filter(submission=gone).delete()
-    note_erasure(Erasure.Kind.SUBMISSION, submission.pk)
+    note_erasure(Erasure.Kind.SUBMISSION, submission.pk)  # done again if a backup is restored
     log(actor, "submission.withdrawn", f"submission {submission.pk}")
+    # A file cannot be brought back, so it goes only once the rows that named it have.
     transaction.on_commit(lambda: _delete(names, gone.upload))
 
 
@@ -429,8 +447,8 @@ def pass_on(*, owner: User | None) -> int:
         if heir is None:
             continue
         with transaction.atomic():
-            mine = Submission.objects.filter(pk=submission.pk)
-            passed += mine.update(owner=heir.user, requested_by=heir.user, secret="", upload=None)
+            row = Submission.objects.filter(pk=submission.pk)
+            passed += row.update(owner=heir.user, requested_by=heir.user, secret="", upload=None)
             log(None, "submission.passed_on", submission)
     return passed
 
@@ -445,6 +463,7 @@ def withdraw_all(*, owner: User | None) -> int:
     left = list(standing)
     for submission in left:
         withdraw(submission=submission, actor=owner)
-    for upload in Upload.objects.filter(owner=owner) if owner else ():
-        discard(upload)
+    if owner:  # an account that is gone took its uploads along
+        for upload in Upload.objects.filter(owner=owner):
+            discard(upload)
     return len(left)

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
@@ -25,54 +26,68 @@ LISTED = 100
 def teams(request: HttpRequest) -> HttpResponse:
     """Show the person's teams and invitations, and make a team on POST."""
     user = person(request)
-    form = TeamForm(request.POST if request.method == "POST" else None)
+    form = TeamForm(_posted(request))
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            made = services.make_team(actor=user, name=form.cleaned_data["name"])
-            return redirect("evaluation:team", made.pk)
+            new_team = services.make_team(actor=user, name=form.cleaned_data["name"])
+            return redirect("evaluation:team", new_team.pk)
     values = {"teams": teams_of(user), "invitations": invitations_of(user), "form": form}
-    return render(request, "evaluation/teams.html", values, status=422 if form.errors else 200)
+    return render(request, "evaluation/teams.html", values, status=_status_of(form))
+
+
+def _posted(request: HttpRequest) -> QueryDict | None:
+    """Return what was sent; None for a form that is only shown."""
+    if request.method == "POST":
+        return request.POST
+    return None
+
+
+def _status_of(form: Form) -> int:
+    if form.errors:
+        return 422
+    return 200
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def team(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a team's members and models; its owners invite people here."""
-    found, place, user = find_team(request, pk)
-    form = InvitationForm(request.POST if request.method == "POST" else None)
+    own_team, place, user = find_team(request, pk)
+    form = InvitationForm(_posted(request))
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            services.invite(team=found, actor=user, email=form.cleaned_data["email"])
+            services.invite(team=own_team, actor=user, email=form.cleaned_data["email"])
             messages.success(request, _("The address is invited."))
             return redirect("evaluation:team", pk)
-    members = found.members.select_related("user__annotator")
-    rows = [
-        (one, progress_of(one, one.runs.all())) for one in submissions_for(found, user)[:LISTED]
-    ]
-    values = {"team": found, "place": place, "members": members, "rows": rows, "form": form}
-    return render(request, "evaluation/team.html", values, status=422 if form.errors else 200)
+    members = own_team.members.select_related("user__annotator")
+    rows = []
+    for submission in submissions_for(own_team, user)[:LISTED]:
+        rows.append((submission, progress_of(submission, submission.runs.all())))
+    values = {"team": own_team, "place": place, "members": members, "rows": rows, "form": form}
+    return render(request, "evaluation/team.html", values, status=_status_of(form))
 
 
 @require_POST
 def member(request: HttpRequest, pk: int, member: int, action: str) -> HttpResponse:
     """Remove a member or an invitation, or change who owns the team."""
-    found, _place, user = find_team(request, pk)
-    one = get_object_or_404(found.members, pk=member)
+    own_team, _place, user = find_team(request, pk)
+    place = get_object_or_404(own_team.members, pk=member)
     change: Callable[..., None] = services.remove
     if action != "remove":
         change = partial(services.set_owner, is_owner=action == "owner")
     with as_message(request):
-        change(team=found, actor=user, member=one)
+        change(team=own_team, actor=user, member=place)
         messages.success(request, _("The members are changed."))
-    gone = one.user_id == user.pk and action == "remove"
-    return redirect("evaluation:teams") if gone else redirect("evaluation:team", pk)
+    if place.user_id == user.pk and action == "remove":  # the page is not theirs any more
+        return redirect("evaluation:teams")
+    return redirect("evaluation:team", pk)
 
 
 @require_POST
 def leave(request: HttpRequest, pk: int) -> HttpResponse:
     """Leave a team."""
-    found, _place, user = find_team(request, pk)
+    own_team, _place, user = find_team(request, pk)
     with as_message(request):
-        services.leave_team(team=found, user=user)
+        services.leave_team(team=own_team, user=user)
         messages.success(request, _("You have left the team."))
         return redirect("evaluation:teams")
     return redirect("evaluation:team", pk)
@@ -83,9 +98,11 @@ def answer(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     """Accept or decline an invitation."""
     user = person(request)
     invitation = get_object_or_404(invitations_of(user), pk=pk)
-    service = services.accept if action == "accept" else services.decline
+    if action == "accept":
+        service, text = services.accept, _("You are in the team now.")
+    else:
+        service, text = services.decline, _("It is turned down.")
     with as_message(request):
         service(invitation=invitation, user=user)
-        said = _("You are in the team now.") if action == "accept" else _("It is turned down.")
-        messages.success(request, said)
+        messages.success(request, text)
     return redirect("evaluation:teams")

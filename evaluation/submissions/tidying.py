@@ -18,12 +18,12 @@ def tidy_submitters(most: int) -> int:
     note_submitters()
     left = Submission.objects.exclude(person=None).exclude(person__accounts__user=F("owner"))
     over = left.filter(queued_at__lt=timezone.now() - WINDOW)
-    shown = EvaluationRun.objects.filter(
+    shown_runs = EvaluationRun.objects.filter(
         submission__in=over, suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK, is_shown=True
     )
-    versions = EvaluationSetVersion.objects.filter(pk__in=shown.values("version"))
+    versions = EvaluationSetVersion.objects.filter(pk__in=shown_runs.values("version"))
     versions = versions.select_related("evaluation_set", "dataset")
     sealed = [version.pk for version in versions if version.is_sealed]
-    counting = shown.filter(version__in=sealed).values("submission")
+    counting = shown_runs.filter(version__in=sealed).values("submission")
     idle = list(over.exclude(pk__in=counting).values_list("pk", flat=True)[:most])
     return Submission.objects.filter(pk__in=idle).update(person=None)

@@ -17,13 +17,16 @@ def told_chat(submission: Submission, viewer: Viewer) -> dict[str, Any] | None:
     """
     if not submission.chat:
         return None
-    chat, is_inside = ChatSettings.of(submission.chat), viewer.is_inside
-    return {
+    chat = ChatSettings.of(submission.chat)
+    values: dict[str, Any] = {
         **vars(chat),
-        "model": chat.model if is_inside or not submission.is_anonymous else "",
         "reader": READER,
         "shot_uids": uids_of(chat, MOST_SHOTS),
         "base": submission.base,
-        "most_cost": chat.most_cost if is_inside else None,
-        "spent": submission.spent if is_inside else None,
+        "spent": submission.spent,
     }
+    if not viewer.is_inside:
+        values |= {"most_cost": None, "spent": None}
+        if submission.is_anonymous:
+            values["model"] = ""
+    return values

@@ -37,11 +37,11 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
     rows: list[TrainingRow] = []
     problems: list[str] = []
     for line, row in numbered:
-        found, problem = _found(shape, row, released)
-        if found is None:
+        learned_row, problem = _read_line(shape, row, released)
+        if learned_row is None:
             problems.append(f"Line {line}: {problem}.")
         else:
-            rows.append(found)
+            rows.append(learned_row)
     if len(problems) > SHOWN:
         problems[SHOWN:] = [f"Wrong lines in all: {len(problems)}."]
     if problems:
@@ -51,7 +51,7 @@ def training_rows(task: Task, numbered: NumberedRows) -> list[TrainingRow]:
     return rows
 
 
-def _found(
+def _read_line(
     shape: Shape, row: Mapping[str, Any] | str, released: dict[str, TrainingRow]
 ) -> tuple[TrainingRow | None, str]:
     """Return the training row of a line, or what is wrong with it.
@@ -80,13 +80,15 @@ def digests_of(task: Task, rows: Sequence[TrainingRow]) -> bytes:
 
 
 def _own(shape: Shape, row: Mapping[str, Any]) -> tuple[TrainingRow | None, str]:
+    """Return a row of the person's own, or what is wrong with it."""
     if shape.kind == LOOKS:
         return None, "a row names a picture by its uid in a release"
-    names = [*shape.fields, shape.answer]
-    if row.keys() != {*names}:
+    names = list(shape.fields)
+    names.append(shape.answer)
+    if row.keys() != set(names):
         return None, f"a row has {', '.join(names)} and nothing else, or only a uid"
-    made = training_row(shape, row, row[shape.answer])
-    return made, f"each text must hold words, and {_one_label(shape)}"
+    own_row = training_row(shape, row, row[shape.answer])
+    return own_row, f"each text must hold words, and {_one_label(shape)}"
 
 
 def _chosen(
@@ -98,8 +100,9 @@ def _chosen(
     if not row.keys() <= {"uid", shape.answer}:
         return None, f"beside the uid a row has {shape.answer} or nothing"
     label = row.get(shape.answer, released["label"])
-    is_known = label in (shape.labels or ())
-    return {**released, "label": label} if is_known else None, _one_label(shape)
+    if label not in (shape.labels or ()):
+        return None, _one_label(shape)
+    return {**released, "label": label}, ""
 
 
 def _one_label(shape: Shape) -> str:
@@ -107,6 +110,7 @@ def _one_label(shape: Shape) -> str:
 
 
 def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, TrainingRow]:
+    """Return the rows of the newest releases' train splits that have these uids."""
     newest = latest_datasets(task.rounds.all())
     items = DatasetItem.objects.filter(
         dataset__in=newest.values(),
@@ -114,18 +118,25 @@ def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, Traini
         is_withdrawn=False,
         uid__in=uids,
     )
-    lines = (decoded(json.loads(line)) for line in items.values_list("line", flat=True))
-    made = ((str(line["uid"]), released_row(shape, line)) for line in lines)
-    rows: dict[str, TrainingRow] = {uid: row for uid, row in made if row}
-    return _with_files(task, rows) if shape.kind == LOOKS else rows
+    rows: dict[str, TrainingRow] = {}
+    for text in items.values_list("line", flat=True):
+        line = decoded(json.loads(text))
+        if row := released_row(shape, line):
+            rows[str(line["uid"])] = row
+    if shape.kind == LOOKS:
+        rows = _with_files(task, rows)
+    return rows
 
 
 def _with_files(task: Task, rows: Mapping[str, TrainingRow]) -> dict[str, TrainingRow]:
     """Return the rows with the stored files of their pictures, without rows whose file is gone."""
     media = Media.objects.filter(task=task, digest__in={row["image"] for row in rows.values()})
-    files = {one.digest: one.file for one in media}
-    found = ((uid, row, files.get(row["image"])) for uid, row in rows.items())
-    return {uid: {**row, "image": file} for uid, row, file in found if file}
+    file_of = {picture.digest: picture.file for picture in media}
+    with_files: dict[str, TrainingRow] = {}
+    for uid, row in rows.items():
+        if file := file_of.get(row["image"]):
+            with_files[uid] = {**row, "image": file}
+    return with_files
 
 
 def learn(config: TaskConfig, rows: Sequence[TrainingRow], folder: Path, trainer: Trainer) -> None:

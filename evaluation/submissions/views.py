@@ -60,10 +60,13 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
     kind = request.POST.get("kind") or request.GET.get("kind", "")
     form, rules = None, _rules(user, task)
     if kind in kinds_of(task.config):
-        made = FORMS.get(Submission.Kind(kind), SubmitForm)
+        form_class = FORMS.get(Submission.Kind(kind), SubmitForm)
         asks_hub = "read_card" in request.POST
-        told = _with_card(request) if asks_hub else request.POST or None
-        form = made(task, Submission.Kind(kind), told, request.FILES or None, teams_of(user))
+        data: QueryDict | None = request.POST or None
+        if asks_hub:
+            data = _with_card(request)
+        files = request.FILES or None
+        form = form_class(task, Submission.Kind(kind), data, files, teams_of(user))
         is_sent = request.method == "POST" and not asks_hub and form.is_valid()
         if is_sent and isinstance(form, ChatForm) and "estimate" in request.POST:
             rules["estimate"] = _estimate(task, form)
@@ -71,17 +74,21 @@ def submit(request: HttpRequest, code: str) -> HttpResponse:
             messages.success(request, _("Received. This page says how far it is."))
             return redirect("evaluation:model", pk)
     values = {"task": task, "form": form, "kind": kind, **rules}
-    status = 422 if form and form.errors else 200
+    status = 200
+    if form and form.errors:
+        status = 422
     return render_page(request, "evaluation/submit.html", values, part="estimate", status=status)
 
 
 def _with_card(request: HttpRequest) -> QueryDict:
     """Return what was typed, completed by what the hub knows of the model."""
-    told = request.POST.copy()
+    data = request.POST.copy()
     with as_message(request):
-        found = read_card(told.get("source", "").strip(), told.get("revision", "").strip())
-        told.update({name: value for name, value in found.items() if not told.get(name)})
-    return told
+        card = read_card(data.get("source", "").strip(), data.get("revision", "").strip())
+        for name, value in card.items():
+            if not data.get(name):  # never over what the person has typed
+                data[name] = value
+    return data
 
 
 def _estimate(task: Task, form: ChatForm) -> "Estimate | None":
@@ -145,7 +152,7 @@ def models(request: HttpRequest, code: str) -> HttpResponse:
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
     """Show everything that the person has submitted, newest first."""
-    mine = submissions_of(person(request))[:LISTED]
-    rows = [(one, progress_of(one, one.runs.all())) for one in mine]
-    values = {"rows": rows}
-    return render(request, "evaluation/my_models.html", values)
+    rows = []
+    for submission in submissions_of(person(request))[:LISTED]:
+        rows.append((submission, progress_of(submission, submission.runs.all())))
+    return render(request, "evaluation/my_models.html", {"rows": rows})

@@ -35,7 +35,7 @@ MOST_READ = 100_000
 
 @dataclass(frozen=True)
 class Viewer:
-    """What somebody is to a submission."""
+    """A person's relation to a submission."""
 
     is_owner: bool  # submitted it
     is_task_owner: bool  # edits its task
@@ -57,7 +57,9 @@ def viewer_of(user: Person, submission: Submission) -> Viewer | None:
     """Return what the person is to the submission; None for those who may not know of it."""
     viewer = viewers(user, submission.task)(submission)
     knows = viewer.is_inside or submission.is_published
-    return viewer if knows and can_see(user, submission.task) else None
+    if not knows or not can_see(user, submission.task):
+        return None
+    return viewer
 
 
 def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
@@ -69,12 +71,13 @@ def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
 
     @cache
     def teams() -> frozenset[int]:
-        ids = team_ids(user).values_list("team", flat=True) if isinstance(user, User) else ()
-        return frozenset(ids)
+        if not isinstance(user, User):
+            return frozenset()
+        return frozenset(team_ids(user).values_list("team", flat=True))
 
-    def viewer(one: Submission) -> Viewer:
-        is_owner = isinstance(user, User) and one.owner_id == user.pk
-        is_member = one.team_id is not None and one.team_id in teams()
+    def viewer(submission: Submission) -> Viewer:
+        is_owner = isinstance(user, User) and submission.owner_id == user.pk
+        is_member = submission.team_id is not None and submission.team_id in teams()
         return Viewer(is_owner, is_task_owner, is_member, may_take)
 
     return viewer
@@ -82,8 +85,9 @@ def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
 
 def shown_name(submission: Submission, viewer: Viewer) -> str:
     """Return the model's name, unless it is hidden from this person."""
-    is_hidden = submission.is_anonymous and not viewer.is_inside
-    return _(ANONYMOUS) if is_hidden else visible(submission.name)
+    if submission.is_anonymous and not viewer.is_inside:
+        return _(ANONYMOUS)
+    return visible(submission.name)
 
 
 def shown_owner(submission: Submission, viewer: Viewer) -> str:
@@ -91,13 +95,16 @@ def shown_owner(submission: Submission, viewer: Viewer) -> str:
 
     A tombstone names nobody: the model may have been anonymous.
     """
-    return "" if _hides_people(submission, viewer) else public_name(submission.owner)
+    if _hides_people(submission, viewer):
+        return ""
+    return public_name(submission.owner)
 
 
 def shown_team(submission: Submission, viewer: Viewer) -> str:
     """Return the team's name, if there is a team and the owner's name is shown."""
-    is_named = submission.team is not None and not _hides_people(submission, viewer)
-    return visible(str(submission.team)) if is_named else ""
+    if submission.team is None or _hides_people(submission, viewer):
+        return ""
+    return visible(str(submission.team))
 
 
 def _hides_people(submission: Submission, viewer: Viewer) -> bool:
@@ -174,7 +181,7 @@ def seen_runs(request: HttpRequest | Request, pk: UUID) -> tuple[QuerySet[Evalua
     if submission.withdrawn_at:
         return EvaluationRun.objects.none(), viewer
     runs = submission.runs.select_related("version__evaluation_set", "version__dataset")
-    runs = runs.defer("version__dataset__numbers")
+    runs = runs.defer("version__dataset__numbers")  # may be large, and no run shows it
     if viewer.is_task_owner:
         return runs, viewer
     return runs.exclude(version__evaluation_set__access=EvaluationSet.Access.HIDDEN), viewer

@@ -263,7 +263,7 @@ def test_the_run_of_a_worker_that_died_begins_again_as_not_ready(model, running)
 def test_a_machine_says_that_it_is_there_where_an_engine_answers(db, monkeypatch):
     for has, count in ((False, 0), (True, 1)):
         monkeypatch.setattr(serve, "has_engine", lambda has=has: has)
-        monkeypatch.setattr(serve, "_told_at", -serve.EACH_SECONDS)
+        monkeypatch.setattr(serve, "_noted_at", -serve.EACH_SECONDS)
         serve.tell_host()
         serve.tell_host()
         assert PracticeHost.objects.count() == count

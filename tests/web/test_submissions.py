@@ -24,7 +24,7 @@ from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, EvaluationSet, Submission, Upload
 from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import services as submissions
-from evaluation.submissions.services import Card, remaining_quota, submit_model
+from evaluation.submissions.services import ModelCard, remaining_quota, submit_model
 from tasks.models import TargetModel
 from tests.support.factories import TaskFactory, UserFactory
 
@@ -67,7 +67,7 @@ def uploaded(owner, data=b"abc"):
 
 
 def test_a_model_is_queued_for_its_check(task, alice):
-    card = Card(description="Mine.", parameters=5)
+    card = ModelCard(description="Mine.", parameters=5)
     submission = hand_in(task, alice, secret="", card=card)
     assert (submission.state, submission.owner, submission.requested_by) == ("queued", alice, alice)
     assert (submission.description, submission.parameters) == ("Mine.", 5)
@@ -288,16 +288,16 @@ def test_withdrawing_leaves_a_tombstone_and_no_file(
     with pytest.raises(Refused):
         submissions.withdraw(submission=submission, actor=alice)
     with pytest.raises(Refused):
-        submissions.update_card(submission=submission, actor=alice, card=Card("Back"))
+        submissions.update_card(submission=submission, actor=alice, card=ModelCard("Back"))
     assert Submission.objects.get().description == ""
 
 
 def test_a_card_is_replaced_as_a_whole(task, alice):
-    submission = hand_in(task, alice, card=Card(license="MIT", description="Old"))
-    submissions.update_card(submission=submission, actor=alice, card=Card(description="New"))
+    submission = hand_in(task, alice, card=ModelCard(license="MIT", description="Old"))
+    submissions.update_card(submission=submission, actor=alice, card=ModelCard(description="New"))
     submission.refresh_from_db()
     assert (submission.description, submission.license) == ("New", "")
-    assert json.dumps(vars(Card()))  # plain values, as forms and scripts give them
+    assert json.dumps(vars(ModelCard()))  # plain values, as forms and scripts give them
 
 
 @pytest.mark.django_db(transaction=True)

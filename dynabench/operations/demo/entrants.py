@@ -17,7 +17,7 @@ from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Dataset, EvaluationSetVersion, Submission
 from evaluation.releases.reading import split_rows
 from evaluation.sets.selectors import input_rows, open_versions
-from evaluation.submissions.services import Card, publish, submit_model
+from evaluation.submissions.services import ModelCard, publish, submit_model
 from evaluation.task_shape import released_row, shape_of
 from tasks.models import Task
 
@@ -98,7 +98,7 @@ def _submit(
         name=name,
         upload=add_file(owner, f"{name}.jsonl", len(data), io.BytesIO(data)),
         evaluation_set=version,
-        card=Card(description=f"Simulated. {about}", languages="en", license="CC0 1.0"),
+        card=ModelCard(description=f"Simulated. {about}", languages="en", license="CC0 1.0"),
     )
     finish_job(submission, jobs.check_submission)
     return submission

@@ -177,7 +177,8 @@ def _line(
     """Return a line of a predictions file; an answer of None becomes a null output."""
     if answer is None:
         return orjson.dumps({"id": uid, "output": None, "unanswered": "unmatched"}) + b"\n"
-    line = {"id": uid, "output": {config.answer_field: answer}, "prob": prob}
+    output = {config.answer_field: answer}
+    line: dict[str, Any] = {"id": uid, "output": output, "prob": prob}
     if logprob is not None:
         line["logprob"] = logprob
     return orjson.dumps(line) + b"\n"

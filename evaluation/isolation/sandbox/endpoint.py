@@ -219,10 +219,10 @@ class _OpenCalls:
                 raise EndpointError("The run was ended.", reason="busy", permanent=True)
         predictions = self._endpoint.predict(inputs, deadline_seconds=self._how.seconds)
         for prediction in predictions:
-            seconds = None
-            if len(inputs) == 1:  # the time of a batch says nothing about one example
-                seconds = prediction.seconds
-            self._meter.note(prediction.usage, seconds)
+            if len(inputs) == 1:
+                self._meter.note(prediction.usage, prediction.seconds)
+            else:  # the time of a batch says nothing about one example
+                self._meter.note(prediction.usage)
         return predictions
 
 

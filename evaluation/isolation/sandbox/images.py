@@ -203,7 +203,7 @@ def _nameless(value: Any) -> Any:
         return list(map(_nameless, value))
     if not isinstance(value, dict):
         return value
-    nameless = {}
+    nameless: dict[str, Any] = {}
     for key, inner in value.items():
         if key == "RepoTags":  # docker needs the key
             nameless[key] = []

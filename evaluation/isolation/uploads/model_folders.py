@@ -31,8 +31,10 @@ from tasks.config.schema import TaskConfig
 
 MOST_BYTES = 20 * GIB
 MOST_NAMED = 5  # files that one refusal names
-PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill")
-PICKLED += (".npy", ".npz", ".h5", ".keras", ".msgpack", ".mar")
+PICKLED = (
+    (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".dill")
+    + (".npy", ".npz", ".h5", ".keras", ".msgpack", ".mar")
+)  # fmt: skip
 """Files that are, or may contain, pickles: reading one can run any code."""
 CODE = (".py", ".pyc", ".pyd", ".so", ".dll", ".dylib", ".sh", ".exe", ".ipynb", ".whl")
 PICKLES = tuple(bytes([0x80, version]) for version in range(2, 6))

@@ -63,7 +63,7 @@ def chat_endpoint(
     Raises EndpointError(misconfigured).
     """
     endpoint_config = asked_as(config, url, secret)
-    options = chat.options(shots) | endpoint_config.options
+    options = chat.options(shots) | dict(endpoint_config.options)
     return OpenAIChatEndpoint(replace(endpoint_config, options=options))
 
 

@@ -1,6 +1,7 @@
 """The form by which owners let a person evaluate on their own machines."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -33,7 +34,7 @@ class OwnWorkerForm(forms.Form):
             help_text=_("Choose one model or one set, or neither."),
         )
         for name in ("model", "evaluation_set"):
-            self.fields[name].label_from_instance = lambda one: one.name  # type: ignore[attr-defined]
+            self.fields[name].label_from_instance = attrgetter("name")  # type: ignore[attr-defined]
         self.fields["takes_sealed"] = forms.BooleanField(
             required=False,
             label=_("I agree that inputs of sealed sets go there"),

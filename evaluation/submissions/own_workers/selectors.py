@@ -80,11 +80,12 @@ def _covered(workers: Sequence[OwnWorker]) -> QuerySet[EvaluationRun]:
     user, task = workers[0].user, workers[0].task
     versions = EvaluationSetVersion.objects.filter(evaluation_set__in=own_sets(task))
     listed = versions.select_related("evaluation_set", "dataset").defer("dataset__numbers")
-    is_sealed = {one.pk: one.is_sealed for one in listed}
+    is_sealed = {version.pk: version.is_sealed for version in listed}
     which = Q(pk__in=())
     for worker in workers:
-        given = [pk for pk, sealed in is_sealed.items() if worker.takes_sealed or not sealed]
-        queue = Q(version__in=given)
+        # Inputs of a sealed set leave only for those who may have them, as its owners agreed.
+        allowed = [pk for pk, sealed in is_sealed.items() if worker.takes_sealed or not sealed]
+        queue = Q(version__in=allowed)
         if worker.submission_id:
             queue &= Q(submission=worker.submission_id)
         if worker.evaluation_set_id:
@@ -103,27 +104,34 @@ def takeable(
     These are runs that nobody has answered yet, unless only the last try is left, which is the
     site's; and runs for which it may be the second machine.
     """
-    asked = Q() if model is None else Q(submission=model)
+    requested = Q()
+    if model is not None:
+        requested = Q(submission=model)
     if evaluation_set:
-        asked &= Q(version__evaluation_set__name=evaluation_set)
+        requested &= Q(version__evaluation_set__name=evaluation_set)
     handed = HandedAnswers.objects.filter(run=OuterRef("pk"))
+    # Not the machine that gave the first answers: it would agree with itself.
     waits = handed.filter(second=Second.WORKER, is_second=False).exclude(token=key)
     as_second = ready(EvaluationRun, timezone.now() + SECOND_WAITS) & Q(
         Exists(waits), ~Exists(handed.filter(is_second=True))
     )
     as_first = ready(EvaluationRun) & ~Q(Exists(handed)) & Q(attempts__lt=MAX_ATTEMPTS - 1)
-    return _covered(workers).filter(asked, as_first | as_second).order_by("queued_at")
+    return _covered(workers).filter(requested, as_first | as_second).order_by("queued_at")
 
 
 def leased_to(user: User, token: UUID) -> EvaluationRun | None:
     """Return the run that a person's machine holds by this lease, while it may still hold it."""
-    held = EvaluationRun.objects.filter(
+    leased = EvaluationRun.objects.filter(
         lease_token=token, state=EvaluationRun.State.RUNNING, host__startswith=host_of(user, "")
     )
-    run = held.select_related("submission__task", "version__evaluation_set").first()
-    workers = workers_of(user, run.submission.task) if run else ()
-    is_covered = bool(workers) and run and _covered(workers).filter(pk=run.pk).exists()
-    return run if is_covered else None
+    run = leased.select_related("submission__task", "version__evaluation_set").first()
+    if run is None:
+        return None
+    # Looked up at each call: a permission that was removed ends the lease, too.
+    workers = workers_of(user, run.submission.task)
+    if not workers or not _covered(workers).filter(pk=run.pk).exists():
+        return None
+    return run
 
 
 def first_of(run: EvaluationRun) -> HandedAnswers | None:
@@ -135,11 +143,13 @@ def first_of(run: EvaluationRun) -> HandedAnswers | None:
 def asked_of(run: EvaluationRun) -> list[bool] | None:
     """Return for each example of a leased run whether a machine is asked about it; None: all."""
     first = first_of(run)
-    return tenth_of(first.lease_token, run.version.size) if first else None
+    if first is None:
+        return None
+    return tenth_of(first.lease_token, run.version.size)
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldRun:
     """A run that a machine of others holds now. token: the beginning of its API key."""
 
     run: EvaluationRun
@@ -147,15 +157,18 @@ class Held:
     token: str
 
 
-def held_in(task: Task) -> Sequence[Held]:
+def held_in(task: Task) -> Sequence[HeldRun]:
     """Return what machines of others hold of a task, the longest held first; two queries."""
     runs = EvaluationRun.objects.filter(
         submission__task=task, state=EvaluationRun.State.RUNNING, host__startswith=HOST
     )
     runs = runs.select_related("submission", "version__evaluation_set").order_by("started_at")
-    named = [(run, *run.host.removeprefix(HOST).partition(" ")[::2]) for run in runs]
-    people = User.objects.in_bulk({int(pk) for _, pk, _ in named})
-    return [Held(run, people.get(int(pk)), token) for run, pk, token in named]
+    machines = []
+    for run in runs:
+        user_id, _, token = run.host.removeprefix(HOST).partition(" ")  # as `host_of` wrote it
+        machines.append((run, int(user_id), token))
+    people = User.objects.in_bulk({user_id for _, user_id, _ in machines})
+    return [HeldRun(run, people.get(user_id), token) for run, user_id, token in machines]
 
 
 def answered_in(task: Task) -> QuerySet[HandedAnswers]:

@@ -68,7 +68,7 @@ def add_worker(
         raise Invalid(_("The inputs of this set may not leave."), field="evaluation_set")
     try:
         with transaction.atomic():
-            made = OwnWorker.objects.create(
+            worker = OwnWorker.objects.create(
                 task=task,
                 user=user,
                 submission=submission,
@@ -76,10 +76,10 @@ def add_worker(
                 takes_sealed=takes_sealed,
                 second=second,
             )
-            log(actor, "own_worker.added", made, **_logged(made))
+            log(actor, "own_worker.added", worker, **_logged(worker))
     except IntegrityError:
         raise Refused(_("This person has this permission already."), code="exists") from None
-    return made
+    return worker
 
 
 def _logged(worker: OwnWorker) -> dict[str, Any]:
@@ -119,6 +119,7 @@ def take(
     user, now = workers[0].user, timezone.now()
     deadline = now + timedelta(seconds=settings.EVALUATION_SECONDS) + OVERHEAD
     runs = takeable(workers, key, model, evaluation_set)
+    # Ten, because others may claim the first ones between this query and the claim.
     for pk in runs.values_list("pk", flat=True)[:10]:
         claim = partial(leases.claim, EvaluationRun, pk, by=now + SECOND_WAITS)
         if run := claim(deadline_at=deadline, host=host_of(user, key)):
@@ -128,8 +129,8 @@ def take(
 
 def note_heard(workers: Sequence[OwnWorker]) -> None:
     """Note that a person's machine was heard of. No lock: the last one wins."""
-    heard = OwnWorker.objects.filter(pk__in=[one.pk for one in workers])
-    heard.update(heard_at=timezone.now())
+    rows = OwnWorker.objects.filter(pk__in=[worker.pk for worker in workers])
+    rows.update(heard_at=timezone.now())
 
 
 def keep(*, run: EvaluationRun, user: User, progress: float) -> None:
@@ -171,11 +172,14 @@ def hand_in(
             return
         second = _second_of(run, user)
         waits = first is None and second == Second.WORKER and ending["outcome"] == Outcome.OK
-        until = timezone.now() + (SECOND_WAITS if waits else timedelta())
-        leases.put_back(run, until, gettext_noop("waiting for a second machine") if waits else "")
+        until, message = timezone.now(), ""
+        if waits:
+            until += SECOND_WAITS
+            message = gettext_noop("waiting for a second machine")
+        leases.put_back(run, until, message)
     except leases.LeaseLost:
         raise _gone() from None
-    assert token
+    assert token  # `leased_to` found the run by it
     try:
         HandedAnswers.objects.create(
             run=run,
@@ -198,7 +202,9 @@ def _answers(user: User, upload: UUID | None, ending: dict[str, Any]) -> Upload 
     """Return the file of answers, which only a model that ended well has. Raises Refused."""
     if ending["outcome"] != Outcome.OK:
         return None
-    file = open_uploads(user).filter(pk=upload).first() if upload else None
+    file = None
+    if upload:
+        file = open_uploads(user).filter(pk=upload).first()
     if file is None:
         raise Invalid("You have no such file here. Upload it.", field="upload")
     check_complete(file)
@@ -211,13 +217,12 @@ def _second_of(run: EvaluationRun, user: User) -> str:
     Raises Refused if the person has none any more.
     """
     model, about = run.submission_id, run.version.evaluation_set_id
-    said = {
-        one.second
-        for one in workers_of(user, run.submission.task)
-        if one.submission_id in (None, model) and one.evaluation_set_id in (None, about)
-    }
-    for second in (Second.SITE, Second.WORKER, Second.NOBODY):
-        if second in said:
+    rules = set()
+    for worker in workers_of(user, run.submission.task):
+        if worker.submission_id in (None, model) and worker.evaluation_set_id in (None, about):
+            rules.add(worker.second)
+    for second in (Second.SITE, Second.WORKER, Second.NOBODY):  # the strictest first
+        if second in rules:
             return second
     raise _gone()
 

@@ -20,7 +20,10 @@ from tasks.services import account_for
 def own_workers(request: HttpRequest, code: str) -> HttpResponse:
     """Show who may evaluate, what their machines hold and answered, and the form to add one."""
     task, actor = find_task(request, code, can_own), person(request)
-    form = OwnWorkerForm(task, request.POST if request.method == "POST" else None)
+    data = None
+    if request.method == "POST":
+        data = request.POST
+    form = OwnWorkerForm(task, data)
     if form.is_valid():
         with as_form_error(form):
             user = account_for(actor, form.cleaned_data["email"])
@@ -34,7 +37,9 @@ def own_workers(request: HttpRequest, code: str) -> HttpResponse:
         "held": held_in(task),
         "answered": answered_in(task),
     }
-    status = 422 if form.errors else 200
+    status = 200
+    if form.errors:
+        status = 422
     return render(request, "evaluation/own_workers.html", values, status=status)
 
 

@@ -39,7 +39,7 @@ IDLE = timedelta(minutes=3)
 """Without a question, after which a model ends."""
 EACH_SECONDS = 60.0
 """How often a machine says that it is there."""
-_told_at = -EACH_SECONDS
+_noted_at = -EACH_SECONDS
 
 
 class Over(Exception):
@@ -48,16 +48,16 @@ class Over(Exception):
 
 def tell_host() -> None:
     """Note every minute that this machine can run models, if an engine answers."""
-    global _told_at
-    if time.monotonic() - _told_at < EACH_SECONDS:
+    global _noted_at
+    if time.monotonic() - _noted_at < EACH_SECONDS:
         return
-    _told_at = time.monotonic()
+    _noted_at = time.monotonic()
     if has_engine():
         services.note_host(socket.gethostname())
 
 
 class Talk:
-    """What people ask a run's model, a line each, and what it answers.
+    """The questions to a run's model, a line each, and its answers.
 
     warm_up: the inputs of the first question, which is ours; its answer says that the model runs.
     reads: of a language model, which gets messages and gives texts.
@@ -68,19 +68,19 @@ class Talk:
     ) -> None:
         self._run, self._first, self._reads = run, uuid.uuid4(), reads
         self._inputs: Mapping[str, Any] = {}
-        self._asked: uuid.UUID | None = None
+        self._question: uuid.UUID | None = None
         self._answered: uuid.UUID | None = None
         self._warm_up = json.dumps({"id": self._first.hex, "inputs": warm_up})
 
     @property
     def is_answered(self) -> bool:
         """Return whether the last question was answered."""
-        return self._asked == self._answered
+        return self._question == self._answered
 
     def next(self) -> bytes:
         """Return the next question's line; empty while there is none. Raises Over."""
-        if self._asked is None:
-            self._asked = self._first
+        if self._question is None:
+            self._question = self._first
             return self._sent(self._warm_up)
         columns = ("ready_at", "asked_at", "question_id", "question")
         ready_at, asked_at, key, line = PracticeRun.objects.values_list(*columns).get(
@@ -89,12 +89,13 @@ class Talk:
         used_at = max(filter(None, (ready_at, asked_at)), default=timezone.now())
         if must_end() or timezone.now() - used_at > IDLE:
             raise Over
-        if not ready_at or key in (None, self._asked):
+        if not ready_at or key in (None, self._question):
             return b""
-        self._asked = key
+        self._question = key
         return self._sent(line)
 
     def _sent(self, line: str) -> bytes:
+        """Return a question as the model reads it: a language model gets messages."""
         if self._reads:
             question = json.loads(line)
             self._inputs = question["inputs"]
@@ -126,10 +127,11 @@ def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
     """
     error = ""
     try:
-        asked = asked_as(run.submission.task.config)
-        writes = run.submission.kind == Submission.Kind.LLM
-        reads = asked_with(run.submission, NOWHERE) if writes else None
-        error = _served(run, Talk(run, asked.select(warm_up), reads))
+        endpoint_config = asked_as(run.submission.task.config)
+        reads = None
+        if run.submission.kind == Submission.Kind.LLM:
+            reads = asked_with(run.submission, NOWHERE)
+        error = _served(run, Talk(run, endpoint_config.select(warm_up), reads))
     except leases.LeaseLost:
         raise
     except (Over, leases.Overdue):
@@ -162,6 +164,7 @@ def _served(run: PracticeRun, talk: Talk) -> str:
     ):
         heartbeat.begin(0.5, gettext_noop("starting it"))
         inputs, key = Path(folder, "inputs.jsonl"), key_of(run)
+        # Our harness and our shim read standard input; an image of the submitter's reads a file.
         if model.folder or model.adapter != "jsonl":
             limits = replace(machine_limits(), seconds=services.LONGEST.total_seconds())
             runner = DockerRunner(key, more=talk.next)

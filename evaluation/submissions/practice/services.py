@@ -38,17 +38,18 @@ def start(submission: Submission) -> PracticeRun:
     for overdue in PracticeRun.objects.filter(UNDER_WAY, deadline_at__lte=timezone.now()):
         leases.cancel(overdue)
     for slot in range(settings.PRACTICE_MODELS):
-        if mine := run_of(submission):
-            return mine
+        # Looked up each time: somebody else may have started this model in the meantime.
+        if run := run_of(submission):
+            return run
         try:
             with transaction.atomic():
                 return _started(submission, slot)
         except IntegrityError:
             continue  # the slot is taken
-    if mine := run_of(submission):
-        return mine
-    said = _("People are trying other models, and there is no room for one more. Try again later.")
-    raise Refused(said, code="no_slot", status=503)
+    if run := run_of(submission):
+        return run
+    text = _("People are trying other models, and there is no room for one more. Try again later.")
+    raise Refused(text, code="no_slot", status=503)
 
 
 def _started(submission: Submission, slot: int) -> PracticeRun:
@@ -71,27 +72,28 @@ def ask(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
     Raises EndpointError: `busy` while it starts or answers somebody else.
     """
     key, now = uuid.uuid4(), timezone.now()
-    mine = PracticeRun.objects.filter(pk=run.pk, question_id=key)
+    own_question = PracticeRun.objects.filter(pk=run.pk, question_id=key)
     forgotten = Q(asked_at__lt=now - timedelta(seconds=2 * PATIENCE_SECONDS))
     free = PracticeRun.objects.filter(
         Q(question_id=None) | forgotten, pk=run.pk, state=run.State.RUNNING, ready_at__isnull=False
     )
     line = json.dumps({"id": key.hex, "inputs": inputs})
+    # One statement takes the model for this question: of two people, the second finds it busy.
     if not free.update(question_id=key, question=line, asked_at=now, answer=""):
         raise EndpointError("The model starts, or answers somebody else.", reason="busy")
     try:
-        return _awaited(mine)
+        return _awaited(own_question)
     finally:
-        mine.update(question_id=None, question="", answer="")
+        own_question.update(question_id=None, question="", answer="")
 
 
-def _awaited(mine: Any) -> str:
+def _awaited(question: Any) -> str:
     """Wait until the answer is in the row, and return it. Raises EndpointError."""
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
         time.sleep(LOOK_SECONDS)
-        found = mine.filter(state=PracticeRun.State.RUNNING).values_list("answer", flat=True)
-        answer = found.first()
+        running = question.filter(state=PracticeRun.State.RUNNING)
+        answer = running.values_list("answer", flat=True).first()
         if answer is None:
             raise EndpointError("The model ended.", reason="down")
         if answer:
@@ -104,6 +106,7 @@ def _awaited(mine: Any) -> str:
 
 def note_ready(run: PracticeRun) -> None:
     """Note that the model has answered its first question, which was ours."""
+    # While this worker has the lease, and once: the time of the first answer stays.
     PracticeRun.objects.filter(pk=run.pk, lease_token=run.lease_token, ready_at=None).update(
         ready_at=timezone.now()
     )
@@ -111,8 +114,8 @@ def note_ready(run: PracticeRun) -> None:
 
 def keep_answer(run: PracticeRun, question: uuid.UUID, line: str) -> None:
     """Store an answer for the person who waits; one to an earlier question reaches nobody."""
-    asked = PracticeRun.objects.filter(pk=run.pk, question_id=question)
-    asked.filter(lease_token=run.lease_token).update(answer=line)
+    still_waiting = PracticeRun.objects.filter(pk=run.pk, question_id=question)
+    still_waiting.filter(lease_token=run.lease_token).update(answer=line)
 
 
 def note_host(name: str) -> None:

@@ -12,8 +12,8 @@ from evaluation.submissions.teams.selectors import place_of
 
 def find_team(request: HttpRequest | Request, pk: int) -> tuple[Team, TeamMember, User]:
     """Return a team, the person's place in it, and the person; 404 for people outside it."""
-    user, found = person(request), get_object_or_404(Team, pk=pk)
-    place = place_of(user, found)
+    user, team = person(request), get_object_or_404(Team, pk=pk)
+    place = place_of(user, team)
     if place is None:
         raise Http404
-    return found, place, user
+    return team, place, user

@@ -65,8 +65,9 @@ def accept(*, invitation: TeamMember, user: User) -> None:
     if place_of(user, team):  # invited at a second address
         team.members.filter(pk=invitation.pk, user=None).delete()
         return
-    open_ones = team.members.filter(pk=invitation.pk, user=None)
-    if not open_ones.update(user=user, joined_at=timezone.now()):
+    # Under the lock: an owner may have taken the invitation back since the page was made.
+    still_open = team.members.filter(pk=invitation.pk, user=None)
+    if not still_open.update(user=user, joined_at=timezone.now()):
         raise Refused(_("This invitation was taken back."), code="gone")
     log(user, "team.joined", team, user=user.email, person=user.pk)
 
@@ -86,7 +87,9 @@ def remove(*, team: Team, actor: User, member: TeamMember) -> None:
     _lock_owned(team, actor)
     team.members.filter(pk=member.pk).delete()
     _check_owned(team)
-    about = {"user": member.address, "person": member.user_id} if member.user_id else {}
+    about = {}
+    if member.user_id:
+        about = {"user": member.address, "person": member.user_id}
     log(actor, "team.removed", team, **about)
 
 
@@ -134,6 +137,7 @@ def mend_teams() -> None:
 
 
 def _find_owner(team: Team) -> None:
+    """Make the longest member an owner if the team has none."""
     joined = team.members.filter(user__isnull=False)
     if not joined.filter(is_owner=True).exists() and (
         first := joined.order_by("joined_at").first()
@@ -153,13 +157,15 @@ def _tidy(team: Team) -> None:
 
 def _lock(team: Team) -> Team:
     """Lock the team and return it. Raises Refused if it is gone."""
-    found = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
-    if found is None:
+    # Without its key: rows that only refer to the team, such as submissions, need not wait.
+    locked = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team.pk).first()
+    if locked is None:
         raise Refused(_("This team is gone."), code="gone")
-    return found
+    return locked
 
 
 def _lock_owned(team: Team, actor: User) -> None:
+    """Lock the team. Raises Refused unless the actor still owns it."""
     _lock(team)
     if not team.members.filter(user=actor, is_owner=True).exists():
         raise Refused(_("You do not own this team any more."), code="members")

@@ -280,7 +280,7 @@ def test_a_tar_archive_that_ends_too_early(stored, tmp_path):
         with pytest.raises(ArchiveRefused, match=r"No archive|damaged"):
             check_archive(stored(data[:kept]))
     with pytest.raises(ArchiveRefused, match="2000 it claims"):
-        archives._write(tmp_path / "x", Member("a", 2000, False), iter([b"x"]))
+        archives._write_member(tmp_path / "x", Member("a", 2000, False), iter([b"x"]))
 
 
 def test_what_follows_a_member_must_be_a_member(check):
