@@ -57,8 +57,8 @@ from evaluation.runs import execute as executing  # noqa: E402
 from evaluation.runs.services import request_runs  # noqa: E402
 from evaluation.sets.services import create_set, make_version  # noqa: E402
 from evaluation.sets.shown_scores import shown_of  # noqa: E402
-from evaluation.submissions.own_workers.services import hand_in, take  # noqa: E402
-from evaluation.submissions.services import submit_model, withdraw  # noqa: E402
+from evaluation.submissions.own_workers.services import hand_in, lease_run  # noqa: E402
+from evaluation.submissions.services import submit_model, withdraw_model  # noqa: E402
 from evaluation.submissions.teams.services import leave_team, make_team  # noqa: E402
 from evaluation.submissions.tidying import tidy_submitters  # noqa: E402
 from tasks.models import Task  # noqa: E402
@@ -172,7 +172,7 @@ class Site:
             task=self.task, user=user, takes_sealed=True, second="nobody"
         )
         workers = list(OwnWorker.objects.filter(task=self.task, user=user))
-        leased = take(workers=workers, key="dyna_attack")
+        leased = lease_run(workers=workers, key="dyna_attack")
         assert leased
         assert leased.lease_token
         ids = sent_to(leased.lease_token, Path(HOME, "unused"), len(question)).ids()
@@ -210,7 +210,7 @@ def withdrawn(site: Site) -> Iterator[Turn]:
     mallory = site.sign_up()
     for _ in range(site.bound.results + BEYOND):
         yield Turn(mallory)
-        withdraw(submission=mallory.submissions.latest("queued_at"), actor=mallory)
+        withdraw_model(submission=mallory.submissions.latest("queued_at"), actor=mallory)
 
 
 def many_accounts(site: Site) -> Iterator[Turn]:

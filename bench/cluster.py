@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from evaluation.contract import Runnable, SetRow  # noqa: E402
-from evaluation.isolation.inference.evaluate import Attempt, Question, evaluate  # noqa: E402
+from evaluation.isolation.inference.evaluate import Attempt, Question, evaluate_set  # noqa: E402
 from evaluation.isolation.sandbox.limits import Limits  # noqa: E402
 from evaluation.isolation.sandbox.monitor import Runner  # noqa: E402
 from evaluation.isolation.sandbox.process import ProcessRunner  # noqa: E402
@@ -85,7 +85,7 @@ def are_equal(here: Runner, there: Runner, folder: Path, size: int) -> bool:
     for name, runner in (("here", here), ("there", there)):
         (folder / name).mkdir()
         attempt = Attempt(model, runner, limits, lambda progress, message: None, folder / name)
-        ended = evaluate(Question(config, lambda: rows), attempt)
+        ended = evaluate_set(Question(config, lambda: rows), attempt)
         assert ended.predictions, ended.ending
         found.append((ended.numbers, gzip.decompress(ended.predictions.read_bytes())))
     return found[0] == found[1]

@@ -30,7 +30,7 @@ from evaluation.contract import MIB, Ending, Outcome, Runnable, Usage  # noqa: E
 from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, DockerRunner  # noqa: E402
 from evaluation.isolation.sandbox.harness import arguments  # noqa: E402
 from evaluation.isolation.sandbox.harness.answering import read_examples  # noqa: E402
-from evaluation.isolation.sandbox.harness.batches import batches  # noqa: E402
+from evaluation.isolation.sandbox.harness.batches import make_batches  # noqa: E402
 from evaluation.isolation.sandbox.harness.loading import Model  # noqa: E402
 from evaluation.isolation.sandbox.harness.loading import load_classifier as load_model  # noqa: E402
 from evaluation.isolation.sandbox.images import has_image  # noqa: E402
@@ -106,7 +106,7 @@ def _load(asked: Runnable, inputs: Path) -> None:
         examples = list(read_examples(lines, model.codec))
     encoded = [
         [model.codec.encode({"text": example.texts[0]})[0] for example in batch]
-        for batch in batches(examples)
+        for batch in make_batches(examples)
     ]
     _loaded = model, encoded
 

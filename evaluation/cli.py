@@ -17,7 +17,7 @@ from evaluation.isolation.inference import precheck
 from evaluation.isolation.inference.evaluate import (
     Attempt,
     Question,
-    evaluate,
+    evaluate_set,
     evaluate_suite,
     read_predictions,
 )
@@ -186,7 +186,7 @@ def evaluate_by_hand(
     )
     with tempfile.TemporaryDirectory(prefix=TEMPORARY) as first:
         attempt = Attempt(model, runner, machine_limits(), tell, Path(first))
-        plain = evaluate(question, attempt)
+        plain = evaluate_set(question, attempt)
         report = {
             "task": task.code,
             "dataset": examples.name,

@@ -14,7 +14,7 @@ CHUNK = 2**24
 T = TypeVar("T")
 
 
-def nothing() -> None:
+def no_beat() -> None:
     """Do nothing: the heartbeat for work that nobody watches."""
 
 

@@ -15,7 +15,7 @@ from core.accounts.tidying import tidy_people
 from core.jobs.periodic import has_succeeded
 from core.jobs.services import note_success
 from evaluation.isolation.queue.cleanup import tidy
-from evaluation.isolation.queue.leases import LeaseLost, claim, ready, sweep
+from evaluation.isolation.queue.leases import LeaseLost, claim_job, ready, sweep
 from evaluation.isolation.queue.subprocess_job import carry_out
 from evaluation.judges.custom_metrics.scoring_services import work
 from evaluation.judges.custom_metrics.services import request_custom_scores
@@ -78,41 +78,41 @@ def _work(job: J | None, do: Callable[[J], None]) -> J | None:
 
 def build_dataset(dataset_id: int) -> None:
     """Make a version of a round's dataset."""
-    _work(claim(Dataset, dataset_id), make)
+    _work(claim_job(Dataset, dataset_id), make)
 
 
 def run_training(run_id: int) -> None:
     """Train a task's next target in a separate process."""
     command = ["train_target", "--run", str(run_id)]
-    _work(claim(TrainingRun, run_id), lambda run: carry_out(run, command))
+    _work(claim_job(TrainingRun, run_id), lambda run: carry_out(run, command))
 
 
 def ask_llm_judge(judge_id: int) -> None:
     """Ask a language model that judges about what people judged and models answered."""
-    _work(claim(LlmJudge, judge_id), ask)
+    _work(claim_job(LlmJudge, judge_id), ask)
 
 
 def write_paraphrases(job_id: int) -> None:
     """Ask a language model for paraphrases of a set's examples."""
-    _work(claim(Paraphrasing, job_id), write)
+    _work(claim_job(Paraphrasing, job_id), write)
 
 
 def serve_practice(run_id: UUID) -> None:
     """Keep a submitted model in the sandbox for who practises with it."""
     _work(
-        claim(PracticeRun, run_id, ready_at=None),
+        claim_job(PracticeRun, run_id, ready_at=None),
         lambda run: serve(run, shown_inputs(run.submission.task)[0]),
     )
 
 
 def run_custom_metric(metric_id: UUID) -> None:
     """Try a metric of a task's owners, or score stored answers by it."""
-    _work(claim(CustomMetric, metric_id), work)
+    _work(claim_job(CustomMetric, metric_id), work)
 
 
 def check_submission(submission_id: UUID) -> None:
     """Check a submission; an accepted one is queued for its evaluations."""
-    _work(claim(Submission, submission_id), check_arrival)
+    _work(claim_job(Submission, submission_id), check_arrival)
 
 
 def evaluate_next(run_id: UUID) -> None:

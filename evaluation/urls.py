@@ -85,25 +85,25 @@ urlpatterns = [
     ),
     path("uploads/", upload_views.uploads, name="uploads"),
     path("uploads/<uuid:pk>/", upload_views.upload, name="upload"),
-    path("t/<slug:code>/submit/", submission_views.submit, name="submit"),
+    path("t/<slug:code>/submit/", submission_views.submit_page, name="submit"),
     path("t/<slug:code>/sets/<int:pk>/inputs/", set_views.open_inputs, name="set-inputs"),
     path("t/<slug:code>/models/", submission_views.models, name="models"),
     path("me/models/", submission_views.mine, name="my-models"),
     path("me/teams/", team_views.teams, name="teams"),
     path(
         "me/teams/invitations/<int:pk>/accept/",
-        team_views.answer,
+        team_views.answer_invitation,
         {"action": "accept"},
         name="invitation-accept",
     ),
     path(
         "me/teams/invitations/<int:pk>/decline/",
-        team_views.answer,
+        team_views.answer_invitation,
         {"action": "decline"},
         name="invitation-decline",
     ),
     path("me/teams/<int:pk>/", team_views.team, name="team"),
-    path("me/teams/<int:pk>/leave/", team_views.leave, name="team-leave"),
+    path("me/teams/<int:pk>/leave/", team_views.leave_own_team, name="team-leave"),
     *(
         path(
             f"me/teams/<int:pk>/members/<int:member>/{action}/",
@@ -120,7 +120,7 @@ urlpatterns = [
     path("m/<uuid:pk>/anonymous/", model_views.anonymous, name="model-anonymous"),
     path("m/<uuid:pk>/embargo/", model_views.embargo, name="model-embargo"),
     path("m/<uuid:pk>/cap/", model_views.cap, name="model-cap"),
-    path("m/<uuid:pk>/withdraw/", model_views.withdraw, name="model-withdraw"),
+    path("m/<uuid:pk>/withdraw/", model_views.withdraw_page, name="model-withdraw"),
     *(
         path(f"m/<uuid:pk>/{action}/", model_views.act, {"action": action}, name=f"model-{action}")
         for action in model_views.ACTIONS

@@ -19,13 +19,13 @@ from core.files.storage.disk import scratch
 from dynabench.communities.models import Community, JointSubmission
 from dynabench.communities.selectors import entries_for
 from evaluation.contract import GIB
-from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, unpack
+from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, unpack_archive
 from evaluation.isolation.uploads.chunked import MOST_OPEN, add_file, assemble, discard
 from evaluation.isolation.uploads.model_folders import remove_macos_files
 from evaluation.models import EvaluationSetVersion, Submission, Upload
 from evaluation.sets.selectors import open_versions
 from evaluation.submissions.requirements import kinds_of
-from evaluation.submissions.services import Card, check_quota, submit_model
+from evaluation.submissions.services import ModelCard, check_quota, submit_model
 from tasks.models import Task
 from tasks.permissions import Person, can_submit
 
@@ -132,7 +132,7 @@ def submit_jointly(
         raise Invalid(_("No task of this community takes that kind."), field="kind")
     # Made here, where no lock is held: each submission shows it as its owner's name.
     annotator_of(owner)
-    card = Card(description=description)
+    card = ModelCard(description=description)
     fields = {"kind": kind, "name": name, "source": source, "revision": revision, "card": card}
     _check_quotas(parts, owner)
     # Unpacked and stored before anything is locked.
@@ -242,7 +242,7 @@ def _files(
             return
         # In a process of its own with little memory: the archive is a stranger's.
         try:
-            bounded(partial(unpack, path, folder / "files", LIMITS), UNPACKING)
+            bounded(partial(unpack_archive, path, folder / "files", LIMITS), UNPACKING)
         except (ArchiveRefused, OutOfBounds) as error:
             raise Invalid(str(error), field="upload") from None
         # Archives of macOS hold a second file for each, which would belong to no task.

@@ -30,7 +30,7 @@ from evaluation.sets.selectors import open_versions
 from evaluation.submissions import services as submissions
 from evaluation.submissions.selectors import (
     all_submissions,
-    runs_of,
+    list_runs,
     seen_by_all,
     submissions_of,
     with_runs,
@@ -181,7 +181,7 @@ def _version(task: Task, name: str | None) -> EvaluationSetVersion | None:
 def whole(request: Request, pk: UUID) -> Any:
     """All that this person may know of a model."""
     submission, viewer = find_submission(request, pk)
-    context = {"viewer": lambda _: viewer, "runs": runs_of(submission)}
+    context = {"viewer": lambda _: viewer, "runs": list_runs(submission)}
     return WholeModelSerializer(submission, context=context).data
 
 
@@ -245,7 +245,11 @@ ACTIONS: Mapping[str, type[APIView]] = {
         ("publish", submissions.publish, "Show a model that has a score to everybody."),
         ("unpublish", submissions.unpublish, "Show it to you and the task's owners only."),
         ("cancel", submissions.cancel, "End what is not over of its check and evaluations."),
-        ("withdraw", submissions.withdraw, "Take it back for good: its files, name and card go."),
+        (
+            "withdraw",
+            submissions.withdraw_model,
+            "Take it back for good: its files, name and card go.",
+        ),
     )
 }
 

@@ -177,7 +177,7 @@ class TakeLease(APIView):
         if not workers:
             raise Http404
         key = request.auth.prefix if isinstance(request.auth, ApiToken) else ""
-        run = services.take(workers=workers, key=key, **wanted)
+        run = services.lease_run(workers=workers, key=key, **wanted)
         if run is None:
             return Response(status=status.HTTP_204_NO_CONTENT)
         return Response(LeaseSerializer(run).data)
@@ -206,7 +206,7 @@ class LeaseBeat(_OfLease):
     def post(self, request: Request, token: UUID) -> Response:
         """Keep the lease for two minutes more; 404 or 409 where it is lost."""
         run, told = self.leased(token), read(BeatSerializer, request)
-        services.keep(run=run, user=person(request), progress=told["progress"])
+        services.renew_lease(run=run, user=person(request), progress=told["progress"])
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

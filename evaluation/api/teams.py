@@ -150,7 +150,7 @@ class TeamMembers(_OfTeams):
     def post(self, request: Request, pk: int) -> Response:
         """Invite an address; for its owners. Whose it is accepts or turns it down."""
         team, _, user = find_team(request, pk)
-        made = services.invite(team=team, actor=user, **read(InvitedSerializer, request))
+        made = services.invite_member(team=team, actor=user, **read(InvitedSerializer, request))
         told = TeamMemberSerializer(made, context={"reader": user}).data
         return Response(told, status.HTTP_201_CREATED)
 
@@ -170,7 +170,7 @@ class TeamMemberView(_OfTeams):
         """Take a member out or an invitation back; for its owners."""
         team, _, user = find_team(request, pk)
         one = get_object_or_404(team.members, pk=member)
-        services.remove(team=team, actor=user, member=one)
+        services.remove_member(team=team, actor=user, member=one)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -192,7 +192,7 @@ class TeamInvitationAnswer(_OfTeams):
         """Find the invitation and answer it."""
         user = person(request)
         invitation = get_object_or_404(invitations_of(user), pk=pk)
-        service = services.accept if self.accepts else services.decline
+        service = services.accept_invitation if self.accepts else services.decline_invitation
         service(invitation=invitation, user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 

@@ -291,7 +291,7 @@ class Build:
         if round.state != Round.State.RELEASED:
             set_round_state(round=self.round, state=Round.State.RELEASED, actor=by)
         DatasetFile.objects.bulk_create(files)
-        leases.finish(self.dataset, numbers=numbers)
+        leases.finish_job(self.dataset, numbers=numbers)
         log(by, "dataset.released", self.dataset, files={f.name: f.sha256 for f in files})
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from evaluation.contract import GIB, Beat, Runnable
-from evaluation.isolation.queue.attempt_keys import key_of
+from evaluation.isolation.queue.attempt_keys import container_key
 from evaluation.isolation.sandbox.choose import runner_for
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.models import CustomMetric, EvaluationRun, Submission
@@ -36,10 +36,10 @@ def sandbox_for(
     shard: the number of examples in one shard; 0: the site's setting.
     """
     if not has_cluster():
-        return runner_for(model, key_of(job))
+        return runner_for(model, container_key(job))
     from evaluation.runs.ray_runner import RayRunner
 
-    return RayRunner(settings.RAY_ADDRESS, shard or settings.RAY_SHARD_EXAMPLES, key_of(job))
+    return RayRunner(settings.RAY_ADDRESS, shard or settings.RAY_SHARD_EXAMPLES, container_key(job))
 
 
 @contextmanager

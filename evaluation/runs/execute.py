@@ -21,7 +21,7 @@ from evaluation.contract import Answer, Evaluated, Number, Outcome
 from evaluation.isolation.inference.evaluate import (
     Attempt,
     Question,
-    evaluate,
+    evaluate_set,
     evaluate_suite,
     read_predictions,
     score_file,
@@ -139,7 +139,7 @@ def _ask_model(run: EvaluationRun, question: Question, folder: Path, tell: Tell)
         note_exposed(run.version)
     with _open_attempt(run, folder, tell) as attempt:
         if plain_run is None:
-            evaluated = evaluate(question, attempt)
+            evaluated = evaluate_set(question, attempt)
         else:
             plain_answers = partial(_answers, plain_run)
             evaluated = evaluate_suite(question, run.suite, plain_answers, attempt)
@@ -249,7 +249,7 @@ def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -
             columns["warnings"] += seen_warning(run, seen, is_shown=is_shown)
             if _may_tell_exchanged(run):
                 columns["warnings"] += exchanged_warnings(evaluated.exchanged)
-            leases.finish(run, predictions=stored_name, is_shown=is_shown, seen=seen, **columns)
+            leases.finish_job(run, predictions=stored_name, is_shown=is_shown, seen=seen, **columns)
             scores = [_score(run, number) for number in evaluated.numbers]
             Score.objects.bulk_create(scores, batch_size=500)
             note_compared(run, evaluated)

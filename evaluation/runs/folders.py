@@ -15,11 +15,11 @@ from django.utils.translation import gettext_noop
 from evaluation.contract import Beat, Runnable
 from evaluation.heartbeat import during
 from evaluation.isolation.sandbox.choose import NoEngine
-from evaluation.isolation.uploads.model_folders import MOST_BYTES, check_base, digest_of
+from evaluation.isolation.uploads.model_folders import MOST_BYTES, check_base, digest_folder
 from evaluation.models import Submission
 from evaluation.runs.endpoints import CannotFetch, identity_of
 from evaluation.runs.hub import fetch_public
-from evaluation.runs.model_cache import cached_folder, unpack
+from evaluation.runs.model_cache import cached_folder, unpack_folder
 from evaluation.runs.selectors import base_named
 from serving.errors import MisconfiguredError
 from serving.spec import ModelSpec
@@ -34,8 +34,8 @@ def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Pa
 
     def fill(folder: Path) -> None:
         with submission.file.open("rb") as stored:
-            unpack(stored, folder, beat)
-        if identity_of(submission, digest_of(folder, beat)) != submission.digest:
+            unpack_folder(stored, folder, beat)
+        if identity_of(submission, digest_folder(folder, beat)) != submission.digest:
             raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
 
     cache, most = settings.MODEL_CACHE, settings.MODEL_CACHE_BYTES

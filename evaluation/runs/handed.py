@@ -12,7 +12,7 @@ from evaluation.isolation.inference.elsewhere import read_lines
 from evaluation.isolation.inference.evaluate import (
     Attempt,
     Question,
-    ask,
+    ask_model,
     read_answers,
     score_answers,
 )
@@ -54,7 +54,7 @@ def score_handed(
         else:
             tenth = replace(question, rows=lambda: compress(question.rows(), chosen))
             with second() as attempt:
-                again, ended = ask(tenth, attempt)
+                again, ended = ask_model(tenth, attempt)
         evaluated = _compared(evaluated, compress(answers.in_order(), chosen), again, ended)
     return score_answers(evaluated, question, answers, tell, folder)
 

@@ -74,7 +74,7 @@ def _of(lock: Path) -> Path:
     return lock.with_suffix("")
 
 
-def pack(folder: Path, target: IO[bytes], beat: Beat) -> None:
+def pack_folder(folder: Path, target: IO[bytes], beat: Beat) -> None:
     """Write a folder's files as a plain tar, for weights do not compress; anybody may read them."""
 
     def public(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -89,7 +89,7 @@ def pack(folder: Path, target: IO[bytes], beat: Beat) -> None:
             archive.add(path, path.relative_to(folder).as_posix(), filter=public)
 
 
-def unpack(source: IO[bytes], folder: Path, beat: Beat) -> None:
+def unpack_folder(source: IO[bytes], folder: Path, beat: Beat) -> None:
     """Unpack the files that `pack` wrote; raise TarError for anything else.
 
     By hand, because the filters of `extractall` are newer than Debian 12's Python 3.11.2.

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from evaluation.contract import BASE_IMAGE, GIB, PLAN, REST, Ending, Outcome, Runnable
-from evaluation.heartbeat import nothing
+from evaluation.heartbeat import no_beat
 from evaluation.isolation.sandbox.choose import is_required, runner_for
 from evaluation.isolation.sandbox.limits import Exceeded, Limits
-from evaluation.isolation.uploads.model_folders import digest_of
-from evaluation.runs.model_cache import pack
+from evaluation.isolation.uploads.model_folders import digest_folder
+from evaluation.runs.model_cache import pack_folder
 from evaluation.runs.ray_node import (
     ITEM,
     Done,
@@ -32,7 +32,7 @@ from evaluation.runs.ray_node import (
     Parcel,
     Process,
     Work,
-    release,
+    release_digest,
     run_shard,
 )
 from evaluation.runs.shards import LineFile, Together, cut_batches, cut_lines
@@ -218,8 +218,8 @@ class Cluster:
         if folder is None:
             return None
         pieces = _Store(self.ray.put)
-        pack(folder, pieces, nothing)  # type: ignore[arg-type]
-        return Parcel(digest_of(folder, nothing), pieces.done())
+        pack_folder(folder, pieces, no_beat)  # type: ignore[arg-type]
+        return Parcel(digest_folder(folder, no_beat), pieces.done())
 
 
 def _words(name: str, most: float) -> str:
@@ -243,7 +243,7 @@ class Placed(Cluster):
         Raises NotNow.
         """
         folders = {name: self._carried(folder) for name, folder in ask.folders.items()}
-        errand = Errand(ask.do, ask.arguments, folders, release())
+        errand = Errand(ask.do, ask.arguments, folders, release_digest())
         for _ in range(TRIES):
             try:
                 return tell(ENDED, self._done(errand, ask.target, tell))
@@ -350,7 +350,7 @@ class Connected(Cluster):
             runner,
             self.job.limits,
             b"",
-            release(),
+            release_digest(),
             folder=self.packed(model.folder),
             lora=self.packed(model.lora),
             image=self._saved(model.image),

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import GIB, Ending, Runnable
-from evaluation.heartbeat import CHUNK, nothing
+from evaluation.heartbeat import CHUNK, no_beat
 from evaluation.isolation.sandbox.choose import runner_for
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.monitor import Runner
-from evaluation.isolation.uploads.model_folders import digest_of
-from evaluation.runs.model_cache import cached_folder, unpack
+from evaluation.isolation.uploads.model_folders import digest_folder
+from evaluation.runs.model_cache import cached_folder, unpack_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 ANSWERING = (
@@ -39,7 +39,7 @@ class OtherRelease(Exception):
     """A node has other code than the queue, so its answers might be others."""
 
 
-def release() -> str:
+def release_digest() -> str:
     """Return a digest of the code that decides what models learn and answer."""
     digest = hashlib.sha256()
     for name in ANSWERING:
@@ -133,7 +133,7 @@ def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
         inputs.write_bytes(work.inputs)
         answers: list[bytes] = []
         runner = make_runner(model, work.key, work.runner)
-        ending = runner.run(model, inputs, work.limits, take=answers.append, beat=nothing)
+        ending = runner.run(model, inputs, work.limits, take=answers.append, beat=no_beat)
     return Done(ending, answers, runner.name)
 
 
@@ -158,7 +158,7 @@ class Process:
 
 
 def _check(queue: str) -> None:
-    if queue != release():
+    if queue != release_digest():
         raise OtherRelease("Install on this node what the queue has.")
 
 
@@ -176,12 +176,12 @@ def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> P
         return None
 
     def fill(folder: Path) -> None:
-        unpack(_Pieces(parcel, get), folder, nothing)  # type: ignore[arg-type]
-        if digest_of(folder, nothing) != parcel.digest:
+        unpack_folder(_Pieces(parcel, get), folder, no_beat)  # type: ignore[arg-type]
+        if digest_folder(folder, no_beat) != parcel.digest:
             raise ValueError("What came are not the model's files.")
 
     most = int(os.environ.get("MODEL_CACHE_GIB") or 50) * GIB
-    return stack.enter_context(cached_folder(cache, parcel.digest, fill, most, nothing))
+    return stack.enter_context(cached_folder(cache, parcel.digest, fill, most, no_beat))
 
 
 def _load(image: Parcel, folder: Path, get: Get) -> None:
@@ -259,8 +259,8 @@ def _is_named(descriptor: int, path: Path) -> bool:
 
 def _remove(key: str) -> None:
     with suppress(ImportError):
-        from evaluation.isolation.sandbox.containers import PREFIX, remove
+        from evaluation.isolation.sandbox.containers import PREFIX, remove_container
         from evaluation.isolation.sandbox.engine import EngineError
 
         with suppress(*EngineError):
-            remove(PREFIX + key)
+            remove_container(PREFIX + key)

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from evaluation.contract import Beat
-from evaluation.heartbeat import CHUNK, nothing
-from evaluation.runs.model_cache import pack, unpack
+from evaluation.heartbeat import CHUNK, no_beat
+from evaluation.runs.model_cache import pack_folder, unpack_folder
 from evaluation.runs.ray_runner import OnNode
 from evaluation.seeds import Row
 from evaluation.training import fine_tune, looking
@@ -77,7 +77,7 @@ class NodeTrainer:
                 else:
                     result = value
             with archive.open("rb") as file, atomic_folder(target) as folder:
-                unpack(file, folder, self._beat)
+                unpack_folder(file, folder, self._beat)
         return result
 
 
@@ -130,7 +130,7 @@ def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
                 yield PROGRESS, progress
         result = working.result()
         with packed.open("wb") as file:
-            pack(folder, file, nothing)
+            pack_folder(folder, file, no_beat)
         with packed.open("rb") as file:
             while piece := file.read(CHUNK):
                 yield piece

@@ -246,7 +246,7 @@ def claim_next() -> EvaluationRun | None:
     """
     seconds = timedelta(seconds=settings.EVALUATION_SECONDS)
     while turn := _in_turn(EvaluationRun.objects.filter(leases.ready(EvaluationRun))):
-        run = leases.claim(
+        run = leases.claim_job(
             EvaluationRun,
             turn[0].pk,
             deadline_at=timezone.now() + seconds + OVERHEAD,

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from evaluation.models import Submission
 from evaluation.submissions.progress import progress_of
-from evaluation.submissions.selectors import ended, runs_of
+from evaluation.submissions.selectors import ended, list_runs
 
 logger = logging.getLogger(__name__)
 State = Submission.State
@@ -50,7 +50,7 @@ def _untold() -> QuerySet[Submission]:
 def _mail(submission: Submission) -> tuple[str, str, str]:
     """Return subject, text and address."""
     assert submission.owner
-    progress = progress_of(submission, runs_of(submission))
+    progress = progress_of(submission, list_runs(submission))
     path = reverse("evaluation:model", args=[submission.pk])
     values = {"submission": submission, "progress": progress, "url": settings.SITE_URL + path}
     text = render_to_string("evaluation/mail.txt", values)

@@ -166,7 +166,7 @@ def _asks_sandbox(submission: Submission) -> Answers:
     def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
         began, item = time.monotonic(), endpoint_config.select(inputs)
         try:
-            line = practice.ask(practice.start(submission), item)
+            line = practice.ask_question(practice.start(submission), item)
             answer = members(strict_json(line.encode()), "")
             if answer.get("output") is None:
                 raise EndpointError("The model does not answer this.", reason="refused")

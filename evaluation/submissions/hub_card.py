@@ -48,7 +48,7 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
             raise EndpointError(f"it answers {reply.status}", "down")
         if reply.status != httpx.codes.OK:
             raise Invalid(_("The hub has no such model that everybody may read."), field="source")
-        return fields_of(members(strict_json(reply.body), "The answer"))
+        return card_fields(members(strict_json(reply.body), "The answer"))
     except (EndpointError, Hanging) as error:
         message = _("The hub cannot be asked now (%(why)s). Fill the card in yourself.")
         raise Invalid(
@@ -56,7 +56,7 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
         ) from None
 
 
-def fields_of(answer: Mapping[str, Any]) -> dict[str, str]:
+def card_fields(answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the values in an answer about a model, whatever it contains, cut to fit the fields."""
     card = _mapping(answer.get("cardData"))
     values = {

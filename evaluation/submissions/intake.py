@@ -51,7 +51,7 @@ from evaluation.isolation.uploads.chunked import (
 from evaluation.isolation.uploads.model_folders import (
     MOST_BYTES,
     check_folder,
-    digest_of,
+    digest_folder,
     remove_macos_files,
 )
 from evaluation.models import Submission, TrainedRows, Upload
@@ -59,7 +59,7 @@ from evaluation.runs.elsewhere import has_cluster, trainer_for
 from evaluation.runs.endpoints import CannotFetch, identity_of, writing_of
 from evaluation.runs.folders import equipped
 from evaluation.runs.hub import fetch_public
-from evaluation.runs.model_cache import pack
+from evaluation.runs.model_cache import pack_folder
 from evaluation.runs.runners import choose_local_runner, choose_remote_runner, machine_limits
 from evaluation.runs.selectors import is_remote
 from evaluation.runs.services import request_runs
@@ -182,7 +182,7 @@ def _accept(submission: Submission, received: ReceivedModel, heartbeat: Heartbea
         with transaction.atomic():
             if received.file and submission.owner:
                 check_stored(submission.upload, submission.owner, received.size or 0)
-            leases.finish(submission, outcome=Outcome.OK, **results)
+            leases.finish_job(submission, outcome=Outcome.OK, **results)
             request_runs(submission=submission, actor=submission.owner)
     except BaseException:
         # Whatever kept the row from being stored, a lost lease too: nothing may name the file.
@@ -199,7 +199,7 @@ def _accept(submission: Submission, received: ReceivedModel, heartbeat: Heartbea
 def _receive_directory(submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
     model = folder / "model"
     with assemble(_upload_of(submission), heartbeat.beat) as path:
-        bounded(partial(archives.unpack, path, model), UNPACKING, heartbeat.beat)
+        bounded(partial(archives.unpack_archive, path, model), UNPACKING, heartbeat.beat)
     remove_macos_files(model)
     return _receive_weights(submission, model, folder, heartbeat)
 
@@ -235,8 +235,8 @@ def _receive_weights(
     model = bounded(check, READING, heartbeat.beat)
     archive = folder / "model.tar"
     with archive.open("wb") as file:
-        pack(model, file, heartbeat.beat)
-    digest = identity_of(submission, digest_of(model, heartbeat.beat))
+        pack_folder(model, file, heartbeat.beat)
+    digest = identity_of(submission, digest_folder(model, heartbeat.beat))
     model_to_ask = runnable(config, folder=model, writing=writing)
     return ReceivedModel(digest, archive.stat().st_size, archive, model_to_ask)
 

@@ -29,9 +29,9 @@ from evaluation.submissions.chat_form import CapForm
 from evaluation.submissions.fooling import fooling_values
 from evaluation.submissions.forms import AnonymousForm, CardForm, EmbargoForm
 from evaluation.submissions.near_copies import near_copies_of
-from evaluation.submissions.progress import progress_of, steps_of, with_wait
-from evaluation.submissions.results import results_of, rounds_in_the_loop
-from evaluation.submissions.selectors import runs_of
+from evaluation.submissions.progress import progress_of, progress_steps, with_wait
+from evaluation.submissions.results import results_by_set, rounds_in_the_loop
+from evaluation.submissions.selectors import list_runs
 from evaluation.submissions.told_chat import told_chat
 from evaluation.submissions.visibility import (
     Viewer,
@@ -56,7 +56,7 @@ FAILURES = 3
 def model(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show a model's progress, its results and card, and what its owner may do."""
     submission, viewer = find_submission(request, pk)
-    runs = runs_of(submission)
+    runs = list_runs(submission)
     progress = with_wait(progress_of(submission, runs), runs)
     values = {
         "submission": submission,
@@ -66,7 +66,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "owner": shown_owner(submission, viewer),
         "team": shown_team(submission, viewer),
         "progress": progress,
-        "steps": steps_of(progress),
+        "steps": progress_steps(progress),
         "is_news": request.GET.get("seen") != progress.key,
         "description": render_markdown(submission.description),
         "embargo_form": EmbargoForm(initial=vars(submission)),
@@ -104,7 +104,7 @@ def _results(
     all_versions = {run.version_id for run in runs}
     visible_versions = {run.version_id for run in visible_runs}
     return {
-        "results": results_of(visible_runs, main, exact=exact, learned=trained_on(submission)),
+        "results": results_by_set(visible_runs, main, exact=exact, learned=trained_on(submission)),
         "hidden": len(all_versions - visible_versions),
         "wrong": wrong,
         "near_copies": near_copies_of(visible_runs, viewer),
@@ -216,11 +216,11 @@ def act(request: HttpRequest, pk: UUID, action: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
+def withdraw_page(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Explain what withdrawing does, and do it on POST."""
     submission, user = find_owned(request, pk)
     if request.method == "POST":
-        withdrawing = partial(submissions.withdraw, submission=submission, actor=user)
+        withdrawing = partial(submissions.withdraw_model, submission=submission, actor=user)
         text = _("The model is withdrawn and its files are deleted.")
         return _done(request, pk, withdrawing, text)
     values = {"submission": submission, "task": submission.task}

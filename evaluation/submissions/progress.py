@@ -116,7 +116,7 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
     if seconds is None:
         sentence = _("Number %(position)d in the queue.") % {"position": position}
     else:
-        values = {"position": position, "time": in_words(seconds)}
+        values = {"position": position, "time": duration_in_words(seconds)}
         sentence = _("Number %(position)d in the queue, %(time)s to wait.") % values
     return replace(progress, sentence=sentence, position=position, wait_seconds=seconds)
 
@@ -183,7 +183,7 @@ OTHER_STEPS: Mapping[str, str] = {
 }
 
 
-def steps_of(progress: Progress) -> list[tuple[str, str]]:
+def progress_steps(progress: Progress) -> list[tuple[str, str]]:
     """Return (step, state) for each step of a submission; state is `done`, `now` or ""."""
     names = list(STEPS)
     if progress.phase not in STEPS:
@@ -200,7 +200,7 @@ def steps_of(progress: Progress) -> list[tuple[str, str]]:
     return steps
 
 
-def in_words(seconds: float) -> str:
+def duration_in_words(seconds: float) -> str:
     """Return a duration as people say it.
 
     >>> in_words(40), in_words(600), in_words(9000)

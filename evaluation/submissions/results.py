@@ -69,7 +69,7 @@ class ListedSubmission:
     scores: list[tuple[EvaluationSet, Score | None]]  # the main one on each set
 
 
-def listed(submissions: Iterable[Submission], task: Task, user: Person) -> dict[str, Any]:
+def list_with_scores(submissions: Iterable[Submission], task: Task, user: Person) -> dict[str, Any]:
     """Return models with their main score on the newest version of each set the person may see."""
     viewer_of, main = viewers(user, task), task.config.metrics.main
     models = [(submission, viewer_of(submission)) for submission in submissions]
@@ -157,7 +157,7 @@ class SuiteResults:
     rows: list[tuple[str, int, list[Score | None]]]  # kind, examples, a score for each metric
 
 
-def results_of(
+def results_by_set(
     runs: Iterable[EvaluationRun],
     main_metric: str,
     *,

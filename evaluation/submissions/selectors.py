@@ -52,7 +52,7 @@ def published(task: Task) -> QuerySet[Submission]:
     return public.prefetch_related(Prefetch("runs", good))
 
 
-def counts_of(tasks: Collection[Task]) -> Mapping[int, int]:
+def count_models(tasks: Collection[Task]) -> Mapping[int, int]:
     """Count the models of each task that everybody sees, by the task's id; one query."""
     public = Submission.objects.filter(seen_by_all(), task__in=tasks)
     return dict(public.order_by().values_list("task").annotate(Count("pk")))
@@ -81,7 +81,7 @@ def latest(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
     return {(run.version_id, run.suite): run for run in runs}.values()
 
 
-def runs_of(submission: Submission) -> list[EvaluationRun]:
+def list_runs(submission: Submission) -> list[EvaluationRun]:
     """Return all runs of a submission, set by set, the repetitions in order; one query."""
     return list(_runs().filter(submission=submission))
 

@@ -396,7 +396,7 @@ def _cancel(submission: Submission) -> int:
 
 
 @transaction.atomic
-def withdraw(*, submission: Submission, actor: User | None) -> None:
+def withdraw_model(*, submission: Submission, actor: User | None) -> None:
     """Withdraw a model: delete its files, name and card, and hide its results. No lock.
 
     A tombstone stays, so that a link to the model explains what happened to it.
@@ -407,7 +407,7 @@ def withdraw(*, submission: Submission, actor: User | None) -> None:
     if not standing.update(withdrawn_at=timezone.now()):
         raise Refused(_("This model was withdrawn already."))
     _cancel(submission)
-    practice.stop(submission)
+    practice.stop_run(submission)
     gone = Submission.objects.select_related("upload").get(pk=submission.pk)
     files = [gone.file]
     files += [run.predictions for run in gone.runs.exclude(predictions="")]
@@ -462,7 +462,7 @@ def withdraw_all(*, owner: User | None) -> int:
     standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=Kind.TARGET)
     left = list(standing)
     for submission in left:
-        withdraw(submission=submission, actor=owner)
+        withdraw_model(submission=submission, actor=owner)
     if owner:  # an account that is gone took its uploads along
         for upload in Upload.objects.filter(owner=owner):
             discard(upload)

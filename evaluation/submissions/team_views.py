@@ -55,7 +55,7 @@ def team(request: HttpRequest, pk: int) -> HttpResponse:
     form = InvitationForm(_posted(request))
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            services.invite(team=own_team, actor=user, email=form.cleaned_data["email"])
+            services.invite_member(team=own_team, actor=user, email=form.cleaned_data["email"])
             messages.success(request, _("The address is invited."))
             return redirect("evaluation:team", pk)
     members = own_team.members.select_related("user__annotator")
@@ -71,7 +71,7 @@ def member(request: HttpRequest, pk: int, member: int, action: str) -> HttpRespo
     """Remove a member or an invitation, or change who owns the team."""
     own_team, _place, user = find_team(request, pk)
     place = get_object_or_404(own_team.members, pk=member)
-    change: Callable[..., None] = services.remove
+    change: Callable[..., None] = services.remove_member
     if action != "remove":
         change = partial(services.set_owner, is_owner=action == "owner")
     with as_message(request):
@@ -83,7 +83,7 @@ def member(request: HttpRequest, pk: int, member: int, action: str) -> HttpRespo
 
 
 @require_POST
-def leave(request: HttpRequest, pk: int) -> HttpResponse:
+def leave_own_team(request: HttpRequest, pk: int) -> HttpResponse:
     """Leave a team."""
     own_team, _place, user = find_team(request, pk)
     with as_message(request):
@@ -94,14 +94,14 @@ def leave(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-def answer(request: HttpRequest, pk: int, action: str) -> HttpResponse:
+def answer_invitation(request: HttpRequest, pk: int, action: str) -> HttpResponse:
     """Accept or decline an invitation."""
     user = person(request)
     invitation = get_object_or_404(invitations_of(user), pk=pk)
     if action == "accept":
-        service, text = services.accept, _("You are in the team now.")
+        service, text = services.accept_invitation, _("You are in the team now.")
     else:
-        service, text = services.decline, _("It is turned down.")
+        service, text = services.decline_invitation, _("It is turned down.")
     with as_message(request):
         service(invitation=invitation, user=user)
         messages.success(request, text)

@@ -28,7 +28,7 @@ from evaluation.submissions.hub_card import read_card
 from evaluation.submissions.near_copies import near_copies_in
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.requirements import kinds_of
-from evaluation.submissions.results import listed
+from evaluation.submissions.results import list_with_scores
 from evaluation.submissions.selectors import published, submissions_of
 from evaluation.submissions.services import (
     check_quota,
@@ -53,7 +53,7 @@ def _room(user: User) -> int:
 
 @takes(_room)
 @require_http_methods(["GET", "POST"])
-def submit(request: HttpRequest, code: str) -> HttpResponse:
+def submit_page(request: HttpRequest, code: str) -> HttpResponse:
     """Let a person choose the kind, then fill in its form; the model's page shows the check."""
     task = find_task(request, code, can_submit)
     user = person(request)
@@ -143,7 +143,7 @@ def _upload(user: User, form: SubmitForm) -> Upload | None:
 def models(request: HttpRequest, code: str) -> HttpResponse:
     """Show the models of a task that everybody may see, with their main score on each set."""
     task = find_task(request, code)
-    values = {"task": task, **listed(published(task)[:LISTED], task, request.user)}
+    values = {"task": task, **list_with_scores(published(task)[:LISTED], task, request.user)}
     if can_edit(request.user, task):
         values["near_copies"] = near_copies_in(task)[:LISTED]
     return render(request, "evaluation/models.html", values)

@@ -12,7 +12,7 @@ from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.selectors import counting
 from evaluation.sets.shown_scores import scores_of
 from evaluation.submissions.progress import Progress, progress_of, with_wait
-from evaluation.submissions.selectors import latest, runs_of
+from evaluation.submissions.selectors import latest, list_runs
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.columns import ASIDE, COSTS, OF_RUNS
@@ -43,7 +43,7 @@ def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str
     Unknown values are None, and `notes` says why. An unpublished model is placed among the
     published ones, as its owner sees it. Rates are 0-1, the Dynascore is as on the board.
     """
-    task, runs = submission.task, runs_of(submission)
+    task, runs = submission.task, list_runs(submission)
     matrix = score_matrix(task, None if submission.is_published else user)
     board = ranked(matrix, opening_of(task, matrix))
     row = next((row for row in board.rows if submission.pk in row.model.files), None)

@@ -28,7 +28,7 @@ from evaluation.judges.custom_metrics.selectors import Column as Custom
 from evaluation.judges.llm_judges.selectors import MetricJudge
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
-from evaluation.submissions.results import SetResults, results_of
+from evaluation.submissions.results import SetResults, results_by_set
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.cells import BoardScore, Cell, ScoreColumn
 from leaderboard.board.cells import Column as Measured
@@ -362,7 +362,7 @@ def results(matrix: Matrix, opened: str) -> list[SetResults]:
     runs = counting(EvaluationRun.objects.filter(submission__in=found, version__in=versions))
     runs = runs.select_related("version__evaluation_set__task", "version__dataset")
     shown = runs.defer("log", "version__dataset__numbers")
-    return results_of(shown, matrix.main, exact=False)
+    return results_by_set(shown, matrix.main, exact=False)
 
 
 def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from core.accounts.people import person
 from core.web.refusals import as_form_error, as_message
 from dynabench.middleware import policy
-from evaluation.submissions.selectors import counts_of, seen_by_all
+from evaluation.submissions.selectors import count_models, seen_by_all
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.arena.board import sizes_of
 from leaderboard.arena.views import FILES as ARENA_FILES
@@ -46,7 +46,7 @@ def index(request: HttpRequest) -> HttpResponse:
     """Show the boards of all tasks that this person may see, with their first models."""
     tasks = list(listed_tasks(request.user))
     tops, sizes = tops_of(tasks), sizes_of(tasks)
-    counts = {**counts_of(tasks), **{pk: size.models for pk, size in sizes.items()}}
+    counts = {**count_models(tasks), **{pk: size.models for pk, size in sizes.items()}}
     boards = [
         (task, tops.get(task.pk), counts.get(task.pk, 0), sizes.get(task.pk)) for task in tasks
     ]

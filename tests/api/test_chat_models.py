@@ -4,7 +4,7 @@
 
 from evaluation.models import Submission
 from evaluation.runs.chat.settings import ChatSettings, settings_for
-from evaluation.submissions.services import withdraw
+from evaluation.submissions.services import withdraw_model
 from tests.support.api_models import task  # noqa: F401
 from tests.support.chat_models import (  # noqa: F401
     PRICES,
@@ -32,7 +32,7 @@ def test_cap_and_spending_are_for_those_inside(task, alice, client, version, ser
     assert ChatSettings.of(Submission.objects.get().chat).most_cost == 2.0
     Submission.objects.update(anonymous_until="2999-01-01")
     assert api_of(None).get(url).json()["chat"]["model"] == ""
-    withdraw(submission=submission, actor=alice)
+    withdraw_model(submission=submission, actor=alice)
     assert Submission.objects.get().chat == {}
 
 

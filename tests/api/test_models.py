@@ -304,7 +304,7 @@ def test_names_are_hidden_until_a_day(api, model):
 
 def test_a_refused_model_says_why_to_those_inside(api, bobs, alice, task):
     submission = Submission.objects.create(task=task, owner=alice, kind="hub", name="Bad")
-    leases.claim(Submission, submission.pk)
+    leases.claim_job(Submission, submission.pk)
     submission.refresh_from_db()
     leases.fail(submission, "config.json is missing.", outcome="rejected", log="Nothing read")
     told = api.get(url_of(submission)).json()

@@ -241,10 +241,10 @@ def test_a_refused_model(api, alice, task):
 
 
 def test_a_withdrawn_model_tells_nothing(api, alice, task):
-    from evaluation.submissions.services import withdraw
+    from evaluation.submissions.services import withdraw_model
 
     model = measured(accepted_model(task, alice, is_published=True), set_version(task), 0.7)
-    withdraw(submission=model, actor=alice)
+    withdraw_model(submission=model, actor=alice)
     found = api.get(url(model)).json()
     assert (found["phase"], found["scores"], found["error"]) == ("withdrawn", {}, None)
 

@@ -119,12 +119,12 @@ def test_what_the_service_refuses(api, task, weights):
 
 
 def test_a_training_is_followed_to_its_report(api, run):
-    mine = leases.claim(TrainingRun, run.pk)
+    mine = leases.claim_job(TrainingRun, run.pk)
     leases.heartbeat(mine, 0.25, "epoch 1")
     told = api.get(f"{URL}{run.pk}/").json()
     assert (told["state"], told["progress"], told["message"]) == ("running", 0.25, "epoch 1")
     assert (told["report"], told["finished_at"]) == (None, None)
-    leases.finish(mine, report=REPORT)
+    leases.finish_job(mine, report=REPORT)
     reply = api.get(f"{URL}{run.pk}/")
     report = reply.json()["report"]
     assert reply.json()["state"] == "done"
@@ -135,7 +135,7 @@ def test_a_training_is_followed_to_its_report(api, run):
 
 
 def test_a_failed_training_says_why(api, run):
-    leases.fail(leases.claim(TrainingRun, run.pk), "There are no rows.")
+    leases.fail(leases.claim_job(TrainingRun, run.pk), "There are no rows.")
     told = api.get(f"{URL}{run.pk}/").json()
     assert (told["state"], told["error"], told["report"]) == ("failed", "There are no rows.", None)
 

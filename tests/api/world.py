@@ -24,7 +24,7 @@ from evaluation.models import OwnWorker, TrainingRun
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
 from evaluation.submissions.own_workers.selectors import host_of
-from evaluation.submissions.teams.services import invite, make_team
+from evaluation.submissions.teams.services import invite_member, make_team
 from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
 from tasks.members.duties.services import set_duties
@@ -113,9 +113,11 @@ def _teams(owner: User, other: User) -> tuple[dict[str, list[Any]], list[Any]]:
     The members of the team come last.
     """
     team = make_team(actor=owner, name="Owner's team")
-    invited = invite(team=team, actor=owner, email="somebody@example.com")
+    invited = invite_member(team=team, actor=owner, email="somebody@example.com")
     confirm_address(owner)
-    asked = invite(team=make_team(actor=other, name="Others"), actor=other, email=owner.email)
+    asked = invite_member(
+        team=make_team(actor=other, name="Others"), actor=other, email=owner.email
+    )
     return {"teams": [team.pk], "invitations": [asked.pk]}, [invited.pk]
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from evaluation.models import NearCopy, Submission, Upload
 from evaluation.submissions import intake
 from evaluation.submissions import views as submission_views
-from evaluation.submissions.teams.services import invite, make_team
+from evaluation.submissions.teams.services import invite_member, make_team
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.evaluations import ScriptedRunner, run_with, without_deltas
 from tests.support.factories import UserFactory
@@ -143,7 +143,7 @@ def test_pages_of_submissions(page, alice, task):
     counts = {"n": 6, "equal": 6, "expected": 2, "both_wrong": 6, "equal_wrong": 6}
     NearCopy.objects.create(run=run, other=like, **counts)
     team = make_team(actor=alice, name="Lab")
-    invite(team=team, actor=alice, email="mate@example.com")
+    invite_member(team=team, actor=alice, email="mate@example.com")
     for path in (
         "/me/teams/", f"/me/teams/{team.pk}/",
         f"/m/{model.pk}/", f"/m/{model.pk}/card/", f"/m/{model.pk}/withdraw/",

@@ -9,7 +9,7 @@ from core.errors import Refused
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, HandedAnswers, OwnWorker
 from evaluation.submissions.own_workers.selectors import leased_to
-from evaluation.submissions.own_workers.services import add_worker, hand_in, take
+from evaluation.submissions.own_workers.services import add_worker, hand_in, lease_run
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import TaskFactory, UserFactory
 
@@ -32,7 +32,7 @@ def test_a_run_is_leased_and_handed_in_once(at_once, settings, tmp_path):
     model = accepted_model(task, user)
     model.file.save("model.tar", ContentFile(b"weights"))
     run = queued_run(model, set_version(task, may_leave=True))
-    leases = at_once(lambda number: take(workers=[worker], key=""), range(4))
+    leases = at_once(lambda number: lease_run(workers=[worker], key=""), range(4))
     (held,) = filter(None, leases)
     assert held.pk == run.pk
     files = [add_file(user, f"{n}.jsonl", 2, BytesIO(b"{}")) for n in range(3)]

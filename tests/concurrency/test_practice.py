@@ -7,7 +7,7 @@ import pytest
 from core.errors import Refused
 from evaluation.models import PracticeRun
 from evaluation.submissions.practice import services
-from evaluation.submissions.practice.services import ask, note_host, start
+from evaluation.submissions.practice.services import ask_question, note_host, start
 from tasks.targets.endpoints.base import EndpointError
 from tests.support.evaluations import accepted_model
 from tests.support.factories import TaskFactory
@@ -57,7 +57,7 @@ def test_one_question_is_answered_at_a_time(models, at_once, monkeypatch):
 
     def asked(number):
         try:
-            return ask(run, {"number": number})
+            return ask_question(run, {"number": number})
         except EndpointError as error:
             others.release()
             return error.reason

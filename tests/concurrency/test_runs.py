@@ -61,7 +61,7 @@ def test_eight_workers_take_forty_runs_once_each(task, at_once, repeat):
         taken = []
         while run := runs.claim_next():
             taken.append(run.pk)
-            leases.finish(run, outcome=Outcome.OK)
+            leases.finish_job(run, outcome=Outcome.OK)
         return taken
 
     taken = [pk for worker in at_once(work, range(8)) for pk in worker]

@@ -69,7 +69,7 @@ def test_a_model_is_withdrawn_once(task, owner, at_once):
 
     def withdraw(_):
         try:
-            submissions.withdraw(submission=submission, actor=owner)
+            submissions.withdraw_model(submission=submission, actor=owner)
             return True
         except Refused:
             return False

@@ -19,8 +19,8 @@ def team_of_five(name):
     team = services.make_team(actor=people[0], name=name)
     for person in people[1:]:
         confirm_address(person)
-        invitation = services.invite(team=team, actor=people[0], email=person.email)
-        services.accept(invitation=invitation, user=person)
+        invitation = services.invite_member(team=team, actor=people[0], email=person.email)
+        services.accept_invitation(invitation=invitation, user=person)
     return team, people
 
 
@@ -52,7 +52,7 @@ def test_two_owners_cannot_remove_each_other(at_once, repeat):
 
     def remove(pair):
         try:
-            services.remove(team=team, actor=pair[0], member=pair[1])
+            services.remove_member(team=team, actor=pair[0], member=pair[1])
         except Refused:
             return 0
         return 1
@@ -66,14 +66,14 @@ def test_an_invitation_is_accepted_or_taken_back(at_once):
     late = UserFactory()
     confirm_address(late)
     for _ in races(10):
-        invitation = services.invite(team=team, actor=owner, email=late.email)
+        invitation = services.invite_member(team=team, actor=owner, email=late.email)
 
         def act(accepts, invitation=invitation):
             try:
                 if accepts:
-                    services.accept(invitation=invitation, user=late)
+                    services.accept_invitation(invitation=invitation, user=late)
                 else:
-                    services.remove(team=team, actor=owner, member=invitation)
+                    services.remove_member(team=team, actor=owner, member=invitation)
             except Refused:
                 pass
 

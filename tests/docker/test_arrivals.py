@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from django.core.files.base import ContentFile
 
-from evaluation.heartbeat import nothing
+from evaluation.heartbeat import no_beat
 from evaluation.isolation.queue.attempt_keys import installation
 from evaluation.isolation.queue.cleanup import tidy
 from evaluation.isolation.sandbox.containers import list_ours
@@ -64,7 +64,7 @@ def test_an_image_is_checked_and_comes_back_by_its_id(hand_in):
     assert submission.digest.startswith("sha256:")
     with closing(connect()) as client:
         client.images.remove(submission.digest, force=True)
-    with open_model(submission, submission, nothing) as (model, _):
+    with open_model(submission, submission, no_beat) as (model, _):
         assert model.image == submission.digest
         assert has_image(model.image)
 
@@ -74,7 +74,7 @@ def test_another_image_than_was_checked_is_not_run(hand_in):
     submission.file = other.file
     with closing(connect()) as client:
         client.images.remove(submission.digest, force=True)
-    with pytest.raises(CannotFetch), open_model(submission, submission, nothing):
+    with pytest.raises(CannotFetch), open_model(submission, submission, no_beat):
         pass
 
 
@@ -105,5 +105,5 @@ def test_images_leave_the_engine_when_nothing_of_them_is_under_way(hand_in, benc
         client.images.remove(f"dynabench-kept:{bench.token}", noprune=True)
     tidy()
     assert not has_image(accepted.digest)
-    with open_model(accepted, accepted, nothing) as (model, _):
+    with open_model(accepted, accepted, no_beat) as (model, _):
         assert has_image(model.image)

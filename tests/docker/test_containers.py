@@ -12,7 +12,13 @@ from dynabench.operations.attacks.bench import LABELS, LIMITS, SIZE, Bench
 from evaluation.contract import MIB, Beat, Outcome, Runnable
 from evaluation.isolation.inference.exchange import CollectedAnswers
 from evaluation.isolation.sandbox import usage as sandbox_usage
-from evaluation.isolation.sandbox.containers import NO_GPU, PREFIX, DockerRunner, list_ours, remove
+from evaluation.isolation.sandbox.containers import (
+    NO_GPU,
+    PREFIX,
+    DockerRunner,
+    list_ours,
+    remove_container,
+)
 from evaluation.isolation.sandbox.engine import connect, engine
 from evaluation.isolation.sandbox.images import has_image
 
@@ -163,7 +169,7 @@ def kill(key: str) -> None:
         client.api.kill(PREFIX + key)
 
 
-@pytest.mark.parametrize("end_it", [kill, lambda key: remove(PREFIX + key)])
+@pytest.mark.parametrize("end_it", [kill, lambda key: remove_container(PREFIX + key)])
 def test_who_ends_a_container_from_outside_is_not_the_model(bench: Bench, end_it):
     key = bench.key()
     seen = bench.run(SLEEP, key=key, beat=once_running(key, lambda: end_it(key)))
@@ -233,7 +239,7 @@ def test_the_engine_dies_in_the_middle_and_what_it_left_is_found_later(
     assert seen.ending.outcome == Outcome.INFRASTRUCTURE
     monkeypatch.delenv("DOCKER_HOST")
     assert [ours.name for ours in list_ours(key)] == [PREFIX + key]
-    remove(PREFIX + key)
+    remove_container(PREFIX + key)
     assert not list_ours(key)
 
 

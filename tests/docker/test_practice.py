@@ -12,15 +12,15 @@ from django.db import connections
 from django.test import Client
 
 from annotation.models import Example
-from evaluation.heartbeat import nothing
+from evaluation.heartbeat import no_beat
 from evaluation.isolation.queue.attempt_keys import installation
 from evaluation.isolation.sandbox.containers import list_ours
-from evaluation.isolation.uploads.model_folders import digest_of
+from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeRun
 from evaluation.runs.chat.settings import settings_for
 from evaluation.runs.endpoints import identity_of
-from evaluation.runs.model_cache import pack
+from evaluation.runs.model_cache import pack_folder
 from evaluation.submissions.practice import serve
 from evaluation.submissions.practice.services import note_host
 from tests.support.evaluations import accepted_model
@@ -55,9 +55,9 @@ HTTPServer(("0.0.0.0", 8080), Model).serve_forever()
 def folder(tmp_path):
     def made(task):
         files = tiny_model(tmp_path / "model", "pair-classification")
-        submission = accepted_model(task, digest=digest_of(files, nothing), is_published=True)
+        submission = accepted_model(task, digest=digest_folder(files, no_beat), is_published=True)
         with TemporaryFile() as packed:
-            pack(files, packed, nothing)
+            pack_folder(files, packed, no_beat)
             submission.file.save("model.tar", File(packed))
         return submission
 
@@ -99,9 +99,9 @@ def writer(tmp_path):
         files = says(tmp_path / "writer", "neutral")
         chat = vars(settings_for(task.config))
         submission = accepted_model(task, kind="llm", chat=chat, is_published=True)
-        submission.digest = identity_of(submission, digest_of(files, nothing))
+        submission.digest = identity_of(submission, digest_folder(files, no_beat))
         with TemporaryFile() as packed:
-            pack(files, packed, nothing)
+            pack_folder(files, packed, no_beat)
             submission.file.save("model.tar", File(packed))
         return submission
 

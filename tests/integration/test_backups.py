@@ -40,7 +40,7 @@ from dynabench.people.services import delete_person
 from dynabench.webhooks.models import Delivery, Webhook
 from evaluation.models import Submission
 from evaluation.submissions.emails import tell_ends
-from evaluation.submissions.services import withdraw
+from evaluation.submissions.services import withdraw_model
 from tasks.models import Media, Round, TaskMember
 from tests.support.campaigns import open_campaign, paid_place
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
@@ -245,7 +245,7 @@ def test_the_drill(site, settings, tmp_path):
     tell_ends(), tell_reports(), renew_and_tell()
     assert len(mail.outbox) >= 4  # two models, a report, the owner's digest
     withdraw_example(example=Example.objects.get(digest="1"), actor=None, reason="")
-    withdraw(submission=Submission.objects.first(), actor=None)
+    withdraw_model(submission=Submission.objects.first(), actor=None)
     revoke_token(token=ApiToken.objects.get(), actor=User.objects.get(email="bob@example.com"))
     delete_person(user=User.objects.get(email="alice@example.com"))
     write_log()

@@ -19,9 +19,9 @@ from PIL import Image
 
 from evaluation import jobs
 from evaluation.contract import Outcome, Runnable
-from evaluation.heartbeat import nothing
+from evaluation.heartbeat import no_beat
 from evaluation.isolation.sandbox.choose import NoEngine
-from evaluation.isolation.uploads.model_folders import digest_of
+from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.ray_driver import Connected, Job, NodePlace
 from evaluation.runs.ray_models import NodeTransport
@@ -136,11 +136,11 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
     place = NodePlace(cluster.address, {"CPU": 1, "memory": 2**20, "other": 1})
     kept, threads = tmp_path / "kept", torch.get_num_threads()
     torch.set_num_threads(1)  # as the node does
-    with OnNode(place, nothing) as node:
+    with OnNode(place, no_beat) as node:
         assert [*node.do(dies_once, str(tmp_path / "mark"), target=kept)] == ["done"]
         assert kept.read_bytes() == b"whole"
-        there = NodeTrainer(node, nothing)
-        assert _learned(there, tmp_path / "a") == _learned(Here(nothing), tmp_path / "b")
+        there = NodeTrainer(node, no_beat)
+        assert _learned(there, tmp_path / "a") == _learned(Here(no_beat), tmp_path / "b")
         with pytest.raises(TrainingError, match="premise"):
             _trained(there, [{}], tmp_path)
         writer = says(tmp_path / "writer", "correct", hidden_size=32)
@@ -159,7 +159,7 @@ def test_errands_are_done_as_here_and_again_where_a_node_dies(
         (choice,) = json.loads(reply.body)["choices"]
         assert choice["message"]["content"] == "correct"
     torch.set_num_threads(threads)
-    waits = OnNode(NodePlace(cluster.address, {"GPU": 1}), nothing)
+    waits = OnNode(NodePlace(cluster.address, {"GPU": 1}), no_beat)
     with waits as node, pytest.raises(NoEngine, match="1 GPU"):
         next(node.do(dies_once, ""))
 
@@ -189,4 +189,4 @@ def _learned(trainer: Trainer, folder: Path) -> Any:
         Image.new("RGB", (8, 8), (shade * 200,) * 3).save(path)
     labelled = [(path, path.stem) for path in pictures]
     trainer.learn_pictures(labelled, ("0", "200"), folder / "looks")
-    return replace(report, seconds=0.0), said, digest_of(folder / "looks", nothing)
+    return replace(report, seconds=0.0), said, digest_folder(folder / "looks", no_beat)

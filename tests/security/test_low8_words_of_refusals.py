@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from evaluation.contract import InvalidOutput
 from evaluation.isolation.uploads.archives import ArchiveRefused, check_archive
-from evaluation.isolation.uploads.eval_logs import samples
+from evaluation.isolation.uploads.eval_logs import read_samples
 from evaluation.isolation.uploads.model_folders import read_object
 from evaluation.isolation.uploads.safetensors_headers import BadTensors, check_tensors
 from evaluation.sets.parsing import read_set
@@ -84,7 +84,7 @@ ARCHIVES = {
 LINES = b'{"premise": "a", "hypothesis": "b", "label": "neutral"}\n' * 5
 READERS = {
     **{f"archive {kind}": (data, check_archive) for kind, data in ARCHIVES.items()},
-    "log": (zip_of({"samples/a.json": b"{}" * 50}), lambda path: list(samples(path))),
+    "log": (zip_of({"samples/a.json": b"{}" * 50}), lambda path: list(read_samples(path))),
     "json": (b'{"kind": "nli", "more": [1, 2]}', read_object),
     "tensors": (tensors(), check_tensors),
     "set jsonl": (LINES, lambda path: list(read_set(path, "a.jsonl", NLI_CONFIG))),

@@ -11,7 +11,7 @@ from django.urls import reverse
 from core.accounts.models import PANEL_PEOPLE, Annotator, User
 from core.accounts.people import account_address, account_name
 from core.accounts.services import annotator_of, log
-from evaluation.submissions.teams.services import accept, invite, make_team
+from evaluation.submissions.teams.services import accept_invitation, invite_member, make_team
 from tasks.members.duties.services import set_duties
 from tasks.models import ConfigVersion, TaskMember
 from tests.support.api_routes import address_of as api_address
@@ -81,8 +81,10 @@ def test_nobody_below_owner_reads_an_address(world):
 def test_members_of_a_team_do_not_read_each_others_address(client):
     owner, member = UserFactory(email="owner@example.com"), UserFactory(email="a@example.com")
     team = make_team(actor=owner, name="Us")
-    accept(invitation=invite(team=team, actor=owner, email=member.email), user=member)
-    invite(team=team, actor=owner, email="invited@example.com")
+    accept_invitation(
+        invitation=invite_member(team=team, actor=owner, email=member.email), user=member
+    )
+    invite_member(team=team, actor=owner, email="invited@example.com")
     for user, others in (
         (owner, {"a@example.com", "invited@example.com"}),
         (member, set()),

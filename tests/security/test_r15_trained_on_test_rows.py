@@ -10,7 +10,7 @@ from evaluation.models import EvaluationRun, TrainedRows
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
 from evaluation.sets.seen_in_training import SEEN
-from evaluation.submissions.services import withdraw
+from evaluation.submissions.services import withdraw_model
 from evaluation.submissions.training_data import digests_of, training_rows
 from tests.support.evaluations import (
     LABELS,
@@ -126,5 +126,5 @@ def test_a_result_that_is_kept_back_tells_no_bit_more(client, task, evaluated):
 def test_what_is_kept_of_the_rows_goes_with_the_model(task, evaluated):
     model = evaluated(set_version(task, "open"), 3)
     assert TrainedRows.objects.exists()
-    withdraw(submission=model, actor=None)
+    withdraw_model(submission=model, actor=None)
     assert not TrainedRows.objects.exists()

@@ -44,6 +44,8 @@ def scripted_engine(monkeypatch) -> Engine:
     """Every model is a folder that such an engine runs."""
     engine = Engine()
     monkeypatch.setattr(serve, "has_engine", lambda: True)
-    monkeypatch.setattr(serve, "fetched", lambda *_: nullcontext(Runnable(folder=Path("model"))))
+    monkeypatch.setattr(
+        serve, "fetch_model", lambda *_: nullcontext(Runnable(folder=Path("model")))
+    )
     monkeypatch.setattr(serve, "DockerRunner", engine)
     return engine

@@ -21,8 +21,8 @@ def person(email):
 def team_of(owner, *others, name="Lab"):
     team = services.make_team(actor=owner, name=name)
     for other in others:
-        invitation = services.invite(team=team, actor=owner, email=other.email)
-        services.accept(invitation=invitation, user=other)
+        invitation = services.invite_member(team=team, actor=owner, email=other.email)
+        services.accept_invitation(invitation=invitation, user=other)
     return team
 
 

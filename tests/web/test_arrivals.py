@@ -18,7 +18,7 @@ from core.files.bounded import Bounds
 from evaluation import jobs
 from evaluation.api.runs import as_answers
 from evaluation.contract import MIB, Ending, Outcome, SetRow, Usage
-from evaluation.heartbeat import CHUNK, BeatingFile, nothing
+from evaluation.heartbeat import CHUNK, BeatingFile, no_beat
 from evaluation.isolation.inference import precheck
 from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file
@@ -31,7 +31,7 @@ from evaluation.sets.services import make_version
 from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.selectors import shown_inputs
-from evaluation.submissions.services import cancel, submit_model, withdraw
+from evaluation.submissions.services import cancel, submit_model, withdraw_model
 from serving import spec
 from tests.support.archives import zipped
 from tests.support.factories import ContextFactory, RoundFactory
@@ -86,7 +86,7 @@ def test_a_folder_is_checked_kept_and_queued(task, alice, folder, version, monke
     assert {run.suite for run in submission.runs.all()} == {"plain", *task.config.metrics.deltas}
     assert set(submission.runs.values_list("version", "requested_by")) == {(version.pk, alice.pk)}
     assert not Upload.objects.exists()
-    with open_model(submission, submission, nothing) as (model, _):
+    with open_model(submission, submission, no_beat) as (model, _):
         assert (model.folder / "config.json").exists()
         assert {*model.fields} == {"premise", "hypothesis"}
         assert (model.output, {*model.labels}) == ("label", {*LABELS})
@@ -127,7 +127,7 @@ def test_stored_files_that_changed_are_not_run(task, alice, folder, monkeypatch)
     submission = checked(hand_in(task, alice, data=zipped(folder)))
     Submission.objects.filter(pk=submission.pk).update(digest="0" * 64)
     submission.refresh_from_db()
-    with pytest.raises(CannotFetch), open_model(submission, submission, nothing):
+    with pytest.raises(CannotFetch), open_model(submission, submission, no_beat):
         pass
 
 
@@ -451,7 +451,7 @@ def test_what_another_evaluator_wrote_is_scored_and_comes_back_as_it_was_taken(t
     run = evaluated(one)
     assert run.scores.get(metric="accuracy", slice="").value == pytest.approx(1 / 3)
     back = b"".join(as_answers(run))
-    withdraw(submission=one, actor=alice)
+    withdraw_model(submission=one, actor=alice)
     again = checked(hand_in(task, alice, "predictions", back, evaluation_set=version))
     assert b"".join(as_answers(evaluated(again))) == back
 

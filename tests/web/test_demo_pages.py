@@ -78,7 +78,7 @@ def test_an_empty_site_offers_it_to_administrators_on_the_home_page(client, owne
 
 def test_its_page_tells_how_far_it_is_and_leads_to_the_task(client, owner):
     run = request_demo(owner)
-    leases.heartbeat(leases.claim(DemoRun, run.pk), 0.25, "round 2: people write and judge")
+    leases.heartbeat(leases.claim_job(DemoRun, run.pk), 0.25, "round 2: people write and judge")
     page = client.get("/demo/").text
     assert 'value="0.250"' in page
     assert "round 2: people write and judge" in page
@@ -90,7 +90,7 @@ def test_its_page_tells_how_far_it_is_and_leads_to_the_task(client, owner):
 
 def test_it_is_stopped_before_it_is_taken_away(client, owner):
     run = request_demo(owner)
-    claimed = leases.claim(DemoRun, run.pk)
+    claimed = leases.claim_job(DemoRun, run.pk)
     client.post("/demo/forget/")
     assert Task.objects.filter(code=SIMULATED).exists()
     client.post("/demo/stop/")

@@ -18,7 +18,7 @@ from core.accounts.erasures import (
 from core.accounts.models import Erasure, User
 from dynabench.operations.backups.errors import BackupError
 from dynabench.operations.backups.restoring import _erasures
-from evaluation.submissions.services import withdraw
+from evaluation.submissions.services import withdraw_model
 from tests.support.factories import PASSWORD
 from tests.support.judging import write
 from tests.support.submissions import submission_of
@@ -37,7 +37,7 @@ def test_what_is_erased_stands_in_the_log(log, nli, alice, bob, client, settings
     example, model = write(nli, alice), submission_of(nli.task, alice)
     names = {"example": example.uuid, "submission": model.pk, "person": name_of(bob)}
     withdraw_example(example=example, actor=None, reason="")
-    withdraw(submission=model, actor=None)
+    withdraw_model(submission=model, actor=None)
     boss = User.objects.create_superuser("boss@example.com", PASSWORD)
     client.force_login(boss)
     client.post("/accounts/reauthenticate/", {"password": PASSWORD})

@@ -250,7 +250,7 @@ def test_a_run_outlives_a_database_that_comes_back(run, runner, monkeypatch):
     monkeypatch.setattr(leases.connection, "close", lambda: None)
     monkeypatch.setattr(leases.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(leases, "heartbeat", Away(leases.heartbeat, 3))
-    monkeypatch.setattr(leases, "finish", Away(leases.finish, 2))
+    monkeypatch.setattr(leases, "finish_job", Away(leases.finish_job, 2))
     work(run)
     assert (run.state, run.attempts) == (State.DONE, 1)
     assert run.scores.filter(metric="accuracy", slice="").count() == 1

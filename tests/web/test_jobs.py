@@ -59,7 +59,7 @@ def test_a_job_is_claimed_once_by_many_workers(run):
     def claim(_):
         barrier.wait()
         try:
-            return leases.claim(TrainingRun, run.pk)
+            return leases.claim_job(TrainingRun, run.pk)
         finally:
             connections.close_all()
 
@@ -74,14 +74,14 @@ def test_a_job_is_claimed_once_by_many_workers(run):
 
 def test_a_claimed_job_has_a_lease_and_a_clean_start(run):
     TrainingRun.objects.update(error="an old one", progress=0.7)
-    mine = leases.claim(TrainingRun, run.pk)
+    mine = leases.claim_job(TrainingRun, run.pk)
     assert (mine.error, mine.progress) == ("", 0)
     assert timezone.now() < mine.lease_until <= timezone.now() + LEASE_TIME
-    assert leases.claim(TrainingRun, run.pk) is None
+    assert leases.claim_job(TrainingRun, run.pk) is None
 
 
 def test_a_heartbeat_keeps_the_lease_and_tells(run):
-    mine = leases.claim(TrainingRun, run.pk)
+    mine = leases.claim_job(TrainingRun, run.pk)
     expire(run)
     leases.heartbeat(mine, 0.5, "x" * 300)
     run.refresh_from_db()
@@ -93,8 +93,8 @@ def test_a_heartbeat_keeps_the_lease_and_tells(run):
 
 
 def test_the_end_is_stored_with_what_came_out(run):
-    mine = leases.claim(TrainingRun, run.pk)
-    leases.finish(mine, report={"after": 0.8})
+    mine = leases.claim_job(TrainingRun, run.pk)
+    leases.finish_job(mine, report={"after": 0.8})
     run.refresh_from_db()
     assert (run.state, run.progress, run.report) == (State.DONE, 1.0, {"after": 0.8})
     assert run.is_over
@@ -102,14 +102,14 @@ def test_the_end_is_stored_with_what_came_out(run):
 
 
 def test_a_failure_says_why(run):
-    leases.fail(leases.claim(TrainingRun, run.pk), "There are no rows.")
+    leases.fail(leases.claim_job(TrainingRun, run.pk), "There are no rows.")
     run.refresh_from_db()
     assert (run.state, run.error, run.is_over) == (State.FAILED, "There are no rows.", True)
 
 
 def test_a_dead_worker_is_replaced_and_after_three_the_job_is_lost(run):
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        assert leases.claim(TrainingRun, run.pk).attempts == attempt
+        assert leases.claim_job(TrainingRun, run.pk).attempts == attempt
         assert jobs.sweep_all() == 0  # the lease holds
         expire(run)
         rung = jobs.sweep_all()
@@ -119,26 +119,26 @@ def test_a_dead_worker_is_replaced_and_after_three_the_job_is_lost(run):
             assert fetch_messages() == [("evaluation.jobs.run_training", run.pk)]
     assert (rung, run.state, run.is_over) == (0, State.LOST, True)
     assert "3 times" in run.error
-    assert leases.claim(TrainingRun, run.pk) is None
+    assert leases.claim_job(TrainingRun, run.pk) is None
 
 
 def test_a_zombie_changes_nothing(run):
-    zombie = leases.claim(TrainingRun, run.pk)
+    zombie = leases.claim_job(TrainingRun, run.pk)
     expire(run)
     jobs.sweep_all()
     writes = (
         lambda: leases.heartbeat(zombie, 0.9),
-        lambda: leases.finish(zombie, report={"by": "zombie"}),
+        lambda: leases.finish_job(zombie, report={"by": "zombie"}),
         lambda: leases.fail(zombie, "by a zombie"),
     )
     for claim_anew in (False, True):
-        another = leases.claim(TrainingRun, run.pk) if claim_anew else None
+        another = leases.claim_job(TrainingRun, run.pk) if claim_anew else None
         for write in writes:
             with pytest.raises(LeaseLost):
                 write()
         run.refresh_from_db()
         assert (run.report, run.error, run.progress) == ({}, "", 0)
-    leases.finish(another, report={"by": "another"})
+    leases.finish_job(another, report={"by": "another"})
 
 
 def test_a_sweep_rings_for_what_waits_but_messages_never_pile_up(run):
@@ -288,7 +288,7 @@ def test_check_queue_tells_what_is_stuck(run):
         call_command("check_queue")
     call_command("check_queue", minutes=10, stdout=StringIO())
     other = TrainingRun.objects.create(task=run.task, options={})
-    leases.claim(TrainingRun, other.pk)
+    leases.claim_job(TrainingRun, other.pk)
     call_command("check_queue", stdout=StringIO())  # it waits for the other
     TrainingRun.objects.filter(pk=other.pk).update(lease_until=long_ago)
     with pytest.raises(CommandError, match="nobody sweeps"):
@@ -297,7 +297,7 @@ def test_check_queue_tells_what_is_stuck(run):
 
 def test_a_job_that_was_put_back_is_not_called_stuck(run):
     TrainingRun.objects.update(queued_at=timezone.now() - timedelta(hours=1))
-    leases.claim(TrainingRun, run.pk)
+    leases.claim_job(TrainingRun, run.pk)
     expire(run)
     jobs.sweep_all()
     call_command("check_queue", stdout=StringIO())

@@ -318,21 +318,21 @@ def test_the_state_is_polled_until_it_is_over(as_alice, task, alice):
     assert 'hx-trigger="every 5s"' in part.text
     seen = re.search(r'hx-get="([^"]+)"', part.text)[1].replace("&amp;", "&")
     assert "#status" not in as_alice.get(seen, **HTMX).text  # nothing new
-    worker = leases.claim(Submission, submission.pk)
+    worker = leases.claim_job(Submission, submission.pk)
     leases.heartbeat(worker, 0.25, "reading what was submitted")
     part = as_alice.get(seen, **HTMX).text
     assert 'hx-swap-oob="innerHTML:#status">' in part
     assert 'value="0.250"' in part
     version = make_set(task, "open")
-    leases.finish(worker, outcome="ok")
+    leases.finish_job(worker, outcome="ok")
     waiting = EvaluationRun.objects.create(submission=submission, version=version)
     assert "Number 1 in the queue." in as_alice.get(url).text
-    run = leases.claim(EvaluationRun, waiting.pk)
+    run = leases.claim_job(EvaluationRun, waiting.pk)
     leases.heartbeat(run, 0.5, "3 of 6 answers")
     page = as_alice.get(url).text
     assert "Running evaluation 1 of 1." in page
     assert "3 of 6 answers" in page
-    leases.finish(run, outcome="ok")
+    leases.finish_job(run, outcome="ok")
     part = as_alice.get(seen, **HTMX)
     assert "hx-trigger" not in part.text
     assert part.context["progress"].phase == "scored"
@@ -355,12 +355,12 @@ def test_a_check_that_waits_says_behind_what(as_alice, task, alice):
     other = submission_of(task, alice, state=State.DONE, outcome="ok")
     run = EvaluationRun.objects.create(submission=other, version=make_set(task, "open"))
     assert as_alice.get(url).context["progress"].sentence == alone
-    run = leases.claim(EvaluationRun, run.pk)
+    run = leases.claim_job(EvaluationRun, run.pk)
     busy = as_alice.get(url).context["progress"]
     assert busy.sentence != alone
     assert "1" in busy.sentence
     assert busy.phase == "received"
-    leases.finish(run, outcome="ok")
+    leases.finish_job(run, outcome="ok")
     assert as_alice.get(url).context["progress"].sentence == alone
 
 
@@ -445,7 +445,7 @@ def test_hidden_sets_are_not_named_while_they_run(as_alice, model):
     EvaluationRun.objects.update(state=State.QUEUED, outcome="")
     hidden = EvaluationSet.objects.get(name="sealed")
     run = EvaluationRun.objects.get(version__evaluation_set=hidden)
-    leases.claim(EvaluationRun, run.pk)
+    leases.claim_job(EvaluationRun, run.pk)
     page = as_alice.get(url_of(model)).text
     assert "Running evaluation 1 of 2." in page
     assert "sealed" not in page

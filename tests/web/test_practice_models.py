@@ -12,13 +12,13 @@ from annotation.models import Assignment, Attempt, Example, TargetOutput
 from core.errors import Refused
 from core.web.throttles import AN_HOUR
 from evaluation.contract import Ending, Outcome, Runnable
-from evaluation.isolation.queue.attempt_keys import is_needed, key_of
-from evaluation.isolation.queue.leases import claim, sweep
+from evaluation.isolation.queue.attempt_keys import container_key, is_needed
+from evaluation.isolation.queue.leases import claim_job, sweep
 from evaluation.jobs import serve_practice
 from evaluation.models import PracticeHost, PracticeRun, Submission
 from evaluation.submissions.practice import serve, services
 from evaluation.submissions.practice.services import note_host, start
-from evaluation.submissions.services import withdraw
+from evaluation.submissions.services import withdraw_model
 from tasks.models import TargetFailure
 from tests.support.evaluations import accepted_model
 from tests.support.practice import NEUTRAL, Engine, answer_to, scripted_engine
@@ -46,7 +46,7 @@ def engine(monkeypatch):
 def running(model, monkeypatch):
     """A run that answers: while a page waits for an answer, the model gives it."""
     start(model)
-    run = claim(PracticeRun, PracticeRun.objects.get().pk)
+    run = claim_job(PracticeRun, PracticeRun.objects.get().pk)
     talk = serve.Talk(run, {})
     talk.says = NEUTRAL
     talk.take(answer_to(talk.next(), NEUTRAL))
@@ -199,7 +199,7 @@ def test_a_run_lasts_until_nobody_asks(model, engine):
 
 def test_an_image_is_asked_in_a_container_for_each_question(model, engine, monkeypatch):
     image = Runnable(image="sha256:1")
-    monkeypatch.setattr(serve, "fetched", lambda *_: nullcontext(image))
+    monkeypatch.setattr(serve, "fetch_model", lambda *_: nullcontext(image))
     serve_practice(start(model).pk)
     assert PracticeRun.objects.get().state == "done"
     assert engine.more is None
@@ -222,7 +222,7 @@ def test_what_cannot_be_run_says_why(model, engine, monkeypatch, trouble):
     def broken(*_):
         raise serve.CannotFetch("They are gone.") if trouble == "files" else KeyError("a secret")
 
-    monkeypatch.setattr(serve, "fetched", broken)
+    monkeypatch.setattr(serve, "fetch_model", broken)
     if trouble == "engine":
         monkeypatch.setattr(serve, "has_engine", lambda: False)
     serve_practice(start(model).pk)
@@ -238,9 +238,9 @@ def test_a_withdrawn_model_ends_and_its_container_is_not_needed(model, engine, m
     class Withdrawn(Engine):
         def run(self, *_, beat, **__):
             taken = PracticeRun.objects.get()
-            assert is_needed(key_of(taken))
-            withdraw(submission=model, actor=None)
-            assert not is_needed(key_of(taken))
+            assert is_needed(container_key(taken))
+            withdraw_model(submission=model, actor=None)
+            assert not is_needed(container_key(taken))
             serve.leases.heartbeat(taken)
 
     monkeypatch.setattr(serve, "DockerRunner", Withdrawn())
@@ -256,7 +256,7 @@ def test_the_run_of_a_worker_that_died_begins_again_as_not_ready(model, running)
     page = ok(Client().get(url_of(model, "try/")))
     assert 'id="starting"' in page.text
     running.take(answer_to(json.dumps({"id": str(running._first)}), NEUTRAL))  # the dead one's
-    again = claim(PracticeRun, run.pk, ready_at=None)
+    again = claim_job(PracticeRun, run.pk, ready_at=None)
     assert again.ready_at is None
 
 

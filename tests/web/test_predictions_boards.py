@@ -205,7 +205,7 @@ def test_further_files_of_a_model_cost_no_quota(settings, babylm, alice):
     assert remaining_quota(alice, babylm).left == 1
     hand_in(babylm, alice, "Other", "blimp", right(1))
     assert remaining_quota(alice, babylm).left == 0
-    submissions.withdraw(submission=first[0], actor=alice)
+    submissions.withdraw_model(submission=first[0], actor=alice)
     assert remaining_quota(alice, babylm).left == 0  # what was withdrawn counts for itself
 
 
@@ -228,7 +228,7 @@ def test_actions_are_of_all_files(babylm, alice):
     assert (model.name, model.owner, len(model.files)) == ("Anonymous 1", "", 2)
     (model,) = score_matrix(babylm, alice).models
     assert (model.name, model.is_published, len(model.files)) == ("Baby", False, 3)
-    submissions.withdraw(submission=files[1], actor=alice)
+    submissions.withdraw_model(submission=files[1], actor=alice)
     later = hand_in(babylm, alice, "Baby", "ewok", right(1))
     assert later.anonymous_until == until
     submissions.unpublish(submission=later, actor=alice)

@@ -20,7 +20,7 @@ from evaluation.models import Dataset
 from evaluation.releases.build import Options
 from evaluation.releases.services import request_release
 from evaluation.sets.services import create_set_of, make_version
-from evaluation.submissions.teams.services import accept, invite, make_team
+from evaluation.submissions.teams.services import accept_invitation, invite_member, make_team
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import Round, TaskMember
 from tests.support.boards import fill_board
@@ -325,13 +325,13 @@ def test_query_count_of_teams(page, as_alice, alice, nli):
 
     def more(rows):
         for number in range(rows):
-            joined = invite(team=team, actor=alice, email=f"{rows}-{number}@example.com")
+            joined = invite_member(team=team, actor=alice, email=f"{rows}-{number}@example.com")
             other = UserFactory(email=joined.address)
             annotator_of(other)
-            accept(invitation=joined, user=other)
+            accept_invitation(invitation=joined, user=other)
             accepted_model(nli.task, other, name=f"{rows}-{number}", team=team)
             more_of_mine = make_team(actor=alice, name=f"Team {rows}-{number}")
-            invite(team=more_of_mine, actor=alice, email="nobody@example.com")
+            invite_member(team=more_of_mine, actor=alice, email="nobody@example.com")
 
     more(1)
     few = count(as_alice, address)

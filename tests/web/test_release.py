@@ -110,7 +110,7 @@ def test_the_cards_name_the_languages_of_the_texts(closed, tags, expected):
     for context, tag in zip(closed.contexts.order_by("pk"), tags, strict=True):
         closed.contexts.filter(pk=context.pk).update(tag=tag)
     dataset = request_release(round=closed, options=Options(dev=8, test=8), actor=None)
-    Build(leases.claim(Dataset, dataset.pk))._freeze()
+    Build(leases.claim_job(Dataset, dataset.pk))._freeze()
     assert languages_of(dataset) == expected
 
 

@@ -60,7 +60,7 @@ def predictions_for(task, version):
 
 def end(run, *, outcome=Outcome.OK, seconds=60):
     """What became of a claimed run."""
-    leases.finish(run, outcome=outcome)
+    leases.finish_job(run, outcome=outcome)
     EvaluationRun.objects.filter(pk=run.pk).update(
         started_at=F("finished_at") - timedelta(seconds=seconds)
     )
@@ -215,7 +215,7 @@ def test_what_is_put_back_waits_and_its_attempt_does_not_count(task, version):
     assert (run.state, run.attempts, run.lease_token) == (State.QUEUED, 0, None)
     assert run.message == "It waits for an engine."
     assert claim_next() is None
-    assert leases.claim(EvaluationRun, run.pk) is None
+    assert leases.claim_job(EvaluationRun, run.pk) is None
     assert jobs.sweep_all() == 0
     EvaluationRun.objects.update(not_before=timezone.now() - timedelta(seconds=1))
     assert jobs.sweep_all() == 1
@@ -252,7 +252,7 @@ def test_one_worker_takes_turns_between_people(task, version, alice, bob):
     taken = []
     while run := claim_next():
         taken.append(run.submission.owner)
-        leases.finish(run, outcome=Outcome.OK)
+        leases.finish_job(run, outcome=Outcome.OK)
     assert taken == [alice, bob, alice, bob, alice]
 
 

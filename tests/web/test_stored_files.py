@@ -9,10 +9,10 @@ import pytest
 from django.core.files.base import ContentFile
 
 from dynabench.operations.soundness import doctor
-from evaluation.isolation.uploads.model_folders import digest_of
+from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.models import DatasetFile, EvaluationSetVersion, Submission
 from evaluation.releases.stored_files import damages
-from evaluation.runs.model_cache import pack
+from evaluation.runs.model_cache import pack_folder
 from tests.support.programs import _sound_engine, told  # noqa: F401
 from tests.support.releases import _own_storage, closed, people, released  # noqa: F401
 from tests.support.submissions import answered, make_set, scored, submission_of
@@ -32,10 +32,10 @@ def stored(closed, alice, tmp_path) -> dict[str, Path]:
     (folder / "config.json").write_text("{}")
     (folder / "deep" / "weights").write_bytes(bytes(range(256)) * 100)
     with (tmp_path / "model.tar").open("wb") as file:
-        pack(folder, file, lambda: None)
+        pack_folder(folder, file, lambda: None)
     model = submission_of(closed.task, alice, state="done", outcome="ok")
     content = (tmp_path / "model.tar").read_bytes()
-    model.size, model.digest = len(content), digest_of(folder, lambda: None)
+    model.size, model.digest = len(content), digest_folder(folder, lambda: None)
     model.file.save("model.tar", ContentFile(content))
     answers = submission_of(closed.task, alice, state="done", outcome="ok")
     answers.kind, answers.digest = Submission.Kind.PREDICTIONS, LINES_DIGEST

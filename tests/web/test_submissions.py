@@ -165,7 +165,7 @@ def test_what_the_platform_failed_and_what_never_began_cost_nothing(task, alice)
     submissions.cancel(submission=third, actor=alice)
     assert remaining_quota(alice, task).left == 3
     again = hand_in(task, alice, 4)
-    leases.claim(Submission, again.pk)
+    leases.claim_job(Submission, again.pk)
     submissions.cancel(submission=again, actor=alice)
     assert remaining_quota(alice, task).left == 2
 
@@ -249,14 +249,14 @@ def test_an_embargoed_model_is_published_on_its_day_once_it_has_a_score(task, al
 
 def test_cancelling_ends_the_check_and_every_run(task, alice, version):
     submission = hand_in(task, alice)
-    worker = leases.claim(Submission, submission.pk)
+    worker = leases.claim_job(Submission, submission.pk)
     run = EvaluationRun.objects.create(submission=submission, version=version)
-    mine = leases.claim(EvaluationRun, run.pk)
+    mine = leases.claim_job(EvaluationRun, run.pk)
     assert submissions.cancel(submission=submission, actor=alice) == 2
     assert submissions.cancel(submission=submission, actor=alice) == 0
     for job in (worker, mine):
         with pytest.raises(leases.LeaseLost):
-            leases.finish(job)
+            leases.finish_job(job)
     assert Submission.objects.get().outcome == "cancelled"
 
 
@@ -274,7 +274,7 @@ def test_withdrawing_leaves_a_tombstone_and_no_file(
     names = [submission.file.name, run.predictions.name, upload.pieces.get().file.name]
     waiting = EvaluationRun.objects.create(submission=submission, version=version, number=2)
     with django_capture_on_commit_callbacks(execute=True):
-        submissions.withdraw(submission=submission, actor=alice)
+        submissions.withdraw_model(submission=submission, actor=alice)
     submission.refresh_from_db()
     assert submission.withdrawn_at
     assert submission.is_published  # a link to it says what became of it
@@ -286,7 +286,7 @@ def test_withdrawing_leaves_a_tombstone_and_no_file(
     waiting.refresh_from_db()
     assert waiting.state == State.CANCELLED
     with pytest.raises(Refused):
-        submissions.withdraw(submission=submission, actor=alice)
+        submissions.withdraw_model(submission=submission, actor=alice)
     with pytest.raises(Refused):
         submissions.update_card(submission=submission, actor=alice, card=ModelCard("Back"))
     assert Submission.objects.get().description == ""

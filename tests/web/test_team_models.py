@@ -70,7 +70,7 @@ def test_members_see_an_unpublished_model_and_nobody_else(door, model, team, mat
     address = door.format(model=model.pk, run=model.runs.get().pk, team=team.pk)
     stranger, invited = person("stranger@example.com"), person("invited@example.com")
     owner = team.members.get(is_owner=True).user
-    services.invite(team=team, actor=owner, email=invited.email)
+    services.invite_member(team=team, actor=owner, email=invited.email)
     team_of(stranger, invited, name="Another")
     for user in (stranger, invited):
         client.force_login(user)

@@ -36,7 +36,7 @@ def model(task, owner, team):
 
 def test_an_invitation_counts_once_who_owns_the_address_accepts_it(owner, client):
     team = services.make_team(actor=owner, name="  Lab   one ")
-    services.invite(team=team, actor=owner, email=" Later@Example.com ")
+    services.invite_member(team=team, actor=owner, email=" Later@Example.com ")
     stranger = UserFactory(email="later@example.com")  # has not confirmed the address
     assert not invitations_of(stranger)
     confirm_address(stranger)
@@ -50,7 +50,7 @@ def test_an_invitation_counts_once_who_owns_the_address_accepts_it(owner, client
 
 def test_another_persons_invitation_is_not_there(owner, mate, client):
     team = services.make_team(actor=owner, name="Lab")
-    invitation = services.invite(team=team, actor=owner, email="somebody@example.com")
+    invitation = services.invite_member(team=team, actor=owner, email="somebody@example.com")
     client.force_login(mate)
     for action in ("accept", "decline"):
         gone = client.post(f"/me/teams/invitations/{invitation.pk}/{action}/")
@@ -61,7 +61,7 @@ def test_another_persons_invitation_is_not_there(owner, mate, client):
 def test_an_invitation_tells_nobody_whether_there_is_an_account(owner, mate):
     team = services.make_team(actor=owner, name="Lab")
     for address in (mate.email, "nobody@example.com"):
-        services.invite(team=team, actor=owner, email=address)
+        services.invite_member(team=team, actor=owner, email=address)
     assert [one.user_id for one in team.members.all()] == [owner.pk, None, None]
 
 
@@ -70,7 +70,7 @@ def test_an_invitation_tells_nobody_whether_there_is_an_account(owner, mate):
 )
 def test_what_cannot_be_invited(owner, team, email, field):
     with pytest.raises(Invalid) as refused:
-        services.invite(team=team, actor=owner, email=email)
+        services.invite_member(team=team, actor=owner, email=email)
     assert refused.value.field == field
     assert team.members.count() == 2
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_invited(owner, team, email, field):
 def test_a_team_has_at_most_as_many_members(owner, team, monkeypatch):
     monkeypatch.setattr(services, "MOST_MEMBERS", 2)
     with pytest.raises(Refused):
-        services.invite(team=team, actor=owner, email="third@example.com")
+        services.invite_member(team=team, actor=owner, email="third@example.com")
 
 
 @pytest.mark.parametrize("name", ["", " ", "lab", "x" * 61])
@@ -91,8 +91,8 @@ def test_names_of_teams(mate, team, name):
 def test_only_owners_invite_remove_and_name_owners(owner, mate, team):
     place = place_of(owner, team)
     for change in (
-        lambda: services.invite(team=team, actor=mate, email="third@example.com"),
-        lambda: services.remove(team=team, actor=mate, member=place),
+        lambda: services.invite_member(team=team, actor=mate, email="third@example.com"),
+        lambda: services.remove_member(team=team, actor=mate, member=place),
         lambda: services.set_owner(team=team, actor=mate, member=place, is_owner=False),
     ):
         with pytest.raises(Refused):
@@ -105,7 +105,7 @@ def test_a_team_keeps_an_owner(owner, mate, team):
     place = place_of(owner, team)
     for change in (
         lambda: services.leave_team(team=team, user=owner),
-        lambda: services.remove(team=team, actor=owner, member=place),
+        lambda: services.remove_member(team=team, actor=owner, member=place),
         lambda: services.set_owner(team=team, actor=owner, member=place, is_owner=False),
     ):
         with pytest.raises(Refused):
@@ -116,7 +116,7 @@ def test_a_team_keeps_an_owner(owner, mate, team):
 
 
 def test_who_is_invited_cannot_be_made_an_owner(owner, team):
-    invited = services.invite(team=team, actor=owner, email="third@example.com")
+    invited = services.invite_member(team=team, actor=owner, email="third@example.com")
     with pytest.raises(Refused):
         services.set_owner(team=team, actor=owner, member=invited, is_owner=True)
 
@@ -125,26 +125,26 @@ def test_who_is_invited_twice_joins_once(owner, mate):
     team = services.make_team(actor=owner, name="Lab")
     EmailAddress.objects.create(user=mate, email="second@example.com", verified=True)
     for address in (mate.email, "second@example.com"):
-        services.invite(team=team, actor=owner, email=address)
+        services.invite_member(team=team, actor=owner, email=address)
     for invitation in invitations_of(mate):
-        services.accept(invitation=invitation, user=mate)
+        services.accept_invitation(invitation=invitation, user=mate)
     assert team.members.filter(user=mate).count() == 1
     assert not invitations_of(mate)
 
 
 def test_an_invitation_that_was_taken_back_is_refused(owner, mate):
     team = services.make_team(actor=owner, name="Lab")
-    invitation = services.invite(team=team, actor=owner, email=mate.email)
-    services.remove(team=team, actor=owner, member=invitation)
+    invitation = services.invite_member(team=team, actor=owner, email=mate.email)
+    services.remove_member(team=team, actor=owner, member=invitation)
     with pytest.raises(Refused):
-        services.accept(invitation=invitation, user=mate)
-    services.decline(invitation=invitation, user=mate)
+        services.accept_invitation(invitation=invitation, user=mate)
+    services.decline_invitation(invitation=invitation, user=mate)
     assert place_of(mate, team) is None
 
 
 def test_the_last_one_takes_a_team_without_models_along(owner, mate, team, task):
     services.leave_team(team=team, user=mate)
-    services.invite(team=team, actor=owner, email="third@example.com")
+    services.invite_member(team=team, actor=owner, email="third@example.com")
     kept = team_of(mate, name="With a model")
     submission_of(task, mate, team=kept, state="done")
     services.leave_team(team=team, user=owner)
@@ -175,7 +175,7 @@ def test_a_team_of_one_ends_with_its_person(owner, task):
     team = team_of(owner, name="Alone")
     model = submission_of(task, owner, team=team, state="done")
     other = team_of(person("other@example.com"), name="Other")
-    services.invite(team=other, actor=other.members.get().user, email=owner.email)
+    services.invite_member(team=other, actor=other.members.get().user, email=owner.email)
     delete_person(user=owner)
     model.refresh_from_db()
     assert model.withdrawn_at

@@ -97,7 +97,7 @@ def test_rounds_without_a_release_are_named_and_not_offered(as_alice, task):
 def test_a_training_that_runs_is_polled_until_it_is_over(as_alice, run):
     url = f"{URL}{run.pk}/"
     assert 'hx-trigger="load delay:2s"' in as_alice.get(url).text
-    mine = leases.claim(TrainingRun, run.pk)
+    mine = leases.claim_job(TrainingRun, run.pk)
     leases.heartbeat(mine, 0.25, "epoch 1")
     page = as_alice.get(url)
     assert 'hx-trigger="load delay:2s"' in page.text

@@ -27,7 +27,7 @@ from evaluation.isolation.uploads.chunked import (
     received,
 )
 from evaluation.models import Submission, Upload, UploadPiece
-from evaluation.submissions.services import withdraw
+from evaluation.submissions.services import withdraw_model
 from tests.support.factories import TaskFactory, UserFactory
 
 
@@ -187,7 +187,7 @@ def test_a_person_holds_so_many_bytes(alice, bob, settings):
     with pytest.raises(UploadRefused, match="100 bytes are left"):
         begin_upload(alice, "a", 101)
     begin_upload(alice, "a", 100)
-    withdraw(submission=withdrawn, actor=alice)
+    withdraw_model(submission=withdrawn, actor=alice)
     begin_upload(alice, "a", 400)
     assert bytes_left(alice) == 0
 

@@ -157,7 +157,7 @@ def test_an_evaluation_by_hand_sends_the_pictures_themselves(task, monkeypatch):
         asked.extend(question.read(each.inputs) for each in question.rows())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "evaluate", note)
+    monkeypatch.setattr(cli, "evaluate_set", note)
     with pytest.raises(KeyboardInterrupt):
         cli.evaluate_by_hand(task, cli.Examples("mine", lambda: rows, 1), None, None, [], print)
     (sent,) = asked

@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 from evaluation.contract import BASE_IMAGE, MIB, Beat, Ending, InvalidOutput, Outcome, Runnable
 from evaluation.isolation.inference.exchange import CollectedAnswers
-from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE, DockerRunner, list_ours, remove
+from evaluation.isolation.sandbox.containers import (
+    RUNTIME_IMAGE,
+    DockerRunner,
+    list_ours,
+    remove_container,
+)
 from evaluation.isolation.sandbox.engine import connect
 from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.sandbox.limits import Limits
@@ -104,7 +109,7 @@ class Bench:
         """Remove the images, and the containers that a breach may have left."""
         # Containers first: an image that one uses cannot be removed.
         for name in self.left():
-            remove(name)
+            remove_container(name)
         with closing(connect()) as client:
             ours = {"label": f"{IMAGE_LABEL}={self.token}"}
             for image in client.images.list(filters=ours):

@@ -21,7 +21,7 @@ from django.template import Context, Engine
 from dynabench.operations.attacks.bench import LIMITS, Bench, Breach, Seen, expect_that
 from evaluation.contract import MIB, Answer, Outcome, Usage
 from evaluation.isolation.inference.exchange import DIGITS, Sent
-from evaluation.isolation.sandbox.containers import LABEL, PREFIX, Ours, list_ours, remove
+from evaluation.isolation.sandbox.containers import LABEL, PREFIX, Ours, list_ours, remove_container
 from evaluation.isolation.sandbox.engine import connect
 from evaluation.isolation.sandbox.images import (
     ImageRefused,
@@ -260,8 +260,8 @@ def killed_worker(bench: Bench) -> str:
                 raise Breach(f"The worker ended: {line}{worker.stdout.read()}")
         worker.kill()
     expect_that([ours.name for ours in list_ours(key)] == [PREFIX + key], list_ours(key))
-    remove(PREFIX + key)
-    remove(PREFIX + key)  # again does no harm
+    remove_container(PREFIX + key)
+    remove_container(PREFIX + key)  # again does no harm
     expect_that(not list_ours(key), list_ours(key))
     return "left behind, found and removed"
 

@@ -34,7 +34,7 @@ from dynabench.operations.backups.services import (
 from dynabench.operations.backups.stores import blocks_of, put_file
 from dynabench.people.services import delete_person, purge_deleted
 from evaluation.models import Submission
-from evaluation.submissions.services import withdraw
+from evaluation.submissions.services import withdraw_model
 from tasks.models import TargetModel
 
 TOLD_OTHERWISE = ("accounts.SiteKey", "campaigns.Campaign")
@@ -214,7 +214,7 @@ def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]
         models = Submission.objects.filter(withdrawn_at=None).iterator(CHUNK)
         submissions = [row for row in models if is_erased(Kind.SUBMISSION, row.pk)]
         for submission in submissions:
-            withdraw(submission=submission, actor=None)
+            withdraw_model(submission=submission, actor=None)
         yield "models", len(submissions)
     if Kind.TOKEN in erased:
         tokens = [t.pk for t in ApiToken.objects.all() if is_erased(Kind.TOKEN, t.digest)]

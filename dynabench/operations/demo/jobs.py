@@ -3,7 +3,7 @@
 import logging
 
 from dynabench.operations.demo.models import DemoRun
-from evaluation.isolation.queue.leases import LeaseLost, claim
+from evaluation.isolation.queue.leases import LeaseLost, claim_job
 from evaluation.isolation.queue.subprocess_job import carry_out
 
 logger = logging.getLogger(__name__)
@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 def fill(run_id: int) -> None:
     """Fill the task in a separate process; it ends when the task is deleted."""
-    if run := claim(DemoRun, run_id):
+    if run := claim_job(DemoRun, run_id):
         try:
             carry_out(run, ["demo", "--run", str(run_id)])
         except LeaseLost as lost:

@@ -135,7 +135,7 @@ def _of_text(config: TaskConfig, text: str) -> str | None:
 
 
 def _of_inspect(config: TaskConfig, path: Path) -> Iterator[bytes]:
-    for name, data in eval_logs.samples(path):
+    for name, data in eval_logs.read_samples(path):
         where = f"Sample {name}"
         row = _object(data, where)
         if row.get("epoch", 1) != 1:  # a set has one answer to each example

@@ -90,18 +90,18 @@ class Attempt:
         return _completed(ending, answers)
 
 
-def evaluate(question: Question, attempt: Attempt) -> Evaluated:
+def evaluate_set(question: Question, attempt: Attempt) -> Evaluated:
     """Ask a model about a set as it is, and score its answers.
 
     The model sees the fields of the task's models and nothing else: no right answers, no uids, and
     not the order of the set. Raises what `attempt.tell` raises.
     """
-    answers, ending = ask(question, attempt)
+    answers, ending = ask_model(question, attempt)
     evaluated = Evaluated(ending, attempt.runner.name)
     return score_answers(evaluated, question, answers, attempt.tell, attempt.folder)
 
 
-def ask(question: Question, attempt: Attempt) -> tuple[CollectedAnswers, Ending]:
+def ask_model(question: Question, attempt: Attempt) -> tuple[CollectedAnswers, Ending]:
     """Return a model's answers to a set and how its run ended, without scoring them."""
     sent = Sent(attempt.folder / "inputs.jsonl")
     # Only the inputs go on, so that no right answer and no uid can reach the model.

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.contract import Ending, Outcome, Runnable
-from evaluation.heartbeat import nothing
+from evaluation.heartbeat import no_beat
 from evaluation.isolation.sandbox.choose import NoEngine, runner_for
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.uploads import archives
-from evaluation.isolation.uploads.model_folders import digest_of
+from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.task_shape import runnable
 from tasks.config.loading import load_config
 from tasks.config.schema import TaskConfig
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.folder / "inputs.jsonl",
                 limits,
                 take=lambda line: _write(file, line),
-                beat=nothing,
+                beat=no_beat,
             )
         name = runner.name
     print(ending.log, file=sys.stderr)
@@ -91,8 +91,8 @@ def _unpack_model(config: TaskConfig, options: argparse.Namespace) -> Runnable:
     archive = options.folder / "model.tar"
     if not options.image:
         folder = options.folder / "model"
-        archives.unpack(archive, folder)
-        if digest_of(folder, nothing) != options.digest:
+        archives.unpack_archive(archive, folder)
+        if digest_folder(folder, no_beat) != options.digest:
             raise OtherModel("What came is not the folder that was checked.")
         return runnable(config, folder=folder)
     from evaluation.isolation.sandbox import images

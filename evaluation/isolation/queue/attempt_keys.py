@@ -33,7 +33,7 @@ def installation() -> str:
     return hashlib.sha256(message.encode()).hexdigest()[:8]
 
 
-def key_of(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
+def container_key(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
     """Return the key of a claimed job's container, which belongs to this attempt only."""
     assert job.lease_token is not None  # a claimed job has a lease
     return f"{installation()}-{job.pk.hex}-{job.lease_token.hex}"

@@ -44,7 +44,7 @@ def _containers() -> int:
     try:
         for ours in containers.list_ours(installation()):
             if not is_needed(ours.key):
-                containers.remove(ours.name)
+                containers.remove_container(ours.name)
                 logger.warning("Removed the container %s: no worker has its run.", ours.name)
                 removed += 1
     except EngineError:

@@ -47,7 +47,7 @@ def ready(kind: type[Job], at: datetime | None = None) -> Q:
     return Q(state=State.QUEUED) & on_time & kind.may_begin()
 
 
-def claim(
+def claim_job(
     kind: type[J], pk: int | uuid.UUID, *, by: datetime | None = None, **columns: Any
 ) -> J | None:
     """Claim a queued job for `LEASE_TIME`; None when it cannot be claimed. No lock.
@@ -160,7 +160,7 @@ class Heartbeat:
         return self._job.lease_until is None or timezone.now() > self._job.lease_until
 
 
-def finish(job: Job, **results: Any) -> None:
+def finish_job(job: Job, **results: Any) -> None:
     """End a job whose work is done; `results` are further columns of the row. Raises LeaseLost."""
     _mine(job, state=State.DONE, progress=1.0, message="", finished_at=timezone.now(), **results)
 

@@ -58,7 +58,7 @@ def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> N
     if code == 0 and "wait" in news:
         leases.wait(job, news["wait"])
     elif code == 0 and "report" in news:
-        leases.finish(job, report=news["report"])
+        leases.finish_job(job, report=news["report"])
     else:
         leases.fail(job, news.get("error") or _ending(code))
 

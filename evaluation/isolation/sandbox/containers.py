@@ -30,7 +30,7 @@ from evaluation.isolation.sandbox.images import ImageRefused
 from evaluation.isolation.sandbox.limits import Exceeded, Limits
 from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, READ_BYTES, Monitor
 from evaluation.isolation.sandbox.output import STDERR, Frames
-from evaluation.isolation.sandbox.permissions import readable
+from evaluation.isolation.sandbox.permissions import make_readable
 from evaluation.isolation.sandbox.usage import cgroup_of
 
 logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def list_ours(prefix: str = "") -> list[Ours]:
     return ours
 
 
-def remove(name: str) -> None:
+def remove_container(name: str) -> None:
     """End and remove a container, if it is there. Raises one of EngineError."""
     with closing(connect()) as client, suppress(NotFound):
         client.api.remove_container(name, v=True, force=True)
@@ -155,12 +155,12 @@ class DockerRunner:
             return Ending(Outcome.INFRASTRUCTURE, sentence=missing)
         with ExitStack() as stack:
 
-            def make_readable(folder: Path | None) -> Path | None:
+            def open_folder(folder: Path | None) -> Path | None:
                 if folder is None:
                     return None
-                return stack.enter_context(readable(folder, inputs.parent, monitor.patiently))
+                return stack.enter_context(make_readable(folder, inputs.parent, monitor.patiently))
 
-            folder, lora = make_readable(model.folder), make_readable(model.lora)
+            folder, lora = open_folder(model.folder), open_folder(model.lora)
             readable_model = replace(model, folder=folder, lora=lora)
             return self._in(client, monitor, image, readable_model, inputs)
 
@@ -188,7 +188,7 @@ class DockerRunner:
             return Ending(Outcome.INFRASTRUCTURE, sentence=NO_GPU)
         finally:
             with suppress(*EngineError):  # what is left is removed by name, later
-                remove(PREFIX + self.key)
+                remove_container(PREFIX + self.key)
 
     def _options(self, image: Any, model: Runnable, inputs: Path, limits: Limits) -> dict[str, Any]:
         """Return the arguments of `containers.create`: the same for every model."""
@@ -341,7 +341,7 @@ def _create(client: docker.DockerClient, image: str, options: dict[str, Any]) ->
     except APIError as error:
         if error.status_code != HTTPStatus.CONFLICT:
             raise
-    remove(options["name"])
+    remove_container(options["name"])
     return client.containers.create(image, **options)
 
 

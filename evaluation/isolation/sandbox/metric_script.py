@@ -16,7 +16,7 @@ FILE = "metric.py"  # what the owner's file is called in errors
 NONE = "The file has no function score(gold, answer, example)."
 
 
-def loaded(source: str) -> Callable[[Any, Any, Any], Any]:
+def load_score(source: str) -> Callable[[Any, Any, Any], Any]:
     """Return the function `score` of a file. Raises TypeError, and whatever the file raises."""
     space: dict[str, Any] = {"__name__": "metric"}
     exec(compile(source, FILE, "exec"), space)  # noqa: S102 (what the container is for)
@@ -26,14 +26,14 @@ def loaded(source: str) -> Callable[[Any, Any, Any], Any]:
     return score  # type: ignore[no-any-return]
 
 
-def checked(value: Any) -> float:
+def check_value(value: Any) -> float:
     """Return a metric's value. Raises ValueError unless it is a number from 0 to 1."""
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError(f"score returned {value!r:.80}, which is no number from 0 to 1.")
     return float(value)
 
 
-def told(error: BaseException) -> dict[str, Any]:
+def describe_error(error: BaseException) -> dict[str, Any]:
     """Describe an error with the line of the file that it came from; null: no line of it."""
     lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILE]
     if isinstance(error, SyntaxError):
@@ -48,13 +48,13 @@ def main(file: str, inputs: str) -> None:
     """Score the examples of `inputs`, in their order."""
     try:
         with open(file, encoding="utf-8") as text:
-            score = loaded(text.read())
+            score = load_score(text.read())
         with open(inputs, encoding="utf-8") as lines:
             for row in map(json.loads, lines):
-                value = checked(score(row["gold"], row["answer"], row["example"]))
+                value = check_value(score(row["gold"], row["answer"], row["example"]))
                 print(json.dumps({"value": value}))
     except BaseException as error:  # a file may leave by sys.exit, too
-        print(json.dumps(told(error)))
+        print(json.dumps(describe_error(error)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ FILE, FOLDER = 0o644, 0o755
 
 
 @contextmanager
-def readable(
+def make_readable(
     folder: Path, place: Path, patiently: Callable[[Callable[[], object]], object]
 ) -> Iterator[Path]:
     """Provide the folder, or a copy if its modes keep others out or it links elsewhere.

@@ -103,7 +103,7 @@ def check_archive(path: Path, limits: ArchiveLimits = ArchiveLimits()) -> list[M
     return [member for member, _ in _checked(path, limits)]
 
 
-def unpack(path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits()) -> None:
+def unpack_archive(path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits()) -> None:
     """Check the archive and write its files (0644) and folders (0755) below the folder `into`.
 
     Raises ArchiveRefused; then, but for damage that only its bytes show, nothing was written.

@@ -33,7 +33,7 @@ def is_zip(path: Path) -> bool:
         return file.read(4) == b"PK\x03\x04"
 
 
-def samples(path: Path) -> Iterator[tuple[str, bytes]]:
+def read_samples(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the JSON of each sample, in the order of the archive.
 
     Raises ArchiveRefused.

@@ -325,7 +325,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def digest_of(folder: Path, beat: Beat) -> str:
+def digest_folder(folder: Path, beat: Beat) -> str:
     """Return the sha256 of a folder's files: names, sizes and bytes, in the order of names."""
     digest = hashlib.sha256()
     for path in files(folder):

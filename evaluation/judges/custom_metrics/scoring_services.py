@@ -53,12 +53,12 @@ def work(metric: CustomMetric) -> None:
     heartbeat = leases.Heartbeat(metric)
     try:
         if metric.review == Review.PROPOSED:
-            leases.finish(metric, trial=asdict(_trial(metric, heartbeat.beat)))
+            leases.finish_job(metric, trial=asdict(_trial(metric, heartbeat.beat)))
             return
         if metric.review == Review.APPROVED:
             for run in runs_to_score(metric):
                 _score(metric, run, heartbeat.beat)
-        leases.finish(metric)
+        leases.finish_job(metric)
     except leases.LeaseLost:
         raise
     except (NotNow, NoEngine) as why:

@@ -108,7 +108,7 @@ def ask(judge: LlmJudge) -> None:
             end_job(judge, stopped)
             return
         asking.report()
-    leases.finish(judge, report=judge.report)
+    leases.finish_job(judge, report=judge.report)
 
 
 class _Asking:

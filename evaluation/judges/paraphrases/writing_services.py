@@ -64,7 +64,7 @@ def _write(job: Paraphrasing, heartbeat: leases.Heartbeat, asker: Asker) -> None
     except (Stopped, NoEngine) as stopped:
         end_job(job, stopped)
     else:
-        leases.finish(job, report={"calls": asker.calls, "failures": asker.failures})
+        leases.finish_job(job, report={"calls": asker.calls, "failures": asker.failures})
 
 
 def _endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from core.web.refusals import as_command_error
-from evaluation.isolation.queue.leases import claim
+from evaluation.isolation.queue.leases import claim_job
 from evaluation.models import Dataset
 from evaluation.releases.build import Options, make
 from evaluation.releases.census import REASONS, census_of
@@ -65,7 +65,7 @@ class Command(BaseCommand):
             return
         with as_command_error(), transaction.atomic():  # claimed before a worker can see it
             asked = request_release(round=round, options=wanted, actor=None)
-            dataset = claim(Dataset, asked.pk)
+            dataset = claim_job(Dataset, asked.pk)
         assert dataset is not None
         make(dataset, lambda done, what: self.stdout.write(f"{done:4.0%} {what}"))
         dataset.refresh_from_db()

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from core.web.refusals import as_command_error
-from evaluation.heartbeat import nothing
+from evaluation.heartbeat import no_beat
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.subprocess_job import carry_out, tell
 from evaluation.models import TrainingRun
@@ -89,7 +89,7 @@ class Command(BaseCommand):
             epochs=options["epochs"],
             ring=False,
         )
-        mine = leases.claim(TrainingRun, run.pk)
+        mine = leases.claim_job(TrainingRun, run.pk)
         if mine is None:
             raise CommandError(f"A queue worker was quicker; see training {run.pk}.")
         try:
@@ -129,6 +129,6 @@ class Command(BaseCommand):
         from evaluation.training.next_target import FAILURES, train_next  # loads torch
 
         run = TrainingRun.objects.select_related("task").get(pk=pk)
-        with trainer_for(nothing) as trainer:
+        with trainer_for(no_beat) as trainer:
             failures = (*FAILURES, ClusterFailed)
             tell(self.stdout, lambda show: train_next(run, show, trainer), failures)

@@ -44,7 +44,7 @@ def host_of(user: User, key: str) -> str:
     return f"{HOST}{user.pk} {key}"
 
 
-def key_of(run: EvaluationRun) -> str:
+def machine_key(run: EvaluationRun) -> str:
     """Return the beginning of the key by which a machine took the run."""
     return run.host.rpartition(" ")[2]
 
@@ -137,7 +137,7 @@ def leased_to(user: User, token: UUID) -> EvaluationRun | None:
 def first_of(run: EvaluationRun) -> HandedAnswers | None:
     """Return the first machine's answers to a leased run; None if this machine is the first."""
     waits = run.handed.filter(second=Second.WORKER, is_second=False)
-    return waits.exclude(token=key_of(run)).first()
+    return waits.exclude(token=machine_key(run)).first()
 
 
 def asked_of(run: EvaluationRun) -> list[bool] | None:

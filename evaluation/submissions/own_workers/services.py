@@ -33,7 +33,7 @@ from evaluation.submissions.own_workers.selectors import (
     SECOND_WAITS,
     first_of,
     host_of,
-    key_of,
+    machine_key,
     models_of,
     own_sets,
     takeable,
@@ -102,7 +102,7 @@ def remove_worker(*, worker: OwnWorker, actor: User) -> None:
     worker.delete()
 
 
-def take(
+def lease_run(
     *,
     workers: Sequence[OwnWorker],
     key: str,
@@ -121,7 +121,7 @@ def take(
     runs = takeable(workers, key, model, evaluation_set)
     # Ten, because others may claim the first ones between this query and the claim.
     for pk in runs.values_list("pk", flat=True)[:10]:
-        claim = partial(leases.claim, EvaluationRun, pk, by=now + SECOND_WAITS)
+        claim = partial(leases.claim_job, EvaluationRun, pk, by=now + SECOND_WAITS)
         if run := claim(deadline_at=deadline, host=host_of(user, key)):
             return run
     return None
@@ -133,7 +133,7 @@ def note_heard(workers: Sequence[OwnWorker]) -> None:
     rows.update(heard_at=timezone.now())
 
 
-def keep(*, run: EvaluationRun, user: User, progress: float) -> None:
+def renew_lease(*, run: EvaluationRun, user: User, progress: float) -> None:
     """Renew a lease. No lock: the lease decides. Raises Refused."""
     if run.deadline_at and timezone.now() > run.deadline_at:
         raise _gone()
@@ -185,7 +185,7 @@ def hand_in(
             run=run,
             is_second=first is not None,
             user=user,
-            token=key_of(run),
+            token=machine_key(run),
             lease_token=token,
             runner=runner,
             ending=ending,

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop
 from core.jobs.keeper import must_end
 from evaluation.contract import Beat, InvalidOutput, Outcome, Runnable
 from evaluation.isolation.queue import leases
-from evaluation.isolation.queue.attempt_keys import TEMPORARY, key_of
+from evaluation.isolation.queue.attempt_keys import TEMPORARY, container_key
 from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
 from evaluation.isolation.sandbox.containers import DockerRunner
 from evaluation.isolation.sandbox.images import ImageRefused
@@ -144,7 +144,7 @@ def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
     if error:
         leases.fail(run, error)
     else:
-        leases.finish(run)
+        leases.finish_job(run)
 
 
 def _served(run: PracticeRun, talk: Talk) -> str:
@@ -163,7 +163,7 @@ def _served(run: PracticeRun, talk: Talk) -> str:
         fetch_model(run.submission, beat) as model,
     ):
         heartbeat.begin(0.5, gettext_noop("starting it"))
-        inputs, key = Path(folder, "inputs.jsonl"), key_of(run)
+        inputs, key = Path(folder, "inputs.jsonl"), container_key(run)
         # Our harness and our shim read standard input; an image of the submitter's reads a file.
         if model.folder or model.adapter != "jsonl":
             limits = replace(machine_limits(), seconds=services.LONGEST.total_seconds())

@@ -60,13 +60,13 @@ def _started(submission: Submission, slot: int) -> PracticeRun:
     return run
 
 
-def stop(submission: Submission) -> None:
+def stop_run(submission: Submission) -> None:
     """End the model's run, if there is one; its container goes with the next heartbeat."""
     if run := run_of(submission):
         leases.cancel(run)
 
 
-def ask(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
+def ask_question(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
     """Ask the model one question, and return the line of its answer; neither is kept.
 
     Raises EndpointError: `busy` while it starts or answers somebody else.

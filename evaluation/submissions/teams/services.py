@@ -39,7 +39,7 @@ def make_team(*, actor: User, name: str) -> Team:
 
 
 @transaction.atomic
-def invite(*, team: Team, actor: User, email: str) -> TeamMember:
+def invite_member(*, team: Team, actor: User, email: str) -> TeamMember:
     """Invite an address; its person accepts on their own page. Locks the team.
 
     It does not reveal whether the address has an account. Raises Refused, Invalid.
@@ -58,7 +58,7 @@ def invite(*, team: Team, actor: User, email: str) -> TeamMember:
 
 
 @transaction.atomic
-def accept(*, invitation: TeamMember, user: User) -> None:
+def accept_invitation(*, invitation: TeamMember, user: User) -> None:
     """Take the place in a team; `invitations_of` says who may. Locks the team. Raises Refused."""
     team = _lock(invitation.team)
     annotator_of(user)
@@ -73,7 +73,7 @@ def accept(*, invitation: TeamMember, user: User) -> None:
 
 
 @transaction.atomic
-def decline(*, invitation: TeamMember, user: User) -> None:
+def decline_invitation(*, invitation: TeamMember, user: User) -> None:
     """Decline an invitation. Locks the team."""
     team = _lock(invitation.team)
     team.members.filter(pk=invitation.pk, user=None).delete()
@@ -82,7 +82,7 @@ def decline(*, invitation: TeamMember, user: User) -> None:
 
 
 @transaction.atomic
-def remove(*, team: Team, actor: User, member: TeamMember) -> None:
+def remove_member(*, team: Team, actor: User, member: TeamMember) -> None:
     """Remove a member or an invitation, by an owner. Locks the team. Raises Refused."""
     _lock_owned(team, actor)
     team.members.filter(pk=member.pk).delete()

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from evaluation.models import Dataset, EvaluationRun
 from evaluation.submissions.emails import AWAY, send
-from evaluation.submissions.selectors import counts_of
+from evaluation.submissions.selectors import count_models
 from leaderboard.models import Follow
 from tasks.models import Task
 from tasks.permissions import can_see
@@ -97,7 +97,7 @@ def _mail(dataset: Dataset, one: Follow) -> tuple[str, str, str]:
     values = {
         "task": task,
         "round": number,
-        "models": counts_of([task]).get(task.pk, 0),
+        "models": count_models([task]).get(task.pk, 0),
         "board_url": settings.SITE_URL + reverse("leaderboard:board", args=[task.code]),
         "data_url": settings.SITE_URL + reverse("evaluation:datasets", args=[task.code, number]),
         "task_url": settings.SITE_URL + reverse("task", args=[task.code]),

@@ -169,13 +169,13 @@ def test_bombs_are_refused_before_they_unfold(tmp_path, monkeypatch, method):
     monkeypatch.setattr(eval_logs, "SAMPLE_BYTES", MIB)
     path = inspect_log(tmp_path, b'{"id": "' + b"a" * (2 * MIB) + b'"}', method=method)
     with pytest.raises(ArchiveRefused, match="more than 1 MiB"):
-        list(eval_logs.samples(path))
+        list(eval_logs.read_samples(path))
 
 
 def test_what_unfolds_a_thousandfold_is_refused(tmp_path):
     path = inspect_log(tmp_path, b"a" * (20 * MIB))
     with pytest.raises(ArchiveRefused, match="times its size"):
-        list(eval_logs.samples(path))
+        list(eval_logs.read_samples(path))
 
 
 @pytest.mark.parametrize("byte", [0, 1, 0x7F, 0xFF])
@@ -190,7 +190,7 @@ def test_a_damaged_log_is_refused_or_read_and_never_breaks(tmp_path, byte):
 
 def test_an_archive_without_samples_is_refused(tmp_path):
     with pytest.raises(ArchiveRefused, match="no samples"):
-        list(eval_logs.samples(inspect_log(tmp_path)))
+        list(eval_logs.read_samples(inspect_log(tmp_path)))
 
 
 def test_what_names_no_label_counts_as_wrong_and_all_of_it_is_refused(tmp_path):

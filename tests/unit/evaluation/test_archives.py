@@ -22,7 +22,7 @@ from evaluation.isolation.uploads.archives import (
     Member,
     check_archive,
     safe_name,
-    unpack,
+    unpack_archive,
 )
 from tests.support.archives import tar_of
 
@@ -67,7 +67,7 @@ def pack(files, kind):
 def test_what_is_packed_comes_out(kind, stored, tmp_path):
     path, into = stored(pack(FILES, kind)), tmp_path / "out"
     assert check_archive(path) == [Member(name, len(data), False) for name, data in FILES.items()]
-    unpack(path, into)
+    unpack_archive(path, into)
     assert {name: (into / name).read_bytes() for name in FILES} == FILES
 
 
@@ -76,7 +76,7 @@ def test_modes_are_ours(kind, stored, tmp_path):
     old = os.umask(0o077)
     try:
         data = tar_of(FILES, mode=0o6777) if kind == "tar" else zip_of(FILES, stat.S_IFREG | 0o6777)
-        unpack(stored(data), tmp_path / "out")
+        unpack_archive(stored(data), tmp_path / "out")
     finally:
         os.umask(old)
     for path in (tmp_path / "out").rglob("*"):
@@ -93,7 +93,7 @@ def test_folders_and_the_archive_itself_may_be_members(stored, tmp_path):
         tar.addfile(tarfile.TarInfo("./a/file"))
     path = stored(stream.getvalue())
     assert [member.name for member in check_archive(path)] == ["empty", "a", "a", "a/file"]
-    unpack(path, tmp_path / "out")
+    unpack_archive(path, tmp_path / "out")
     assert (tmp_path / "out" / "empty").is_dir()
 
 
@@ -123,7 +123,7 @@ NAMES = [
 def test_names_that_are_refused(name, rule, kind, stored, tmp_path):
     path = stored(pack({"good": b"x", name: b"x"}, kind))
     with pytest.raises(ArchiveRefused, match=rule) as error:
-        unpack(path, tmp_path / "out")
+        unpack_archive(path, tmp_path / "out")
     assert str(error.value).startswith(ascii(name)[1:-1][:100])
     assert not (tmp_path / "out").exists()
     assert str(error.value).isprintable()
@@ -271,7 +271,7 @@ def test_a_zip_that_lies_about_a_size_is_caught_while_it_is_unpacked(stored, tmp
     for at in (data.index(b"PK\3\4") + 22, data.index(b"PK\1\2") + 24):
         data[at : at + 4] = struct.pack("<L", 5)
     with pytest.raises(ArchiveRefused, match=r"^a: damaged"):
-        unpack(stored(bytes(data)), tmp_path / "out")
+        unpack_archive(stored(bytes(data)), tmp_path / "out")
 
 
 def test_a_tar_archive_that_ends_too_early(stored, tmp_path):
@@ -377,7 +377,7 @@ def test_nothing_is_written_through_a_link_that_is_there(stored, tmp_path):
     into.mkdir()
     (into / "a").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
-        unpack(stored(tar_of({"a": b"x"})), into)
+        unpack_archive(stored(tar_of({"a": b"x"})), into)
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -402,7 +402,7 @@ def test_whatever_is_unpacked_is_what_was_packed(tmp_path_factory, files, kind):
     folder = tmp_path_factory.mktemp("archive")
     (folder / "archive").write_bytes(pack(files, kind))
     assume(not any(other.startswith(f"{name}/") for name in files for other in files))
-    unpack(folder / "archive", folder / "out")
+    unpack_archive(folder / "archive", folder / "out")
     found = {p for p in (folder / "out").rglob("*") if p.is_file()}
     assert {str(p.relative_to(folder / "out")): p.read_bytes() for p in found} == files
 
@@ -422,7 +422,7 @@ def test_one_wrong_byte_breaks_nothing_but_the_archive(tmp_path_factory, at, byt
     data[at % len(data)] = byte
     (folder / "archive").write_bytes(data)
     try:
-        unpack(folder / "archive", folder / "out")
+        unpack_archive(folder / "archive", folder / "out")
     except ArchiveRefused:
         return
     assert not {p.name for p in folder.iterdir()} - {"archive", "out"}

@@ -11,7 +11,7 @@ from evaluation.isolation.inference import evaluate as evaluating
 from evaluation.isolation.inference.evaluate import (
     Attempt,
     Question,
-    evaluate,
+    evaluate_set,
     evaluate_suite,
     read_predictions,
     score_file,
@@ -45,7 +45,7 @@ def question():
 
 
 def run(question, runner, folder, tell=ignore):
-    return evaluate(question, attempt(runner, folder, tell))
+    return evaluate_set(question, attempt(runner, folder, tell))
 
 
 def test_answers_are_scored_over_all_and_by_slice(question, tmp_path):

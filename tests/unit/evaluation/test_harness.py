@@ -16,12 +16,16 @@ from hypothesis import strategies as st
 
 from evaluation.contract import Runnable
 from evaluation.isolation.sandbox.harness import arguments, shim
-from evaluation.isolation.sandbox.harness.answering import answers, each_answer, read_examples
+from evaluation.isolation.sandbox.harness.answering import (
+    answer_batches,
+    each_answer,
+    read_examples,
+)
 from evaluation.isolation.sandbox.harness.batches import (
     BATCH_PIECES,
     BATCH_TOKENS,
     Example,
-    batches,
+    make_batches,
     planned,
 )
 from evaluation.isolation.sandbox.harness.loading import Model, load_classifier
@@ -67,7 +71,7 @@ def lines_of(model: Model, ids: list[int]) -> list[bytes]:
 
 def answered(model: Model, lines: list[bytes], workers: int = 1) -> dict[str, Any]:
     examples = list(read_examples(lines, model.codec))
-    parts = answers(examples, model.codec, model.backend, workers=workers)
+    parts = answer_batches(examples, model.codec, model.backend, workers=workers)
     rows = [json.loads(line) for part in parts for line in part.splitlines()]
     return {row.pop("id"): row for row in rows}
 
@@ -85,7 +89,7 @@ sized = st.builds(
 def test_batches_hold_everything_once_and_are_bounded(
     examples: list[Example], chance: random.Random
 ) -> None:
-    found = list(batches(examples))
+    found = list(make_batches(examples))
     assert sorted(example for batch in found for example in batch) == sorted(examples)
     for batch in found:
         pieces, longest = sum(e.pieces for e in batch), max(e.size for e in batch)
@@ -94,7 +98,7 @@ def test_batches_hold_everything_once_and_are_bounded(
     chance.shuffle(order)
     chance.shuffle(names)
     renamed = [e._replace(id=name) for e, name in zip(order, names, strict=True)]
-    assert [[e[:3] for e in batch] for batch in batches(renamed)] == [
+    assert [[e[:3] for e in batch] for batch in make_batches(renamed)] == [
         [e[:3] for e in batch] for batch in found
     ]
 
@@ -129,7 +133,7 @@ def test_a_set_in_shards_has_the_same_numbers_to_the_last_digit(
 
     def raw(lines: list[bytes]) -> list[bytes]:
         examples = list(read_examples(lines, model.codec))
-        parts = answers(examples, model.codec, model.backend, workers=2)
+        parts = answer_batches(examples, model.codec, model.backend, workers=2)
         return b"".join(parts).splitlines()
 
     whole, lines = raw(file.read_bytes().splitlines()), LineFile(file)
@@ -220,7 +224,7 @@ def test_a_model_that_fails_says_at_what(folders: dict[str, Path]) -> None:
     model = load_classifier(asked(folders["sequence-classification"], "sequence-classification"))
     examples = list(read_examples(lines_of(model, [0]), model.codec))
     with pytest.raises(ServingError, match=r"1 examples .* \d+ tokens: IndexError"):
-        list(answers(examples, model.codec, Broken(), workers=1))
+        list(answer_batches(examples, model.codec, Broken(), workers=1))
 
 
 def test_the_pins_of_the_runtime_image_are_ours() -> None:
@@ -248,7 +252,7 @@ def test_the_shim_says_what_is_wrong_with_an_answer(answer: Any, told: str) -> N
 
 def test_the_shim_passes_over_empty_lines_and_a_mark() -> None:
     lines = io.BytesIO(b'\xef\xbb\xbf{"id": 1}\r\n\r\n \n{"id": 2}\n\n{"id": 3}')
-    assert [*shim.batches(lines, 2)] == [[{"id": 1}, {"id": 2}], [{"id": 3}]]
+    assert [*shim.read_batches(lines, 2)] == [[{"id": 1}, {"id": 2}], [{"id": 3}]]
 
 
 def test_the_shim_knows_the_port_of_an_image() -> None:

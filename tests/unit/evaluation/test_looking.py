@@ -15,7 +15,7 @@ from evaluation.contract import Runnable
 from evaluation.isolation.sandbox.harness import arguments
 from evaluation.isolation.sandbox.harness.answering import each_answer
 from evaluation.isolation.sandbox.harness.loading import load_classifier
-from evaluation.isolation.uploads.model_folders import check_folder, digest_of
+from evaluation.isolation.uploads.model_folders import check_folder, digest_folder
 from evaluation.submissions.selectors import WHITE
 from evaluation.task_shape import model_for, runnable_shape_of
 from evaluation.training.looking import learn_pictures
@@ -100,10 +100,10 @@ def test_the_same_rows_give_the_same_weights_and_others_give_others(
 ) -> None:
     def again(name: str, rows: Any) -> str:
         learn_pictures(rows, ("0", "1"), tmp_path / name)
-        return digest_of(tmp_path / name, lambda: None)
+        return digest_folder(tmp_path / name, lambda: None)
 
-    assert again("same", ROWS) == digest_of(learned, lambda: None)
-    assert again("fewer", ROWS[:40]) != digest_of(learned, lambda: None)
+    assert again("same", ROWS) == digest_folder(learned, lambda: None)
+    assert again("fewer", ROWS[:40]) != digest_folder(learned, lambda: None)
 
 
 def test_folders_that_look_at_no_picture_are_refused(learned: Path, tmp_path: Path) -> None:

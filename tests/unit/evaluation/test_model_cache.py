@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from evaluation.isolation.uploads.model_folders import digest_of
+from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.runs import model_cache
-from evaluation.runs.model_cache import cached_folder, pack, unpack
+from evaluation.runs.model_cache import cached_folder, pack_folder, unpack_folder
 
 PLENTY = 10**9
 
@@ -38,11 +38,11 @@ def model(tmp_path):
 
 def test_what_is_packed_comes_out_again(model, tmp_path):
     packed, beats = io.BytesIO(), []
-    pack(model, packed, lambda: beats.append("pack"))
+    pack_folder(model, packed, lambda: beats.append("pack"))
     packed.seek(0)
     out = tmp_path / "out"
-    unpack(packed, out, lambda: beats.append("unpack"))
-    assert digest_of(out, no_beat) == digest_of(model, no_beat)
+    unpack_folder(packed, out, lambda: beats.append("unpack"))
+    assert digest_folder(out, no_beat) == digest_folder(model, no_beat)
     assert (out / "deep" / "weights").read_bytes() == bytes(range(256)) * 100
     assert {"pack", "unpack"} == set(beats)
 
@@ -56,14 +56,14 @@ def test_only_files_below_the_folder_come_out(tmp_path, name, kind):
     packed = io.BytesIO(member.tobuf() + bytes(1024))
     (tmp_path / "out").mkdir()
     with pytest.raises(tarfile.TarError):
-        unpack(packed, tmp_path / "out", no_beat)
+        unpack_folder(packed, tmp_path / "out", no_beat)
     assert [path.name for path in tmp_path.rglob("*")] == ["out"]
 
 
 @pytest.mark.parametrize("change", ["bytes", "name", "place", "more"])
 def test_the_digest_tells_every_change(model, change):
-    before = digest_of(model, no_beat)
-    assert before == digest_of(model, no_beat)
+    before = digest_folder(model, no_beat)
+    assert before == digest_folder(model, no_beat)
     config = model / "config.json"
     if change == "bytes":
         config.write_text("[]")
@@ -73,7 +73,7 @@ def test_the_digest_tells_every_change(model, change):
         config.rename(model / "deep" / "config.json")
     else:
         (model / "empty").touch()
-    assert digest_of(model, no_beat) != before
+    assert digest_folder(model, no_beat) != before
 
 
 def test_one_fills_while_others_wait(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from dynabench.client.commands.init import EXAMPLES
 from evaluation.contract import Runnable
 from evaluation.isolation.sandbox.harness import arguments
-from evaluation.isolation.sandbox.harness.answering import answers, read_examples
+from evaluation.isolation.sandbox.harness.answering import answer_batches, read_examples
 from evaluation.isolation.sandbox.harness.loading import load_classifier
 from evaluation.isolation.uploads.model_folders import check_folder
 from evaluation.task_shape import Untrainable, model_for, runnable_shape_of, shape_of
@@ -77,7 +77,7 @@ def test_the_harness_answers_as_the_model_server_does(
     lines = [json.dumps(each).encode() for each in examples()]
     lines.append(json.dumps({"id": "bad", "inputs": {"image": "", "question": "Is it?"}}).encode())
     read = list(read_examples(lines, loaded.codec))
-    told = b"".join(answers(read, loaded.codec, loaded.backend, workers=workers))
+    told = b"".join(answer_batches(read, loaded.codec, loaded.backend, workers=workers))
     said = {row["id"]: row for row in map(json.loads, told.splitlines())}
     assert said.keys() == {f"x{number}" for number in range(len(HELD))}, "and not the bad one"
     right = [

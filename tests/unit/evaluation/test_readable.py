@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.isolation.sandbox.permissions import readable
+from evaluation.isolation.sandbox.permissions import make_readable
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_folder_that_keeps_others_out_is_copied(
     change: Callable[[Path], None], folder: Path, tmp_path: Path
 ) -> None:
     change(folder)
-    with readable(folder, tmp_path, lambda call: call()) as copy:
+    with make_readable(folder, tmp_path, lambda call: call()) as copy:
         assert copy != folder
         assert (copy / "inner" / "weights").read_text() == "inner/weights"
         found = {path.relative_to(copy).as_posix(): path for path in copy.rglob("*")}
@@ -53,5 +53,5 @@ def test_a_folder_that_keeps_others_out_is_copied(
 
 
 def test_a_folder_for_everybody_is_taken_as_it_is(folder: Path, tmp_path: Path) -> None:
-    with readable(folder, tmp_path, lambda call: pytest.fail("copied")) as same:
+    with make_readable(folder, tmp_path, lambda call: pytest.fail("copied")) as same:
         assert same == folder

@@ -29,7 +29,7 @@ State = TrainingRun.State
 @pytest.fixture
 def run(db):
     TrainingRun.objects.create(task=TaskFactory(code="nli"), options={})
-    return leases.claim(TrainingRun, TrainingRun.objects.get().pk)
+    return leases.claim_job(TrainingRun, TrainingRun.objects.get().pk)
 
 
 @pytest.fixture

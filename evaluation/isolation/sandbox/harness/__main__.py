@@ -13,7 +13,7 @@ from typing import BinaryIO
 from evaluation.contract import PLAN, REST
 from serving.errors import ServingError
 
-from .answering import answers, each_answer, read_examples
+from .answering import answer_batches, each_answer, read_examples
 from .arguments import STDIN, read_command_line
 from .batches import Example, planned
 from .loading import load_classifier, load_writer
@@ -62,7 +62,9 @@ def _answered(options: Namespace, lines: BinaryIO) -> Iterator[bytes]:
     if reads_stdin:
         yield from each_answer(lines, model)
     else:
-        answer = partial(answers, codec=model.codec, backend=model.backend, workers=model.workers)
+        answer = partial(
+            answer_batches, codec=model.codec, backend=model.backend, workers=model.workers
+        )
         examples = list(read_examples(lines, model.codec))
         yield from _whole_or_shard(options.part, examples, answer)
 

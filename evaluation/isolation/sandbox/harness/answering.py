@@ -11,7 +11,7 @@ from serving.backends import Backend
 from serving.codecs import Codec, Logits
 from serving.errors import BadRequestError, ServingError
 
-from .batches import Example, batches, pieces_at_once
+from .batches import Example, make_batches, pieces_at_once
 from .loading import Model
 
 
@@ -39,7 +39,7 @@ def all_answers(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
     Raises what `read_examples` and `answers` do.
     """
     examples = list(read_examples(lines, model.codec))
-    yield from answers(examples, model.codec, model.backend, workers=model.workers)
+    yield from answer_batches(examples, model.codec, model.backend, workers=model.workers)
 
 
 def each_answer(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
@@ -52,7 +52,7 @@ def each_answer(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
         yield b"".join(all_answers([line], model)) or declined.encode()
 
 
-def answers(
+def answer_batches(
     examples: Sequence[Example], codec: Codec, backend: Backend, *, workers: int
 ) -> Iterator[bytes]:
     """Yield the answers of one batch after another, a line each, from `workers` threads.
@@ -61,7 +61,9 @@ def answers(
     """
     with ThreadPoolExecutor(workers) as pool:
         try:
-            yield from pool.map(lambda batch: _answered(batch, codec, backend), batches(examples))
+            yield from pool.map(
+                lambda batch: _answered(batch, codec, backend), make_batches(examples)
+            )
         finally:  # whoever reads may have stopped: what has not begun is not worth the wait
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -26,7 +26,7 @@ def pieces_at_once(size: int) -> int:
     return max(1, min(BATCH_PIECES, BATCH_TOKENS // size))
 
 
-def batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
+def make_batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
     """Yield full batches of similar sizes, the longest first.
 
     Padding changes the last digits of an answer, so the contents of a batch depend only on sizes
@@ -48,5 +48,5 @@ def batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
 
 def planned(examples: Sequence[Example]) -> Iterator[bytes]:
     """Yield a line for each batch: the ids in it."""
-    for batch in batches(examples):
+    for batch in make_batches(examples):
         yield json.dumps({"batch": [example.id for example in batch]}).encode() + b"\n"

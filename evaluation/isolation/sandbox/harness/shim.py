@@ -114,7 +114,7 @@ def line(example: Json, answer: Any, output: str) -> bytes:
     return json.dumps({"id": example["id"], "output": fields, "prob": prob}).encode() + b"\n"
 
 
-def batches(lines: BinaryIO, size: int) -> Iterator[List[Json]]:
+def read_batches(lines: BinaryIO, size: int) -> Iterator[List[Json]]:
     """Yield examples, `size` at a time; skip a byte order mark and empty lines."""
     batch = []
     for text in lines:
@@ -141,7 +141,7 @@ def main(adapter: str, port: str, inputs: str, output: str, *command: str) -> in
         if inputs == "-":  # each example waits for its answer
             source, size = 0, 1
         with open(source, "rb") as lines:
-            for examples in batches(lines, size):
+            for examples in read_batches(lines, size):
                 answers = ask(server, examples)
                 for example, answer in zip(examples, answers):
                     sys.stdout.buffer.write(line(example, answer, output))

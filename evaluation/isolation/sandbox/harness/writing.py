@@ -10,7 +10,7 @@ from typing import Any
 from serving.errors import BadRequestError, ServingError
 from serving.generation.system_text import Messages, render_whole
 
-from .batches import Example, batches
+from .batches import Example, make_batches
 
 STOP_TOKENS = 160  # in which the longest text to stop at lies, whatever its letters
 
@@ -177,7 +177,7 @@ def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
 
 def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
     """Yield the texts, a line each, one batch after another. Raises ServingError."""
-    for batch in batches(examples):
+    for batch in make_batches(examples):
         try:
             written = writer.write([example.texts[0] for example in batch])
         except Exception as error:  # whatever a model's configuration may lead to
