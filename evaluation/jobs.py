@@ -137,9 +137,9 @@ def evaluate_next(run_id: UUID) -> None:
 def evaluate_in_turn() -> None:
     """Evaluate the run whose turn it is, and do what follows from its end."""
     if run := _work(claim_next(), execute):
-        discard_handed(run)
-        ring_suites(run)
-        note_near_copies(run)
+        discard_handed(run)  # nobody reads the answers of its own worker again
+        ring_suites(run)  # perturbed runs waited for this one, with which they are compared
+        note_near_copies(run)  # last: it reads the answers of many models
 
 
 def _longest_waiting(kind: type[Job]) -> Any:
@@ -168,8 +168,8 @@ def sweep_all() -> int:
     tell_reports()
     tell_failures()
     tidy()
-    purge_answers()
-    write_log()
+    purge_answers()  # of requests that were sent twice
+    write_log()  # of erasures, so that a restored backup erases them again
     tidy_daily()
     return messages_sent
 

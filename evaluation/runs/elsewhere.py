@@ -37,7 +37,7 @@ def sandbox_for(
     """
     if not has_cluster():
         return runner_for(model, container_key(job))
-    from evaluation.runs.ray_runner import RayRunner
+    from evaluation.runs.ray_runner import RayRunner  # only sites with a cluster have Ray
 
     return RayRunner(settings.RAY_ADDRESS, shard or settings.RAY_SHARD_EXAMPLES, container_key(job))
 
@@ -60,6 +60,7 @@ def own_model(target: TargetModel, beat: Beat) -> Iterator[Transport | None]:
 
     None: ask it where it is. A model at an address needs no node, and its secret stays here.
     """
+    # What runs behind an address runs there already.
     if not has_cluster() or target.url or not target.source:
         yield None
         return

@@ -84,7 +84,7 @@ def execute(run: EvaluationRun) -> None:
             evaluated = evaluate_run(run, Path(folder), heartbeat.tell)
             heartbeat.patiently(lambda: store(run, evaluated))
     except leases.LeaseLost:
-        raise
+        raise  # another worker has the run, or it was cancelled: nothing may be stored
     except Exception as error:
         heartbeat.patiently(partial(_store_failure, run, error))
 
@@ -102,6 +102,7 @@ def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
     if run.submission.kind == Submission.Kind.PREDICTIONS:
         return _score_predictions_file(run.submission, question, folder, tell)
     if handed := handed_of(run):
+        # A context manager that is entered only if the site has to give the second answers.
         second = partial(_open_attempt, run, folder, tell)
         return score_handed(handed, question, tell, folder, second)
     return _ask_model(run, question, folder, tell)
@@ -251,7 +252,7 @@ def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -
                 columns["warnings"] += exchanged_warnings(evaluated.exchanged)
             leases.finish_job(run, predictions=stored_name, is_shown=is_shown, seen=seen, **columns)
             scores = [_score(run, number) for number in evaluated.numbers]
-            Score.objects.bulk_create(scores, batch_size=500)
+            Score.objects.bulk_create(scores, batch_size=500)  # slices can make thousands of them
             note_compared(run, evaluated)
     except leases.LeaseLost:
         # The lease is also lost when an earlier call had stored everything before its connection
@@ -292,7 +293,7 @@ def _store_failure(run: EvaluationRun, error: Exception) -> None:
             leases.wait_for_others(run, str(error))
         case NoPlainRun():
             leases.fail(run, str(error), outcome=error.outcome)
-        case NoConsent():
+        case NoConsent():  # costs no quota, and may be repeated if the owners agree again
             leases.fail(run, str(error), outcome=Outcome.INFRASTRUCTURE)
         case leases.Overdue():  # the deadline came while it worked; `end_overdue` ends the others
             leases.fail(run, **overdue())

@@ -35,6 +35,7 @@ def kept_folder(submission: Submission, beat: Beat) -> AbstractContextManager[Pa
     def fill(folder: Path) -> None:
         with submission.file.open("rb") as stored:
             unpack_folder(stored, folder, beat)
+        # The storage may be shared, or restored from an older copy.
         if identity_of(submission, digest_folder(folder, beat)) != submission.digest:
             raise CannotFetch(gettext_noop("The stored files are not those that were checked."))
 
@@ -53,7 +54,7 @@ def equipped(
     """
     with ExitStack() as stack:
         if _wants_gpu(submission):
-            gpu = NODES_CHOICE
+            gpu = NODES_CHOICE  # this machine may have none
             if not is_elsewhere:
                 gpu = stack.enter_context(_free_gpu())
             model = replace(model, gpu=gpu)

@@ -47,6 +47,7 @@ def score_handed(
     size = sum(1 for _ in question.rows())
     answers, ending = _read(first, question, size, tell, folder)
     evaluated = Evaluated(ending, f"own-{first.runner}"[:20])
+    # Somebody's own machine can make up answers, so a second one repeats a tenth of them.
     if ending.outcome == Outcome.OK and first.second != Second.NOBODY:
         chosen = tenth_of(first.lease_token, size)
         if len(handed) > 1:
@@ -68,6 +69,7 @@ def _read(
     """
     report = handed.ending  # as the machine sent it, checked by the API's serializer
     ending = Ending(Outcome(report["outcome"]), Usage(**report["usage"]), report["sentence"])
+    # The ids that this machine got, made again from its lease: no file of them was kept.
     sent = sent_to(handed.lease_token, folder / "unused", size)
     answers = answers_for(question.config, sent.ids())
     if ending.outcome == Outcome.OK and handed.upload:

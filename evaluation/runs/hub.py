@@ -28,7 +28,7 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
     check_pinned(spec)
     from huggingface_hub import HfApi, snapshot_download
 
-    bound_waiting()
+    bound_waiting()  # the hub's client would wait without end
     where: dict[str, Any] = {"repo_id": spec.source, "revision": spec.revision, "token": False}
     try:
         files = HfApi().model_info(**where, files_metadata=True, timeout=SECONDS).siblings or []
@@ -38,7 +38,7 @@ def fetch_public(spec: ModelSpec, into: Path, most_bytes: int) -> Path:
                 f"The model's files on the hub have {size / GIB:.2f} GiB; at most "
                 f"{most_bytes / GIB:.2f} GiB are taken."
             )
-        check_room(size)
+        check_room(size)  # before the first byte, not when the disk is full
         snapshot_download(**where, allow_patterns=HUB_FILES, local_dir=into)
     except (MisconfiguredError, Unavailable):
         raise

@@ -97,7 +97,7 @@ class NotNow(Exception):
 def main() -> None:
     """Do the job on standard input, and tell on standard output what comes of it."""
     with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # what libraries print is no message
+        os.dup2(2, 1)  # what libraries print is no message, and goes to the log
         requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=_listen, args=[requests], daemon=True).start()
 
@@ -162,6 +162,7 @@ class Cluster:
 
         self.ray = ray
         try:
+            # The logs of the tasks stay on their nodes: this process's output is messages.
             ray.init(address=self._address, log_to_driver=False, logging_level="ERROR")
             self._nodes = self._alive()
         except Exception as error:  # Ray and gRPC raise many kinds
@@ -326,7 +327,7 @@ class Connected(Cluster):
         """Yield the number and the result of each shard as it ends."""
         for number, work in enumerate(self._works(self._carried())):
             self._pending[self._begin(work, measures=number == 0)] = number
-            if len(self._pending) >= AT_ONCE:
+            if len(self._pending) >= AT_ONCE:  # wait for one before the next is submitted
                 yield self._next()
         while self._pending:
             yield self._next()
@@ -395,6 +396,8 @@ class Connected(Cluster):
         """
         limits = work.limits
         needs = {"CPU": limits.threads, "memory": limits.memory_bytes}
+        # Speed is compared between models, so the shard that is measured goes to a machine that
+        # does nothing else, where the cluster has one.
         if measures and self.offers(MEASURE):
             needs[MEASURE] = 1
         elif work.runner == "docker":
@@ -407,7 +410,7 @@ class Connected(Cluster):
         return begun
 
     def _saved(self, image: str | None) -> Parcel | None:
-        if image in (None, BASE_IMAGE):  # of metrics, which nodes have
+        if image in (None, BASE_IMAGE):  # nodes have the image in which metrics run
             return None
         from evaluation.isolation.sandbox.images import save_image
 

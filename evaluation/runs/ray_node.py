@@ -126,7 +126,7 @@ def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
             lora=_folder(stack, cache, work.lora, ray.get),
         )
         if model.gpu:
-            model = replace(model, gpu=str(ray.get_gpu_ids()[0]))
+            model = replace(model, gpu=str(ray.get_gpu_ids()[0]))  # the one that Ray reserved
         if work.image:
             _load(work.image, place, ray.get)
         inputs = place / "inputs.jsonl"
@@ -153,7 +153,7 @@ class Process:
             try:
                 for item in errand.do(*errand.arguments, **folders):
                     yield ITEM, item
-            except Exception as error:
+            except Exception as error:  # as an item: Ray would wrap what is raised
                 yield RAISED, error
 
 
@@ -196,7 +196,7 @@ def _load(image: Parcel, folder: Path, get: Get) -> None:
             file.write(get(piece))
     if images.load_image(archive) != image.digest:
         raise ValueError("What came is not the model's image.")
-    archive.unlink()
+    archive.unlink()  # gigabytes that the engine has now
 
 
 class _Pieces:

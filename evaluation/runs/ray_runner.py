@@ -106,7 +106,7 @@ class RayRunner:
                         return ending
                     case ray_driver.NOT_NOW:
                         raise NoEngine(value)
-                    case _:
+                    case _:  # OVER: the driver has ended without an answer
                         break
         return Ending(Outcome.INFRASTRUCTURE, sentence=FAILED)
 

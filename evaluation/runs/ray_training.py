@@ -129,6 +129,7 @@ def _work(work: Callable[[Path, Progress], Any]) -> Iterator[Any]:
             for progress in _newest(news):
                 yield PROGRESS, progress
         result = working.result()
+        # In pieces, which `OnNode` writes to one file: a model is too large for one message.
         with packed.open("wb") as file:
             pack_folder(folder, file, no_beat)
         with packed.open("rb") as file:

@@ -46,6 +46,7 @@ def open_model(
     job: the claimed run or check that needs them. Predictions need no runner.
     Raises CannotFetch, EndpointError, ImageRefused, NoEngine and what `beat` raises.
     """
+    # Neither needs files: the one is asked elsewhere, the other by our own model server.
     if is_remote(submission) or is_served_here(submission):
         yield runnable(submission.task.config), choose_remote_runner(submission)
         return
@@ -61,7 +62,7 @@ def choose_local_runner(
     Raises NoEngine and CannotFetch.
     """
     runner = sandbox_for(model, job)
-    if submission.kind == Kind.LLM:
+    if submission.kind == Kind.LLM:  # it writes texts, in which the answers are found here
         return WritingRunner(runner, asked_with(submission, NOWHERE))
     return runner
 
@@ -71,7 +72,7 @@ def choose_remote_runner(submission: Submission) -> Runner:
 
     Raises EndpointError(misconfigured) and CannotFetch.
     """
-    if submission.kind == Kind.CHAT:
+    if submission.kind == Kind.CHAT:  # its owner pays, up to a cap
         return EndpointRunner(endpoint_for(submission), CHAT_CALLS, meter_of(submission))
     if is_served_here(submission):
         return EndpointRunner(endpoint_for(submission), CHAT_CALLS)

@@ -260,10 +260,11 @@ def claim_next() -> EvaluationRun | None:
 def _in_turn(runs: QuerySet[EvaluationRun]) -> list[Waiting]:
     """Return runs in the order in which workers take them; two queries."""
     rows = runs.values_list("pk", "submission__owner", "priority", "queued_at")
+    # Older runs do not matter any more: `in_turn` looks at what each owner has had of late.
     recent = Q(state=State.RUNNING) | Q(started_at__gt=timezone.now() - RECENT)
     served = (
         EvaluationRun.objects.filter(recent, started_at__isnull=False)
-        .order_by()
+        .order_by()  # the model's own order would be grouped by, too
         .values("submission__owner")
         .annotate(n=Count("pk", filter=Q(state=State.RUNNING)), last=Max("started_at"))
         .values_list("submission__owner", "n", "last")
@@ -290,7 +291,7 @@ def expected_wait_seconds(position: int | None) -> float | None:
     took = [(end - start).total_seconds() for start, end in times if start and end]
     if position is None or not took:
         return None
-    workers = EvaluationRun.objects.filter(state=State.RUNNING).count()
+    workers = EvaluationRun.objects.filter(state=State.RUNNING).count()  # as many are at work
     return position * fmean(took) / max(1, workers)
 
 
@@ -319,5 +320,6 @@ def end_overdue() -> int:
 
     Their workers are alive, or the leases would have run out, but did not end them.
     """
+    # Later than the worker itself, which notices the deadline at its next heartbeat.
     late = EvaluationRun.objects.filter(deadline_at__lt=timezone.now() - GRACE)
     return leases.end_overdue(late, **overdue())

@@ -46,6 +46,7 @@ class LineFile:
     """A file of examples, a JSON object with an `id` a line, of which memory keeps the places."""
 
     def __init__(self, path: Path) -> None:
+        # Eight bytes for each line: a set may have a million, and its texts stay on disk.
         self._path, self._starts = path, array("q", [0])
         with path.open("rb") as lines:
             for line in lines:

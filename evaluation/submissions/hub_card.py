@@ -39,7 +39,7 @@ def read_card(source: str, revision: str = "") -> dict[str, str]:
         address += f"/revision/{revision}"
     url = httpx.URL(address)
     try:
-        with _places.take():
+        with _places.take():  # a hub that hangs must not hold all threads of the site
             reply = SHARED.request(
                 "GET", url, seconds=SECONDS, max_bytes=MOST_BYTES, allowed=(url.host,),
                 secret=None, payload=None, retry=IDEMPOTENT,

@@ -14,10 +14,12 @@ def check_looks(submission: Submission) -> None:
     Holds the names of the task's models until the transaction ends. The name of an unpublished
     model is told to nobody, so it belongs to whoever publishes first.
     """
+    # The names first, then the read: of two models that look alike, the second sees the first.
     lock_names(f"models of task {submission.task_id}")
     own = Q(owner__isnull=False, owner=submission.owner_id)
     if submission.team_id:
         own |= Q(team=submission.team_id)
+    # An anonymous model's name is a secret, which a refusal would tell.
     is_named = Q(anonymous_until=None) | Q(anonymous_until__lte=today())
     others = Submission.objects.filter(seen_by_all(), is_named, task=submission.task_id)
     check_free(submission.name, others.exclude(own).order_by().values_list("name", flat=True))

@@ -67,7 +67,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
         "team": shown_team(submission, viewer),
         "progress": progress,
         "steps": progress_steps(progress),
-        "is_news": request.GET.get("seen") != progress.key,
+        "is_news": request.GET.get("seen") != progress.key,  # read aloud only if it has changed
         "description": render_markdown(submission.description),
         "embargo_form": EmbargoForm(initial=vars(submission)),
         "anonymous_form": AnonymousForm(initial=vars(submission)),

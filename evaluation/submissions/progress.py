@@ -109,7 +109,7 @@ def with_wait(progress: Progress, runs: Sequence[EvaluationRun]) -> Progress:
     if progress.phase != "queued":
         return progress
     first = next(run for run in latest(runs) if run.state == State.QUEUED)
-    position = queue_positions().get(first.pk)
+    position = queue_positions().get(first.pk)  # only here: the order is two queries
     seconds = expected_wait_seconds(position)
     if position is None:  # taken meanwhile
         return progress

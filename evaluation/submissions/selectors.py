@@ -25,6 +25,7 @@ def seen_by_all() -> Q:
     These are published ones, and targets that work and that people have met. A target is entered
     when it is registered, so that its owners see how it does beforehand.
     """
+    # Subqueries, so that the condition can stand in any query of submissions.
     met = RoundTarget.objects.filter(target=OuterRef("target")).exclude(round__state__in=PLANNED)
     scored = EvaluationRun.objects.filter(
         submission=OuterRef("pk"), suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK
@@ -78,6 +79,7 @@ def _runs() -> QuerySet[EvaluationRun]:
 
 def latest(runs: Iterable[EvaluationRun]) -> Iterable[EvaluationRun]:
     """Return the last repetition of each evaluation."""
+    # Runs come in the order of their numbers, so the last one of each key stays.
     return {(run.version_id, run.suite): run for run in runs}.values()
 
 

@@ -106,6 +106,7 @@ def submit_model(
     )  # fmt: skip
     _check(submission, owner)
     files = files_of(submission)  # of the same model
+    # A further file of an anonymous model must not reveal its name.
     submission.anonymous_until = files.aggregate(until=Max("anonymous_until"))["until"]
     submission.save(force_insert=True)
     log(owner, "submission.handed_in", submission, kind=kind)
@@ -274,6 +275,7 @@ def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
         charge = charge_of(row.state, row.outcome, row.attempts > 0, runs)
         is_file = row.kind == Kind.PREDICTIONS and row.withdrawn_at is None
         if is_file and charge in (Charge.ACCEPTED, Charge.PENDING):
+            # The first file has paid for the model.
             if (name := (row.owner_id, row.team_id, row.name)) in models:
                 continue
             models.add(name)
@@ -292,6 +294,7 @@ def publish(*, submission: Submission, actor: User, is_due: bool = False) -> Non
     scored = files_of(submission).filter(Exists(good), state=State.DONE)
     if submission.withdrawn_at is None and not scored.filter(pk=submission.pk).exists():
         raise Refused(_("A model can be published once it has a score."))
+    # What was promised a day had its name checked then, and cannot choose another one now.
     if not (submission.is_published or is_due):
         check_looks(submission)
     _change(submission, actor, "published", scored, is_published=True, publish_on=None)
@@ -327,7 +330,7 @@ def publish_due() -> int:
     published = 0
     for submission in due.exclude(owner=None).select_related("owner"):
         assert submission.owner
-        with suppress(Refused):
+        with suppress(Refused):  # it has no score yet, or was withdrawn at this moment
             publish(submission=submission, actor=submission.owner, is_due=True)
             published += 1
     return published
@@ -392,6 +395,7 @@ def _cancel(submission: Submission) -> int:
     # The check first: until it is over it may still request runs.
     ended = leases.cancel(submission, outcome=Outcome.CANCELLED)
     runs = submission.runs.filter(state__in=[State.QUEUED, State.RUNNING])
+    # A run that begins between the two queries is cancelled while it runs.
     return ended + sum(leases.cancel(run, outcome=Outcome.CANCELLED) for run in runs)
 
 
@@ -440,9 +444,10 @@ def pass_on(*, owner: User | None) -> int:
     """
     accepted = Submission.objects.filter(owner=owner, state=State.DONE, withdrawn_at=None)
     passed = 0
-    for submission in accepted.filter(team__isnull=False):
+    for submission in accepted.filter(team__isnull=False):  # one transaction each
         others = TeamMember.objects.filter(team=submission.team_id).exclude(user=None)
         others = others.exclude(user=owner)
+        # An owner first; among equals the one who has been there longest.
         heir = others.order_by("-is_owner", "joined_at").select_related("user").first()
         if heir is None:
             continue

@@ -15,7 +15,7 @@ def tidy_submitters(most: int) -> int:
     Returns how many. What counts is a place in today's quota, and a result that was shown on a set
     that is still sealed. No lock: of two workers, one finds nothing.
     """
-    note_submitters()
+    note_submitters()  # rows of older releases have none yet
     left = Submission.objects.exclude(person=None).exclude(person__accounts__user=F("owner"))
     over = left.filter(queued_at__lt=timezone.now() - WINDOW)
     shown_runs = EvaluationRun.objects.filter(

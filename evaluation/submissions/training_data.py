@@ -61,6 +61,7 @@ def _read_line(
     if isinstance(row, str):
         return None, row
     if "uid" in row:
+        # Popped: a row that is chosen twice would count double.
         return _chosen(shape, row, released.pop(str(row["uid"]), None))
     return _own(shape, row)
 
@@ -155,6 +156,7 @@ def learn(config: TaskConfig, rows: Sequence[TrainingRow], folder: Path, trainer
     about = "the rows of this submission"
     options = TrainingOptions(labels=shape.labels, epochs=4, frozen_layers=6, trained_on=about)
     trainer.train(
+        # Each row is a group of its own, so that only its place decides whether it is held out.
         [{**row, "group": str(place)} for place, row in enumerate(rows)],
         kind=shape.kind,
         base=encoder(),

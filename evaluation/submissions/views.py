@@ -48,7 +48,7 @@ LISTED = 100
 
 def _room(user: User) -> int:
     """Return how large a form with a whole file may be."""
-    return largest_of(user) + FORM_BYTES
+    return largest_of(user) + FORM_BYTES  # the file, and what a form sends around it
 
 
 @takes(_room)

@@ -69,7 +69,7 @@ def viewers(user: Person, task: Task) -> Callable[[Submission], Viewer]:
     """
     is_task_owner, may_take = can_edit(user, task), can_take(user, task)
 
-    @cache
+    @cache  # one query for a whole list, and none if no model in it has a team
     def teams() -> frozenset[int]:
         if not isinstance(user, User):
             return frozenset()
@@ -163,7 +163,7 @@ def find_submission(request: HttpRequest | Request, pk: UUID) -> tuple[Submissio
     submission = get_object_or_404(all_submissions(), pk=pk)
     viewer = viewer_of(request.user, submission)
     if viewer is None:
-        raise Http404
+        raise Http404  # not 403, which would tell that it exists
     return submission, viewer
 
 

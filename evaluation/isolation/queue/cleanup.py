@@ -76,7 +76,7 @@ def _folders() -> int:
     old, removed = time.time() - LONG.total_seconds(), 0
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
         with suppress(FileNotFoundError):  # its run has just ended
-            if folder.stat().st_mtime < old:
+            if folder.stat().st_mtime < old:  # a run that lives writes into its folder
                 shutil.rmtree(folder, ignore_errors=True)
                 removed += 1
     return removed

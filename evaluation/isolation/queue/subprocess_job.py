@@ -52,7 +52,7 @@ def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> N
         reader.start()
         try:
             code = _watch(process, job, news, show)
-        finally:
+        finally:  # also when the lease is lost: nobody would keep what it makes
             process.kill()
             reader.join()
     if code == 0 and "wait" in news:

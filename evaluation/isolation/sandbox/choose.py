@@ -15,7 +15,7 @@ class NoEngine(Exception):
 def has_engine() -> bool:
     """Return whether Docker's library is installed and an engine answers."""
     try:
-        from evaluation.isolation.sandbox import engine
+        from evaluation.isolation.sandbox import engine  # needs Docker's library
     except ModuleNotFoundError:
         return False
     return engine.engine() is not None

@@ -65,6 +65,7 @@ class EndpointRunner:
                 calls.stop()
 
         ending = monitor.ending(watched)
+        # The time went into waiting for a server that asked to come later: not the model's fault.
         if ending.outcome == Outcome.TIMEOUT and calls.must_wait:
             ending = replace(ending, outcome=Outcome.AWAY, sentence=f"{BUSY} {ending.sentence}")
         if meter.is_paid:
@@ -200,6 +201,7 @@ class _OpenCalls:
                         answers += self._predictions([example], notes)
                     return answers
                 tries = min(tries + 1, self._how.doublings)
+                # "Come later" costs no attempt, or a busy hour would end a long run.
                 failures += error.reason != "busy"
                 if error.permanent or error.reason == "rubbish" or failures == self._how.attempts:
                     raise

@@ -86,6 +86,7 @@ class Monitor:
 
     def wrote(self, data: bytes) -> None:
         """Take what came on standard output. Raises InvalidOutput and Exceeded."""
+        # Before the data is kept: a model may write without end.
         self.limits.check_output(self._lines.size + len(data), self._lines.count)
         self._answers(self._lines.feed(data))
 
@@ -95,7 +96,7 @@ class Monitor:
 
     def look(self) -> None:
         """Measure and beat, each when it is time. Raises Exceeded and what `beat` raises."""
-        now = time.monotonic()
+        now = time.monotonic()  # a clock that nobody can set back while a model runs
         if now >= self._look_at:
             self.pace.sampled(self.sample(), now)
             self._look_at = now + LOOK_SECONDS
@@ -150,7 +151,7 @@ class Monitor:
 
 def _meaning(code: int) -> str:
     """Return what an exit code says, in words."""
-    if code in (126, 127):
+    if code in (126, 127):  # as shells and Docker report it
         return f"The model's command cannot be started (exit code {code})."
     with suppress(ValueError):
         name = signal.Signals(code - 128).name

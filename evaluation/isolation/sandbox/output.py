@@ -58,7 +58,7 @@ class Lines:
             yield self._line(b"")
 
     def _line(self, rest: bytes) -> bytes:
-        line = bytes(self._begun) + rest
+        line = bytes(self._begun) + rest  # its beginning came with earlier data
         self._begun.clear()
         self._check(len(line))
         self.count += 1

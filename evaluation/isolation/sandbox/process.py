@@ -71,7 +71,7 @@ def _started(
             "TMPDIR": home,
             "HF_HUB_OFFLINE": "1",
             "LC_ALL": "C.UTF-8",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(ROOT),  # nothing else of this process's environment, such as secrets
             "PYTHONDONTWRITEBYTECODE": "1",
         },
         start_new_session=True,  # so that its children can be killed with it

@@ -56,6 +56,7 @@ class Cgroup:
     def sample(self) -> Sample | None:
         """Measure what it uses now; return None when it is gone."""
         try:
+            # Pages of files that were read: the kernel drops them when others need the memory.
             cached = _field(self.memory / "memory.stat", ("total_inactive_file", "inactive_file"))
             if self.version == 1:
                 seconds = int((self.cpu / "cpuacct.usage").read_text()) / 1e9

@@ -116,6 +116,7 @@ def unpack_archive(path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             _write_member(target, member, blocks)
+    # Whatever this process's umask is: the sandbox's user, who is nobody, reads them.
     for name, _, _ in os.walk(into):
         Path(name).chmod(0o755)
 
@@ -246,6 +247,7 @@ class BoundedZip(io.FileIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read as any file does. Raises ArchiveRefused where a large part is to be read at once."""
+        # The archive says how large its table is, and zipfile would read it at once.
         if size and size > LARGEST_DIRECTORY:
             raise ArchiveRefused(
                 gettext_noop("The table of the archive is too large. Pack fewer files.")

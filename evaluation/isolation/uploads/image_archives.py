@@ -55,6 +55,7 @@ class _Contents:
                 raise refused(name, f"there are more than {limits.members:,} members")
             if name in self._files or name in self._links:
                 raise refused(name, "the same name is there twice")
+            # Nothing is unpacked here, so links do no harm.
             if info.issym():  # docker save writes one for a layer that is there twice
                 self._links[name] = posixpath.normpath(
                     posixpath.join(posixpath.dirname(name), info.linkname)

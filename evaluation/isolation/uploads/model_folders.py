@@ -212,6 +212,7 @@ def _problem_of(name: str, path: Path) -> str:
     """Return why a file is not taken; empty where it is."""
     if path.suffix == ".safetensors":  # these are looked into later
         return ""
+    # By content, too: a pickle may have any name.
     with path.open("rb") as file:
         start = file.read(4)
     if path.suffix.lower() in PICKLED or start[:2] in PICKLES or start == b"PK\x03\x04":

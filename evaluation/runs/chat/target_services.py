@@ -75,7 +75,7 @@ class Asker:
         except EndpointError as error:
             self._note(error)
             return None
-        self._in_a_row = 0
+        self._in_a_row = 0  # one good answer, and the server counts as healthy again
         self._check_version(dict(answer.fingerprint))
         return answer.output
 
@@ -83,6 +83,7 @@ class Asker:
         """Return the endpoint, built at the first call. Raises Stopped."""
         if self._endpoint is None:
             target = self._job.target
+            # Its owners may have changed it since: half of the answers would be another model's.
             if settings_of(target) != self._job.asked_with:
                 raise Stopped(self._changed)
             try:

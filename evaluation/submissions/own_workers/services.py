@@ -135,7 +135,7 @@ def note_heard(workers: Sequence[OwnWorker]) -> None:
 
 def renew_lease(*, run: EvaluationRun, user: User, progress: float) -> None:
     """Renew a lease. No lock: the lease decides. Raises Refused."""
-    if run.deadline_at and timezone.now() > run.deadline_at:
+    if run.deadline_at and timezone.now() > run.deadline_at:  # as a worker of the site ends
         raise _gone()
     try:
         leases.heartbeat(run, progress)

@@ -48,6 +48,7 @@ class Over(Exception):
 
 def tell_host() -> None:
     """Note every minute that this machine can run models, if an engine answers."""
+    # Called at each heartbeat, every two seconds.
     global _noted_at
     if time.monotonic() - _noted_at < EACH_SECONDS:
         return
@@ -82,6 +83,7 @@ class Talk:
         if self._question is None:
             self._question = self._first
             return self._sent(self._warm_up)
+        # People ask through the row: web processes and workers share only the database.
         columns = ("ready_at", "asked_at", "question_id", "question")
         ready_at, asked_at, key, line = PracticeRun.objects.values_list(*columns).get(
             pk=self._run.pk

@@ -53,7 +53,7 @@ def start(submission: Submission) -> PracticeRun:
 
 
 def _started(submission: Submission, slot: int) -> PracticeRun:
-    submission.practice_runs.exclude(UNDER_WAY).delete()
+    submission.practice_runs.exclude(UNDER_WAY).delete()  # nothing of earlier runs is needed
     until = timezone.now() + LONGEST
     run = PracticeRun.objects.create(submission=submission, slot=slot, deadline_at=until)
     enqueue(run.function, run.pk)
@@ -73,6 +73,7 @@ def ask_question(run: PracticeRun, inputs: Mapping[str, Any]) -> str:
     """
     key, now = uuid.uuid4(), timezone.now()
     own_question = PracticeRun.objects.filter(pk=run.pk, question_id=key)
+    # A web process that was killed cannot take its question back.
     forgotten = Q(asked_at__lt=now - timedelta(seconds=2 * PATIENCE_SECONDS))
     free = PracticeRun.objects.filter(
         Q(question_id=None) | forgotten, pk=run.pk, state=run.State.RUNNING, ready_at__isnull=False

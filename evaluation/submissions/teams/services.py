@@ -48,6 +48,7 @@ def invite_member(*, team: Team, actor: User, email: str) -> TeamMember:
     address = email.strip().lower()
     if not is_address(address):
         raise Invalid(_("Enter an e-mail address."), field="email")
+    # A member may have joined by another address than that of the account.
     if team.members.filter(Q(address=address) | Q(user__email__iexact=address)).exists():
         raise Invalid(_("This address is invited already."), field="email")
     if team.members.count() >= MOST_MEMBERS:

@@ -37,7 +37,7 @@ def main() -> int:
         try:
             for answer in _answered(options, lines):
                 out.write(answer)
-                out.flush()
+                out.flush()  # who watches sees progress, and measures the pace
         except ServingError as error:
             print(" ".join(str(error).split()), file=sys.stderr)  # the last line is shown
             return 1

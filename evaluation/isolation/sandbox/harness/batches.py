@@ -35,6 +35,7 @@ def make_batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
     """
     batch: list[Example] = []
     pieces = 0
+    # By size, then texts: the id comes last, and equal texts have equal answers.
     for example in sorted(examples, reverse=True):
         is_full = batch and pieces + example.pieces > pieces_at_once(batch[0].size)
         if is_full or (batch and example.batch != batch[0].batch):

@@ -32,6 +32,7 @@ class Server:
 
     def __init__(self, command: Sequence[str], port: int) -> None:
         self.port = port
+        # One connection for all examples: opening one for each would be part of the pace.
         self.connection = http.client.HTTPConnection("127.0.0.1", port)
         # What it prints must not get between the answers, and the examples are not for it to read.
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
