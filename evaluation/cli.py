@@ -45,12 +45,12 @@ Rows = Callable[[], Iterable[SetRow]]
 
 
 class CannotEvaluate(Exception):
-    """It cannot be run as it was asked for; the message names what to mend."""
+    """An evaluation that cannot be run as requested; the message names what to correct."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What a model is run on: a version of a set, or a file."""
+    """The examples that a model is run on: a version of a set, or a file."""
 
     name: str
     rows: Rows

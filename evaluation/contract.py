@@ -1,4 +1,4 @@
-"""What the parts of an evaluation say to each other: plain values, known to all of them."""
+"""The plain values that the parts of an evaluation exchange."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ LEAST_RESAMPLED = 15
 
 
 class Outcome(StrEnum):
-    """How a run ended, or why a submission was not accepted."""
+    """The outcome of a run, or of a submission's check."""
 
     OK = "ok"
     MODEL_ERROR = "model_error"
@@ -83,7 +83,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Writing:
-    """How a language model writes: greedily, until it ends or one of the texts `stop` comes."""
+    """The settings of a language model that writes greedily, until its end or a `stop` text."""
 
     max_tokens: int = 256
     stop: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class Runnable:
 
 
 class InvalidOutput(Exception):
-    """An answer that breaks the contract; the message names the line and how to mend it."""
+    """An answer that breaks the contract; the message names the line and how to correct it."""
 
 
 Take = Callable[[bytes], None]

@@ -1,4 +1,4 @@
-"""Heartbeats: long work says again and again that it goes on. Knows no Django and no job.
+"""Heartbeats: long work reports again and again that it continues. Knows no Django and no job.
 
 `evaluation.isolation.queue.leases.Heartbeat` is the one that keeps the lease of a job.
 """
@@ -26,6 +26,7 @@ def during(work: Callable[[], T], beat: Beat) -> T:
     """
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
+        # The pool waits for its thread at the end of the block, also when `beat` raises.
         while not wait([future], BEAT_SECONDS).done:
             beat()
         return future.result()

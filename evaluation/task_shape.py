@@ -1,4 +1,4 @@
-"""What a task asks of its models: what they read, what they answer, and rows to train them on."""
+"""The shape of a task's models: what they read and answer, and the rows to train them on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ PARTS = (
 
 
 class Untrainable(ValueError):
-    """No model of a task can be trained; the message says why and what can be done instead."""
+    """A task whose models cannot be trained here; the message says why and what to do instead."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the models of a task read and answer.
+    """The fields that the models of a task read and answer.
 
     fields: the task's names of what `FIELDS[kind]` calls text, or premise and hypothesis, or
     question and passage, or image and question, or image. labels: None for spans.

@@ -1,4 +1,4 @@
-"""What goes to the site's cluster, where it has one (docs/cluster.md); else this machine does it.
+"""The work that goes to the site's cluster, if it has one (docs/cluster.md); or else stays here.
 
 The web imports it: what it needs of a cluster or a model library it loads when it is called.
 """

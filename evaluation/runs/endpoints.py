@@ -1,4 +1,4 @@
-"""How submitted models are asked over the network, and how their answers are read. No Docker."""
+"""The endpoints at which submitted models are asked over the network. No Docker."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tasks.targets.spending_services import Metered, Payer
 
 
 class CannotFetch(Exception):
-    """A submission is not there as it was checked; the message says why."""
+    """A submission that is not there as it was checked; the message says why."""
 
 
 def endpoint_for(submission: Submission) -> Endpoint:

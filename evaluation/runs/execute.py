@@ -62,11 +62,11 @@ Suite = EvaluationRun.Suite
 
 
 class NoConsent(Exception):
-    """The set's inputs may not leave any more; the message says so."""
+    """A set whose inputs may not leave any more; the message says so."""
 
 
 class NoPlainRun(Exception):
-    """There is nothing to compare a perturbed run with; the message says why.
+    """A perturbed run without a plain one to compare it with; the message says why.
 
     outcome: of the plain run, which is the perturbed one's too.
     """

@@ -1,4 +1,4 @@
-"""Answers that somebody's own machine handed in: read, checked against a second one, and scored."""
+"""The answers of somebody's own machine: read, compared with a second one, and scored."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager

@@ -54,7 +54,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Job:
-    """A run: `address` as of `ray.init`, shard: examples of one, else as `Runner.run`."""
+    """A run. address: as of `ray.init`. shard: the size of one. The rest as `Runner.run`."""
 
     address: str
     shard: int
@@ -91,7 +91,7 @@ Tell = Callable[[str, Any], None]
 
 
 class NotNow(Exception):
-    """The cluster cannot do it now; the message says what it waits for."""
+    """Work that the cluster cannot do now; the message says what it waits for."""
 
 
 def main() -> None:
@@ -230,7 +230,7 @@ def _words(name: str, most: float) -> str:
 
 
 class Placed(Cluster):
-    """A process of a node, where things are done one after the other."""
+    """The connection to a process of a node, which does errands one after the other."""
 
     def __init__(self, place: NodePlace) -> None:
         super().__init__(place.address)
@@ -421,7 +421,7 @@ class Connected(Cluster):
 
 
 class _Store:
-    """Takes what is written into Ray's object store, in pieces."""
+    """A file whose bytes go into Ray's object store, in pieces."""
 
     def __init__(self, put: Callable[[bytes], Any]) -> None:
         self._put, self._buffer, self._pieces = put, bytearray(), list[Any]()

@@ -1,4 +1,4 @@
-"""Language models of this site by a process of a node: asked as our model server is. No Django."""
+"""Language models of this site in a process of a node, asked like our model server. No Django."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ LOOK_SECONDS = 0.2
 
 
 class NodeTransport(Transport):
-    """Brings calls of a model to a node, in the place of our model server. No secret travels."""
+    """A transport of a model's calls to a node in place of our model server, without secrets."""
 
     def __init__(self, node: OnNode, spec: ModelSpec) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a node of a Ray cluster does: run a shard in the sandbox of its machine, or an errand.
+"""The work of a node of a Ray cluster: a shard in the sandbox of its machine, or an errand.
 
 No Django: a node knows no database. It gets examples, and a model by its digest. MODEL_CACHE and
 MODEL_CACHE_GIB in its environment say where it keeps models, and how many.
@@ -36,7 +36,7 @@ Get = Callable[[Any], bytes]
 
 
 class OtherRelease(Exception):
-    """A node has other code than the queue, so its answers might be others."""
+    """A node whose code differs from the queue's, so that its answers might differ."""
 
 
 def release_digest() -> str:
@@ -138,7 +138,7 @@ def run_shard(work: Work, make_runner: MakeRunner = runner_for) -> Done:
 
 
 class Process:
-    """Does errands, one after the other. An actor of Ray, gone with its job."""
+    """An actor of Ray that does errands, one after the other, and ends with its job."""
 
     def do(self, errand: Errand) -> Iterator[tuple[str, Any]]:
         """Yield ITEM with each item of the errand, and RAISED at its end if it raised."""
@@ -200,7 +200,7 @@ def _load(image: Parcel, folder: Path, get: Get) -> None:
 
 
 class _Pieces:
-    """Reads a parcel as one file, a piece at a time."""
+    """A parcel as one file, read a piece at a time."""
 
     def __init__(self, parcel: Parcel, get: Get) -> None:
         self._rest, self._get, self._buffer = list(parcel.pieces), get, memoryview(b"")

@@ -1,4 +1,4 @@
-"""Has a Ray cluster do things, by a process of its own that the queue's worker watches."""
+"""The runner of a Ray cluster, by a process of its own that the queue's worker watches."""
 
 import os
 import pickle
@@ -25,7 +25,7 @@ FAILED = "The process that asks the cluster ended. The worker's log says why."
 
 
 class ClusterFailed(Exception):
-    """The cluster failed, again and again, at what it was asked; the message says how."""
+    """A cluster that has failed several times at the same work; the message says how."""
 
 
 class _Driver:
@@ -72,7 +72,7 @@ class _Driver:
 
 @dataclass
 class RayRunner:
-    """A set in shards of so many examples, side by side in the sandboxes of a cluster's nodes.
+    """A runner that spreads a set in shards over the sandboxes of a cluster's nodes.
 
     address: as of `ray.init`. key: as `DockerRunner`'s.
     """
@@ -112,7 +112,7 @@ class RayRunner:
 
 
 class OnNode:
-    """A process of a node, from the first that it is asked to the end of the block.
+    """A process of a node, from the first request to the end of the block.
 
     beat: called while it works.
     """

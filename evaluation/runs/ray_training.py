@@ -1,4 +1,4 @@
-"""Trainings by a process of a node: what the queue asks, and what the node does. No Django."""
+"""Trainings in a process of a node: the queue's side, then the node's. No Django."""
 
 import queue
 import shutil

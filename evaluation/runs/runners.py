@@ -1,4 +1,4 @@
-"""The model of a submission, and what runs or asks it: for evaluations, checks and practice."""
+"""The model of a submission, and the runner that runs or asks it, for every kind of job."""
 
 import shutil
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How a set is cut into shards whose answers together are those to the whole set. Pure."""
+"""The division of a set into shards whose answers together equal those to the whole set. Pure."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -90,7 +90,7 @@ class LineFile:
 
 @dataclass
 class Together:
-    """The endings of a set's shards as that of one run. measured: the shard whose figures count."""
+    """The endings of a set's shards, merged into one. measured: the shard whose figures count."""
 
     limits: Limits
     measured: int = 0

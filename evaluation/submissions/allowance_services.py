@@ -1,4 +1,4 @@
-"""Operators allow a person, a task or a team more than the site's quotas, or less."""
+"""Writes of operators who give a person, a task or a team another quota than the site's."""
 
 from typing import Any
 
@@ -16,4 +16,4 @@ def set_allowance(*, whose: User | Task | Team, **values: int | None) -> None:
     kinds = {User: "user", Task: "task", Team: "team"}
     of: dict[str, Any] = {kinds[type(whose)]: whose}
     Allowance.objects.update_or_create(**of, defaults=values)
-    log(None, "allowance.changed", whose, **values)
+    log(None, "allowance.changed", whose, **values)  # by a command: there is no person

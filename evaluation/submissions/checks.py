@@ -1,4 +1,4 @@
-"""What a submission names besides its name: whether its kind takes it and the site has it."""
+"""The checks of a submission's source, base and GPUs against its kind and the site."""
 
 from contextlib import suppress
 from typing import Any
@@ -79,7 +79,7 @@ def _check_base(submission: Submission) -> None:
         return
     if kind != Kind.LLM:
         raise Invalid(_("Only an adapter of a language model has a base."), field="base")
-    if PINNED_HUB_ID.fullmatch(base):
+    if PINNED_HUB_ID.fullmatch(base):  # whether the hub has it shows when it is fetched
         return
     base_model = None
     with suppress(ValueError):  # it is no id

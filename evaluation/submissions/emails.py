@@ -1,4 +1,4 @@
-"""The one mail that a model's owner gets, when nothing of it is under way any more."""
+"""The one email that a model's owner gets, when its check and runs are over."""
 
 import logging
 from smtplib import SMTPConnectError, SMTPServerDisconnected

@@ -83,7 +83,7 @@ def answer_line(config: TaskConfig, **more: Any) -> str:
 
 
 class SubmitForm(forms.Form):
-    """What is needed of one kind of submission.
+    """The form of one kind of submission.
 
     `upload` is a whole file; `upload_id` names one that has come in pieces before the form.
     """
@@ -229,7 +229,7 @@ ENDPOINT_ADAPTERS = [
 
 
 class CardForm(forms.Form):
-    """What the owner says of a model."""
+    """The form of a model card."""
 
     description = forms.CharField(
         label=_("Description"),
@@ -274,7 +274,7 @@ class CardForm(forms.Form):
 
 
 class EmbargoForm(forms.Form):
-    """On which day the model is published by itself; empty: on none."""
+    """The day on which the model is published automatically; empty: never."""
 
     publish_on = forms.DateField(
         label=_("Publish on"),
@@ -287,7 +287,7 @@ class EmbargoForm(forms.Form):
 
 
 class AnonymousForm(forms.Form):
-    """Until when names are hidden; empty: not at all."""
+    """The day until which names are hidden; empty: they are shown."""
 
     anonymous_until = forms.DateField(
         label=_("Anonymous until"),

@@ -1,4 +1,4 @@
-"""What a hub says of a model, for the fields of the form with which it is submitted."""
+"""The facts that a hub has about a model, for the fields of the form."""
 
 from collections.abc import Mapping
 from datetime import date

@@ -1,4 +1,4 @@
-"""What one model got wrong on a set, for those who may see right answers; it loads numpy."""
+"""One model's wrong answers on a set, for those who may see right ones. Loads numpy."""
 
 import gzip
 from collections.abc import Iterator

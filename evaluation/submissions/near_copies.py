@@ -1,4 +1,4 @@
-"""Near-copies, as their readers may know them.
+"""Near-copies, with what their readers may know.
 
 On a sealed set only the task's editors read them: the number of answers that two models share
 would tell a submitter of right answers, besides what is shown of scores.

@@ -1,4 +1,4 @@
-"""After a plain run: which other models of the task gave nearly the same answers. Loads numpy."""
+"""The comparison of a plain run with other models, to find nearly equal answers. Loads numpy."""
 
 import gzip
 import logging
@@ -82,7 +82,7 @@ def _others(run: EvaluationRun) -> QuerySet[EvaluationRun]:
 
 
 class _Reader:
-    """Answers as numbers: equal answers have the same one.
+    """A reader of answers as numbers; equal answers have the same number.
 
     Of later models, answers that the first one never gave all have one number, so that memory does
     not grow. Free texts are equal once case, articles and punctuation are left out; those that are

@@ -1,4 +1,4 @@
-"""How far a submission is, from its arrival to its last score, in words."""
+"""The progress of a submission in words, from its arrival to its last score."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ State = EvaluationRun.State
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a model is; `phase` is one word, `sentence` what people read."""
+    """The progress of a model; `phase` is one word, `sentence` what people read."""
 
     phase: str
     sentence: str

@@ -1,4 +1,4 @@
-"""How many models a person may submit to a task in a day."""
+"""The number of models that a person may submit to a task in a day."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Caps:
-    """The most of a person in `WINDOW`.
+    """The maximum numbers of a person's submissions in `WINDOW`.
 
     Refused ones have a cap of their own: what a refusal tells must not be had without end.
     """

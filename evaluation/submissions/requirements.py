@@ -1,4 +1,4 @@
-"""What each kind of submission requires."""
+"""The requirements of each kind of submission."""
 
 import re
 from collections.abc import Collection
@@ -57,7 +57,7 @@ def problem_of(
             return "upload", gettext_noop("Choose the file with the predictions (JSON lines).")
         case "predictions" if not has_set:
             return "evaluation_set", gettext_noop("Choose the set that the predictions are for.")
-        case "llm" if has_upload:
+        case "llm" if has_upload:  # its files are checked by a worker
             return None
         case "hub" | "llm":
             return _hub(source, revision)
@@ -95,6 +95,7 @@ def _address(source: str, private_hosts: Collection[str]) -> tuple[str, str] | N
         return "source", gettext_noop(
             "Enter the address of the endpoint, such as https://example.org/model."
         )
+    # On the operator's own network nobody else reads the examples.
     if parts.scheme == "http" and host not in private_hosts:
         return "source", gettext_noop(
             "The address must begin with https://: examples must not be read on the way."

@@ -1,4 +1,4 @@
-"""What was measured of submissions, as their readers may know it."""
+"""The results of submissions, as far as their readers may see them."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence

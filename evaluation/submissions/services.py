@@ -1,4 +1,4 @@
-"""Writes about submissions: submitting, showing, taking back; and the quota that they are under."""
+"""Writes of submissions: submitting, publishing, withdrawing; and their quota."""
 
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Whose a submission was is forgotten once nothing of it counts any more."""
+"""The forgetting of submitters whose account is gone and for whom nothing counts any more."""
 
 from django.db.models import F
 from django.utils import timezone

@@ -1,4 +1,4 @@
-"""How a submitted chat model is asked, as its readers may know it."""
+"""The prompt and settings of a submitted chat model, as far as readers may see them."""
 
 from typing import Any
 

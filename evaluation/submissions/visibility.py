@@ -1,4 +1,4 @@
-"""Who may see which parts of a submission and of its runs, on pages and in the API.
+"""The rules of who may see which parts of a submission and of its runs.
 
 docs/evaluation.md, “Who sees what”, says it in words.
 """

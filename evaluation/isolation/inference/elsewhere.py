@@ -1,4 +1,4 @@
-"""Answers that other evaluators wrote down, as the lines of a predictions file. Pure.
+"""Answers in the logs of other evaluators, as the lines of a predictions file. Pure.
 
 Known by their content: lines of lm-evaluation-harness (`--log_samples`) and Inspect's `.eval` logs.
 Anything else is taken as a predictions file. Ids are those of the release.

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Question:
-    """What a model is asked, and how its answers are scored."""
+    """A set with everything needed to ask a model about it and to score the answers."""
 
     config: TaskConfig
     rows: Callable[[], Iterable[SetRow]]  # the examples in order; the same at each call

@@ -1,4 +1,4 @@
-"""What a model is sent, in random order, and the strict reading of what it answers, line by line.
+"""The examples that a model gets, in random order, and the strict reading of its answer lines.
 
 Pure: knows no set and no right answer, so nothing of them can get into a message.
 """
@@ -48,14 +48,14 @@ Tell = Callable[[float, str], None]
 
 
 class UnknownId(InvalidOutput):
-    """An answer to what is no example of the set; the second argument is its id."""
+    """An answer to an id outside the set; the second argument is this id."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class Sent:
-    """The examples of one run as its model reads them: fresh ids, in an order by chance.
+    """The examples of one run as its model reads them: with fresh ids, in random order.
 
     Neither says anything about the set. Memory keeps eight bytes of an example. key: a secret of 16
     bytes, by which the ids of `size` examples are found again; else by chance.

@@ -26,7 +26,7 @@ from tasks.config.schema import TaskConfig
 
 
 class OtherModel(Exception):
-    """What came is not the model that was checked."""
+    """The model that arrived is not the one that was checked."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -55,7 +55,7 @@ ENDED_EARLY = (
 
 
 class Refused(Exception):
-    """A submission cannot be accepted; the message says why and how to mend it."""
+    """A submission that cannot be accepted; the message says why and how to correct it."""
 
     def __init__(self, message: str, outcome: Outcome = Outcome.REJECTED, log: str = "") -> None:
         super().__init__(message)
@@ -63,21 +63,21 @@ class Refused(Exception):
 
 
 class OtherIds(Refused):
-    """No line answers an example of the set. ids: some of those in the lines."""
+    """A file in which no line answers an example of the set. ids: some of those in the lines."""
 
     ids: tuple[str, ...] = ()
 
 
 class NotNow(Exception):
-    """The check lacks something at present; the message says what it waits for."""
+    """A check that has to wait; the message says for what."""
 
 
 class Away(Exception):
-    """A server of others, which the check needs, does not answer; the message names it."""
+    """A server of others that the check needs and that does not answer; the message names it."""
 
 
 class Problems:
-    """What is wrong with answers; a mistake that many lines share is written out once."""
+    """The problems of some answers; a mistake that many lines share is written out once."""
 
     def __init__(self) -> None:
         self._problems: dict[str, str] = {}  # by what is wrong: it with the first such line

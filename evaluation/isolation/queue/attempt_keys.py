@@ -1,4 +1,4 @@
-"""Names of an attempt: of its containers and folders, by which `cleanup` finds those of the dead.
+"""The keys of attempts, which name containers and folders, so that `cleanup` finds orphans.
 
 And of its examples, where somebody else's machine answers them.
 """

@@ -1,4 +1,4 @@
-"""Removes what killed workers leave behind: containers and temporary folders; and old uploads."""
+"""The removal of what killed workers leave: containers and temporary folders; and old uploads."""
 
 import logging
 import shutil

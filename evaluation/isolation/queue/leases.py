@@ -1,4 +1,4 @@
-"""How jobs move from state to state: by conditional updates, under a lease that can run out."""
+"""The states of jobs, changed by conditional updates under a lease that can run out."""
 
 import time
 import uuid
@@ -29,11 +29,11 @@ State = Job.State
 
 
 class LeaseLost(Exception):
-    """Somebody else has the job, or it was ended; what this worker found counts for nothing."""
+    """The loss of a job to another worker or by its end; what this worker has found is dropped."""
 
 
 class Overdue(Exception):
-    """The job's deadline has come."""
+    """The end of a job's time."""
 
 
 def kinds() -> Iterable[type[Job]]:
@@ -104,7 +104,7 @@ def heartbeat(job: Job, progress: float | None = None, message: str | None = Non
 
 
 class Heartbeat:
-    """Keeps a claimed job's lease while it is worked on, also while the database is away.
+    """The heartbeat that keeps a claimed job's lease, even while the database is away.
 
     Then the work goes on for as long as the lease would have lasted.
     """

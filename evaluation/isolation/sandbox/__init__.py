@@ -1,1 +1,1 @@
-"""Running models that nobody trusts: containers, processes, endpoints, limits, attacks."""
+"""Everything that runs untrusted models: containers, processes, endpoints, limits."""

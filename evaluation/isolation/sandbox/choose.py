@@ -1,4 +1,4 @@
-"""Chooses a runner for a model on this machine. Docker's library is imported only if it is here."""
+"""The choice of a runner for a model. Docker's library is imported only where it is installed."""
 
 from core.env import env_bool
 from evaluation.contract import Runnable
@@ -9,7 +9,7 @@ NO_ENGINE = "It waits for a worker with a container engine (Docker)."
 
 
 class NoEngine(Exception):
-    """No container engine answers on this machine, and the model runs in containers only."""
+    """A model that runs in containers only, on a machine where no container engine answers."""
 
 
 def has_engine() -> bool:

@@ -1,4 +1,4 @@
-"""Runs submitted models in Docker containers that are given nothing and reach nothing.
+"""Docker containers for submitted models, which get nothing and reach nothing.
 
 Only this module, `engine` and `images` import Docker's library, which only workers have.
 docs/evaluation.md says how a run may end, docs/threat-model.md which risk is left.
@@ -243,7 +243,7 @@ class DockerRunner:
 
 
 class _Monitor(Monitor):
-    """Watches a run through the engine."""
+    """The monitor of a run in a container, through the engine."""
 
     more: Callable[[], bytes] | None = None
 

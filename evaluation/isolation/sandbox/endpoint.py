@@ -1,4 +1,4 @@
-"""Asks a model that runs elsewhere, through the adapters to remote models.
+"""The runner of models that run elsewhere, asked through the adapters to remote models.
 
 How fast it answers depends on the network too, so its throughput carries this runner's name.
 """
@@ -38,7 +38,7 @@ ENDED_BY = {
 
 
 class EndpointRunner:
-    """A remote endpoint, asked in batches. Its failures are for its owner to mend."""
+    """A runner that asks a remote endpoint in batches. Its failures are for its owner to fix."""
 
     name = "endpoint"
 
@@ -103,7 +103,7 @@ class _Ended:
 
 
 class _OpenCalls:
-    """Calls on their way."""
+    """The calls to an endpoint that have not ended yet."""
 
     def __init__(self, endpoint: Endpoint, how: Calls, meter: Meter) -> None:
         self._open: set[Future[_Ended]] = set()

@@ -12,7 +12,7 @@ EngineError = (DockerException, RequestException, OSError)
 
 
 class Engine(NamedTuple):
-    """The Docker engine of this machine."""
+    """The facts that the Docker engine of this machine reports."""
 
     version: str
     cgroup: str  # "1" or "2"

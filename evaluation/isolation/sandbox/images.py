@@ -27,11 +27,11 @@ PINNED = re.compile(r"(?P<name>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
 
 
 class ImageRefused(Exception):
-    """An image cannot be loaded, pulled or run as it was submitted; the message says why."""
+    """An image that cannot be loaded, pulled or run as submitted; the message says why."""
 
 
 class RegistryAway(Exception):
-    """A registry does not answer, is failing or asks us to come later; the message names it."""
+    """A registry that does not answer, fails or asks us to come later; the message names it."""
 
 
 FAILS = re.compile(

@@ -1,4 +1,4 @@
-"""Every limit of a model's run, and how containers, processes and endpoints are held to it.
+"""Every limit of a model's run, and how containers, processes and endpoints enforce it.
 
 To add a limit, add a field to `Limits` and its rule: an option of containers, a resource limit of
 processes, or a check of the watch. Pure.
@@ -23,7 +23,7 @@ SPARE_BYTES = 5 * GIB  # of the engine's disk, that no image may take
 
 
 class Exceeded(Exception):
-    """A run went beyond a limit and ends so."""
+    """A run that passed a limit, with the ending that follows."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending.sentence)
@@ -32,7 +32,7 @@ class Exceeded(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model may use. A run that goes beyond a limit ends with the outcome of that limit."""
+    """The resources that a model may use. A run that passes a limit ends with its outcome."""
 
     seconds: float = 3600.0
     memory_bytes: int = 8 * GIB
@@ -152,7 +152,7 @@ def _size(size: int) -> str:
 
 @dataclass(frozen=True)
 class Calls:
-    """How an endpoint is asked, and with how much patience."""
+    """The size and number of calls to an endpoint, and the patience with it."""
 
     examples: int = 16  # in one call
     at_once: int = 4

@@ -1,4 +1,4 @@
-"""Counts the tokens, the price and the latency of a run at an endpoint. Pure."""
+"""The meter of tokens, price and latency of a run at an endpoint. Pure."""
 
 import threading
 from array import array

@@ -1,4 +1,4 @@
-"""One run as it is watched, wherever the model runs: its answers, its log, its use, its end."""
+"""The monitoring of one run, wherever the model runs: its answers, log, usage and end."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Runs a model on examples: the sandbox, a process of ours, or a remote endpoint."""
+    """A way to run a model on examples: the sandbox, a process of ours, or a remote endpoint."""
 
     name: str
 
@@ -41,7 +41,7 @@ class Runner(Protocol):
 
 
 class Monitor:
-    """Watches one run.
+    """The monitor of one run.
 
     trusted: the harness is ours. sample: returns what the model uses now, None when that cannot be
     told. watches_memory: the samples alone hold the model to its memory.
@@ -140,7 +140,7 @@ class Monitor:
             self.pace.answered(count, time.monotonic())
 
     def _beat(self) -> None:
-        """Beat, and remember what it raised: that is not an error of the engine."""
+        """Call `beat`, and remember what it raised: that is not an error of the engine."""
         self._beat_at = time.monotonic() + BEAT_SECONDS
         try:
             self._tell()

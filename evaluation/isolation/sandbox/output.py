@@ -10,7 +10,7 @@ _HEADER = struct.Struct(">BxxxL")  # stream, bytes that follow (Docker's attach 
 
 
 class Frames:
-    """Takes Docker's framed stream apart, wherever it was cut on its way."""
+    """A reader of Docker's framed stream, wherever it was cut on its way."""
 
     def __init__(self) -> None:
         self._header = b""
@@ -32,7 +32,7 @@ class Frames:
 
 
 class Lines:
-    """Cuts a stream into lines; keeps no more than one line that is not finished."""
+    """A splitter of a stream into lines; it keeps at most one incomplete line."""
 
     def __init__(self, line_bytes: int) -> None:
         self.line_bytes = line_bytes

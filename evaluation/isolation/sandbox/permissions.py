@@ -1,4 +1,4 @@
-"""A model's folder as the sandbox's user, who is nobody, can read it."""
+"""A model's folder in a form that the sandbox's user, who is nobody, can read."""
 
 import shutil
 import tempfile

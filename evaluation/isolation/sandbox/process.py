@@ -1,4 +1,4 @@
-"""Runs model folders in a process of this machine, where no Docker engine is.
+"""A process of this machine for model folders, where there is no Docker engine.
 
 Only our harness runs and no code of the submitter's but a chat template, in Jinja's sandbox:
 weights are read as safetensors, so the use of a large or broken model is to be bounded. It sees

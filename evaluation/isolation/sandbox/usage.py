@@ -1,4 +1,4 @@
-"""What a sandbox used: processor time and memory from its cgroup, and the pace of its answers.
+"""The resources that a sandbox used, from its cgroup, and the pace of its answers.
 
 Pure: reads files of the kernel, knows no Docker.
 """
@@ -22,7 +22,7 @@ AHEAD = (
 
 
 class Latency(NamedTuple):
-    """Seconds of one example that is asked alone; None: none was."""
+    """The seconds of an example that is asked alone; None if none was."""
 
     median: float | None
     p95: float | None
@@ -38,7 +38,7 @@ def latency(seconds: Iterable[float]) -> Latency:
 
 
 class Sample(NamedTuple):
-    """Processor seconds so far, and bytes of memory now: all that cannot be dropped at once.
+    """The processor seconds so far, and the bytes of memory that cannot be dropped at once.
 
     The kernel's own peak is not taken: it counts the file cache, such as weights that were read.
     """
@@ -100,7 +100,7 @@ def cgroup_of(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | N
 
 @dataclass
 class Pace:
-    """Measures one run; times are seconds of one clock, which the caller reads.
+    """The measurement of one run; times are seconds of one clock, which the caller reads.
 
     The first batch of answers is the warm-up: what counts is how many answers came after it, and
     in which time. A model that computed everything before it answered would look fast. So when an

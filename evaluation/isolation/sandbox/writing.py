@@ -1,4 +1,4 @@
-"""Runs a language model's folder: asked and read as a chat model is, but writing in the sandbox."""
+"""The runner of a language model's folder, which is asked like a chat model, in the sandbox."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from tasks.targets.endpoints.base import EndpointError, Prediction, Reason
 
 
 class Reads(Protocol):
-    """How examples become messages, and texts answers: of `OpenAIChatEndpoint`."""
+    """The part of `OpenAIChatEndpoint` that makes messages of examples and answers of texts."""
 
     def asked(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]: ...
 
@@ -23,7 +23,7 @@ class Reads(Protocol):
 
 
 class WritingRunner:
-    """Lets another runner's harness write, and reads an answer in each text."""
+    """A runner that lets another runner's harness write, and reads an answer in each text."""
 
     def __init__(self, runner: Runner, reads: Reads) -> None:
         self.name = runner.name
@@ -48,7 +48,7 @@ class WritingRunner:
 
 
 class _Reading:
-    """The examples of one run, and what was read in the texts about them. notes: for the log."""
+    """The examples of one run, with the answers read in their texts. notes: for the log."""
 
     def __init__(self, reads: Reads, lines: BinaryIO, take: Take) -> None:
         self.meter, self.notes = Meter(), list[str]()

@@ -1,4 +1,4 @@
-"""Folders of LoRA adapters that people submit: only what is added to weights as it is understood.
+"""The check of submitted LoRA adapters, of which only what is understood is added to weights.
 
 The layout is that of the library peft: adapter_config.json and adapter_model.safetensors.
 """

@@ -1,4 +1,4 @@
-"""Which quota counts: a person's or team's own, else the task's, else the site's."""
+"""The quota that counts: a person's or team's own, or else the task's, or else the site's."""
 
 from django.conf import settings
 from django.db.models import F, Q

@@ -67,12 +67,12 @@ Blocks = Iterator[bytes]
 
 
 class ArchiveRefused(Exception):
-    """An archive breaks a rule; the message names the member and the rule."""
+    """An archive that breaks a rule; the message names the member and the rule."""
 
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """What an archive may hold; `ratio` is of unpacked to packed bytes."""
+    """The limits of an archive; `ratio` is of unpacked to packed bytes."""
 
     members: int = 10_000
     bytes: int = 20 * GIB
@@ -243,7 +243,7 @@ def format_of(file: "BufferedReader[Any]") -> str:
 
 
 class BoundedZip(io.FileIO):
-    """A file of which no large part is read at once: the table of a zip archive is."""
+    """A file that refuses to be read in large parts, as zipfile reads the table of an archive."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read as any file does. Raises ArchiveRefused where a large part is to be read at once."""
@@ -307,7 +307,7 @@ def _zip_blocks(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Blocks:
 
 
 class Stream:
-    """The bytes of a file from front to back; as much of a file as `tarfile` needs.
+    """A file that is read from front to back, with the parts of a file that `tarfile` needs.
 
     Raises ArchiveRefused where more than `most` unfold, or where a header is large: `tarfile` reads
     each at once.
@@ -354,7 +354,7 @@ class Stream:
 
 
 class _Xz:
-    """The bytes of an xz file; one that needs much memory is refused by the library."""
+    """A reader of an xz file; the library refuses one that needs much memory."""
 
     def __init__(self, file: ByteSource) -> None:
         self._file = file

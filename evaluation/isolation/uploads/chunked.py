@@ -1,4 +1,4 @@
-"""Files that arrive in pieces, so that a broken connection goes on where it was."""
+"""Files that arrive in pieces, so that an interrupted upload can be resumed."""
 
 import logging
 import shutil
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class UploadRefused(Refused):
-    """A file or a piece of it cannot be taken; the message says why and what to do."""
+    """A file or piece that cannot be stored; the message says why and what to do."""
 
     code = "upload"
     status = 422
@@ -44,7 +44,7 @@ class UploadRefused(Refused):
 
 
 class WrongOffset(UploadRefused):
-    """A piece does not begin where the last one ended; `offset` is where it must."""
+    """A piece that does not begin where the last one ended; `offset` is where it must."""
 
     code = "offset"
     status = 409
@@ -195,6 +195,7 @@ def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None 
         raise WrongOffset(here)
     most = min(PIECE_BYTES, upload.size - offset)
     check_room(most)
+    # Counted on this disk before it goes to the storage, which would keep half a piece.
     with NamedTemporaryFile(dir=settings.SPOOL) as spool:
         count = _copy(stream, spool, most)
         if size not in (None, count) or not count:

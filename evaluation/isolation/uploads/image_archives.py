@@ -1,4 +1,4 @@
-"""What `docker save` writes, looked through before an engine loads it; nothing touches the disk."""
+"""The check of `docker save` archives before an engine loads them; nothing touches the disk."""
 
 import json
 import posixpath

@@ -1,4 +1,4 @@
-"""Folders of models that people submit: what may be in them, before anything of them is loaded."""
+"""The check of submitted model folders, before any file in them is loaded."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Whether a safetensors file is what it says, by its header alone; no model library is needed.
+"""The check of a safetensors file by its header, without a model library.
 
 The format: 8 bytes with the header's length, the header in JSON, then the tensors' bytes one after
 another without holes (github.com/huggingface/safetensors, README, "Format").
@@ -23,7 +23,7 @@ SIZES = {
 
 
 class _Tensor(NamedTuple):
-    """Its first and last offset, and its shape."""
+    """A tensor's first and last offset, and its shape."""
 
     first: int
     last: int
@@ -31,7 +31,7 @@ class _Tensor(NamedTuple):
 
 
 class BadTensors(ValueError):
-    """A file is no safetensors file; the message says where it breaks the format."""
+    """A file that is no safetensors file; the message says where it breaks the format."""
 
 
 def check_tensors(path: Path) -> list[str]:

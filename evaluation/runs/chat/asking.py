@@ -1,4 +1,4 @@
-"""The endpoint of a submitted chat model, and the meter that holds it to its owner's cap."""
+"""The endpoint of a submitted chat model, and the meter that enforces its owner's cap."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -94,7 +94,7 @@ def check_settings(
 
 
 class Capped:
-    """A chat model's endpoint for who practises: each call counts towards its owner's cap."""
+    """A chat model's endpoint for practice, whose calls count towards its owner's cap."""
 
     def __init__(self, endpoint: Endpoint, submission: Submission) -> None:
         self._endpoint, self._meter, self._maker = endpoint, meter_of(submission), get_ident()

@@ -1,4 +1,4 @@
-"""What the evaluations of a chat model will cost, before anybody is asked."""
+"""The estimated cost of a chat model's evaluations, before any call is made."""
 
 import json
 from collections.abc import Mapping, Sequence

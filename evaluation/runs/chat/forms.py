@@ -1,4 +1,4 @@
-"""What a form needs that asks a chat model of a task."""
+"""The form fields of jobs that ask a chat model of a task."""
 
 from django import forms
 from django.utils.translation import gettext as _

@@ -1,4 +1,4 @@
-"""How a submitted chat model is asked, and what it may cost. Pure."""
+"""The settings by which a submitted chat model is asked, and what it may cost. Pure."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Examples that a chat model is shown before it is asked: of the train split and nothing else."""
+"""The examples in a chat model's prompt: from the train split and nothing else."""
 
 import json
 import random
@@ -16,7 +16,7 @@ from tasks.models import Task
 
 
 class ShotsGone(Exception):
-    """An example that the model's prompt holds was withdrawn; the message says what to do."""
+    """A prompt with an example that was withdrawn; the message says what to do."""
 
 
 def draw_shots(task: Task, chat: ChatSettings) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The chat models among a task's targets, asked by jobs in other words than the task's own.
+"""The chat models among a task's targets, which jobs ask with prompts of their own.
 
 No lock: a job's worker holds it by its lease.
 """
@@ -25,7 +25,7 @@ WAIT = timedelta(minutes=1)
 
 
 class Stopped(Exception):
-    """The model answers no more for now; the message says why. wait: seconds until it may."""
+    """A model that is not asked any more for now, with the reason. wait: seconds until it is."""
 
     def __init__(self, why: str, wait: float | None = None) -> None:
         super().__init__(why)
@@ -54,7 +54,7 @@ def settings_of(target: TargetModel) -> dict[str, Any]:
 
 
 class Asker:
-    """A target's chat model as it was when a job was made, held to its budgets.
+    """A target's chat model as it was when a job was made, with its budgets enforced.
 
     build: its endpoint. changed: what is said where it is another model by now. Call it outside
     any transaction.

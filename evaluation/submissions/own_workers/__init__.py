@@ -1,1 +1,1 @@
-"""Machines of others that take leases over HTTPS and evaluate their own people's models."""
+"""Workers on people's own machines, which take leases over HTTPS and evaluate their models."""

@@ -14,7 +14,7 @@ from tasks.models import Task
 
 
 class OwnWorkerForm(forms.Form):
-    """Who, with which of their models, on which sets, and who must agree."""
+    """The form of a permission: the person, their models, the sets, and who must agree."""
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, use_required_attribute=False)

@@ -1,4 +1,4 @@
-"""Who may evaluate on their own machines, and the leases that such machines take and end."""
+"""Writes of permissions to evaluate on own machines, and of the leases of such machines."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The page on which a task's owners say who evaluates on machines of their own, and see how."""
+"""The page on which a task's owners let people evaluate on their own machines."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse

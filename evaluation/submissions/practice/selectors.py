@@ -1,4 +1,4 @@
-"""Which submitted models run for who practises, and where they could."""
+"""Reads of models that run for practice, and of machines that could run them."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""A run for who practises, from its claim to the end of its container."""
+"""A run for practice, from its claim to the end of its container."""
 
 import json
 import logging
@@ -43,7 +43,7 @@ _noted_at = -EACH_SECONDS
 
 
 class Over(Exception):
-    """Nobody asks any more, or this process must end."""
+    """The end of a run because nobody asks any more, or this process must end."""
 
 
 def tell_host() -> None:

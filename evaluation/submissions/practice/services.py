@@ -1,4 +1,4 @@
-"""Runs for who practises: started from a page, asked through their row, answered by a worker."""
+"""Runs for practice: started from a page, asked through their row, answered by a worker."""
 
 import json
 import time

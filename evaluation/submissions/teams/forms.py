@@ -7,7 +7,7 @@ from core.mail.addresses import AddressField
 
 
 class TeamForm(forms.Form):
-    """A new team."""
+    """The form of a new team."""
 
     name = forms.CharField(
         label=_("Name of the team"),
@@ -17,7 +17,7 @@ class TeamForm(forms.Form):
 
 
 class InvitationForm(forms.Form):
-    """Whom to invite."""
+    """The form that invites somebody to a team."""
 
     email = AddressField(
         label=_("E-mail address"),

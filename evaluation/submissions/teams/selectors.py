@@ -1,4 +1,4 @@
-"""Who is in which team, and who is invited."""
+"""Reads of teams, their members and invitations."""
 
 from typing import Any
 

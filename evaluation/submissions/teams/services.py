@@ -1,4 +1,4 @@
-"""Writes about teams. Each change of members locks the team, so that owners do not cross."""
+"""Writes of teams. Each change of members locks the team, so that owners do not collide."""
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q

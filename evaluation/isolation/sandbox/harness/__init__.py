@@ -1,1 +1,1 @@
-"""What runs inside the sandbox: it loads a model's folder and answers examples. No Django here."""
+"""The program inside the sandbox: it loads a model's folder and answers examples. No Django."""

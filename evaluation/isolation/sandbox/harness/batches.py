@@ -1,4 +1,4 @@
-"""Which examples go through the model together. Pure."""
+"""The batches of examples that go through the model together. Pure."""
 
 import json
 from collections.abc import Iterator, Sequence

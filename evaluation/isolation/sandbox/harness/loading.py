@@ -1,4 +1,4 @@
-"""Loads a model for the harness."""
+"""The loading of a model for the harness."""
 
 import os
 from argparse import Namespace

@@ -24,7 +24,7 @@ Json = Dict[str, Any]
 
 
 class Failed(Exception):
-    """The model gave no usable answer; the message says why."""
+    """A model that gives no usable answer; the message says why."""
 
 
 class Server:

@@ -1,4 +1,4 @@
-"""How long one example takes that is asked alone, when all are answered and the model is warm."""
+"""The time of single examples, measured once all are answered and the model is warm."""
 
 import json
 import time

@@ -138,7 +138,7 @@ class Writer:
 
 
 class _Chances:
-    """Notes, at each step, the log-probability of the token that will be taken in each row."""
+    """A record of the log-probability of the token that each row takes at each step."""
 
     def __init__(self) -> None:
         self.steps: list[list[float]] = []
