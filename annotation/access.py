@@ -13,13 +13,13 @@ from tasks.permissions import can_write
 
 
 def participant(request: HttpRequest | Request, task: Task, may: May = can_write) -> Annotator:
-    """The signed-in person's annotator, if they `may`; refuses others as `require` does."""
+    """Return the signed-in person's annotator, if they `may`; refuse others as `require` does."""
     require(request.user, task, may)
     return annotator_of(request.user)  # type: ignore[arg-type]
 
 
 def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
-    """Whether the person has yet to read a sensitive task's warning."""
+    """Return whether the person has yet to read a sensitive task's warning."""
     if not task.is_sensitive or request.session.get(f"gate-{task.pk}"):
         return False
     user = request.user
@@ -27,7 +27,7 @@ def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
 
 
 def find_given(request: HttpRequest | Request, pk: int) -> tuple[Context, Annotator]:
-    """A context that the signed-in person was given, and their annotator; 404 for others."""
+    """Return a context that the signed-in person was given, and their annotator; 404 for others."""
     annotator = annotator_of(request.user)  # type: ignore[arg-type]
     given = Context.objects.filter(assignments__annotator=annotator).distinct()
     return get_object_or_404(given.select_related("round__task"), pk=pk), annotator

@@ -78,6 +78,6 @@ def _erase(examples: Sequence[Example]) -> None:
 
 
 def _choices(config: TaskConfig, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Those inputs that were chosen from a list."""
+    """Return the inputs that were chosen from a list."""
     listed = [component.name for component in config.input if component.labels]
     return {name: inputs[name] for name in listed if name in inputs}

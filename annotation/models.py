@@ -38,7 +38,7 @@ class GatePass(models.Model):
 
     @property
     def seen(self) -> Seen:
-        """What the person has seen of the task."""
+        """Return what the person has seen of the task."""
         return Seen(self.day, self.seconds, self.in_a_row, self.at, self.is_told)
 
 
@@ -97,7 +97,7 @@ class Conversation(models.Model):
 
     @property
     def is_asking(self) -> bool:
-        """Whether the target may still answer; after its deadline, as after a kill, it will not."""
+        """Return whether the target may still answer; not after its deadline, as after a kill."""
         return self.asked_at is not None and self.asked_at >= Attempt.oldest_alive()
 
 
@@ -224,7 +224,7 @@ class Example(Supported):
 
     @property
     def outcome_words(self) -> str:
-        """The verdict as lists show it."""
+        """Return the verdict as lists show it."""
         if self.retracted_at:
             return gettext("retracted")
         return {
@@ -364,14 +364,14 @@ class Attempt(Supported):
 
     @property
     def is_lost(self) -> bool:
-        """Whether nobody will ever finish it, as after a killed process."""
+        """Return whether no process will ever finish the attempt, as after a killed process."""
         if self.state != self.State.ASKING:
             return False
         return self.held_until < timezone.now() or self.asked_at < self.oldest_alive()
 
     @staticmethod
     def oldest_alive() -> datetime:
-        """Who asked before this time has outlived the deadline."""
+        """Return the time before which an attempt that began has passed its deadline."""
         return timezone.now() - timedelta(seconds=settings.LIVE_DEADLINE_SECONDS)
 
 

@@ -17,12 +17,12 @@ LIVE = (Round.State.OPEN, Round.State.PAUSED)
 
 
 def live_round(task: Task) -> Round | None:
-    """The open or paused round, which is closed here when its end has come."""
+    """Return the open or paused round; close it here when its end has come."""
     return next((round for round in _rounds(task) if round.state in LIVE), None)
 
 
 def round_to_write(task: Task, annotator: Annotator) -> Round | None:
-    """The closed round in which the person may still finish what they were writing; else live."""
+    """Return the closed round in which the person may still finish a text; else the live one."""
     rounds = _rounds(task)
     if rounds:
         is_offered = offered(annotator, task)
@@ -36,15 +36,15 @@ def round_to_write(task: Task, annotator: Annotator) -> Round | None:
 
 
 def round_to_begin(task: Task, annotator: Annotator) -> Round | None:
-    """The live round, unless the person's study chose others."""
+    """Return the live round, unless the person's study chose others."""
     round = live_round(task)
     return round if round and offered(annotator, task)(round.pk) else None
 
 
 def at_work(annotator: Annotator, task: Task) -> bool:
-    """Whether the person may work in the task now.
+    """Return whether the person may work in the task now.
 
-    Who came from a panel may while a study of the task has them work, and not before its test or
+    Panel members may do so while a study of the task has them work, and not before its test or
     after its end. One query for them, and none for everybody else.
     """
     if annotator.user is None or not annotator.user.is_of_panel:
@@ -53,15 +53,16 @@ def at_work(annotator: Annotator, task: Task) -> bool:
 
 
 def check_at_work(annotator: Annotator, task: Task) -> None:
-    """Raises NotAllowed for who may not work in the task now, as `at_work` says."""
+    """Raise NotAllowed when the person may not work in the task now, as `at_work` decides."""
     if not at_work(annotator, task):
         raise NotAllowed(_("No study asks you to work here now."), code="study")
 
 
 def offered(annotator: Annotator, task: Task) -> Callable[[int], bool]:
-    """Whether a round, by its id, is offered to the person: in a study, those that it chose.
+    """Return a test of whether a round, by its id, is offered to the person.
 
-    Who came from a panel is offered nothing where they are not at work.
+    In a study these are the rounds that it chose. Panel members are offered nothing where they are
+    not at work.
     """
     if not at_work(annotator, task):
         return lambda _round: False
@@ -70,7 +71,7 @@ def offered(annotator: Annotator, task: Task) -> Callable[[int], bool]:
 
 
 def not_open(round: Round) -> str:
-    """The message that a round takes nothing in its state."""
+    """Return the message that a round takes nothing in its state."""
     words = {
         Round.State.DRAFT: _("Round %(number)d is draft."),
         Round.State.READY: _("Round %(number)d is ready."),
@@ -82,7 +83,10 @@ def not_open(round: Round) -> str:
 
 
 def _rounds(task: Task) -> list[Round]:
-    """The live round and those that closed lately; one query unless a round's end has come."""
+    """Return the live round and those that closed lately.
+
+    One query unless a round's end has come.
+    """
     finishing = Q(state=Round.State.CLOSED, writing_until__gt=timezone.now())
     rounds = task.rounds.filter(Q(state__in=LIVE) | finishing)
     return [close_if_due(round=round) if round.is_past_end else round for round in rounds]

@@ -46,7 +46,7 @@ PARENT_ROUNDS = 3
 
 
 def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
-    """What the annotator works on in this round."""
+    """Return the assignment that the annotator works on in this round."""
     return (
         Assignment.objects.filter(annotator=annotator, round=round, left_at__isnull=True)
         .select_related("context", "parent", "annotator", "round__task")
@@ -55,7 +55,7 @@ def current_assignment(annotator: Annotator, round: Round) -> Assignment | None:
 
 
 def has_begun(annotator: Annotator, round: Round) -> bool:
-    """Whether the annotator typed or said something in this round that was not sent yet."""
+    """Return whether the annotator has text or turns in this round that are not submitted yet."""
     current = current_assignment(annotator, round)
     if current is None:
         return False
@@ -64,9 +64,9 @@ def has_begun(annotator: Annotator, round: Round) -> bool:
 
 
 def may_send(assignment: Assignment) -> bool:
-    """Whether the round takes an example of this assignment.
+    """Return whether the round takes an example of this assignment.
 
-    Those who were writing when it closed may finish theirs. No query while the round is open.
+    People who were writing when it closed may finish. No query while the round is open.
     """
     round = assignment.round
     if not round.is_being_written or round.closed_at is None:
@@ -75,17 +75,20 @@ def may_send(assignment: Assignment) -> bool:
 
 
 def with_outputs(path: str = "target_outputs") -> Prefetch:  # type: ignore[type-arg]
-    """What targets answered, with the targets; one query. path: from the rows to the answers."""
+    """Prefetch the targets' answers, with the targets; one query.
+
+    path: from the rows to the answers.
+    """
     return Prefetch(path, TargetOutput.objects.select_related("target"))
 
 
 def has_passed_gate(annotator: Annotator, task: Task) -> bool:
-    """Whether the annotator has accepted the task's content warning."""
+    """Return whether the annotator has accepted the task's content warning."""
     return GatePass.objects.filter(annotator=annotator, task=task).exists()
 
 
 def least_used_contexts(round: Round) -> QuerySet[Context]:
-    """The round's contexts, least assigned first, chance among equals."""
+    """Select the round's contexts, least assigned first, by chance among equals."""
     return (
         round.contexts.filter(is_retired=False)
         .annotate(uses=Count("assignments"))
@@ -94,7 +97,7 @@ def least_used_contexts(round: Round) -> QuerySet[Context]:
 
 
 def goal_uses(round: Round) -> dict[str, int]:
-    """How often each goal was assigned in the round."""
+    """Count how often each goal was assigned in the round."""
     rows = Assignment.objects.filter(round=round).values_list("goal").annotate(Count("pk"))
     return dict(rows)
 
@@ -136,7 +139,7 @@ FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annota
 
 
 def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> Used:
-    """What the assignment's annotator has used up. In SQL, as each submit asks it twice."""
+    """Count what the assignment's annotator has used up. In SQL, as each submit asks it twice."""
     annotator, context, round = assignment.annotator_id, assignment.context_id, assignment.round
     as_time = connection.ops.adapt_datetimefield_value
     as_day = connection.ops.adapt_datefield_value
@@ -156,9 +159,9 @@ def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> U
 
 
 def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]]:
-    """`used`, just read, with the texts that are being submitted counted as tries.
+    """Count the texts that are being submitted as tries in `used`, which was just read.
 
-    Also those texts that are about other contexts of the round.
+    Returns also those texts that are about other contexts of the round.
     """
     if not used.asking:
         return used, []
@@ -178,7 +181,7 @@ def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]
 
 
 def left_in_round(round: Round, written: int) -> int | None:
-    """How many examples somebody who has so many in the round may still write in it.
+    """Return how many more examples a person with `written` in the round may write in it.
 
     None: no cap yet. It begins when the round wants, or has, LARGE examples, and is known from the
     first example on where the round has a budget, else from half of the least share on.
@@ -197,7 +200,7 @@ class Resembling(NamedTuple):
 
 
 def resembling(assignment: Assignment, inputs: Mapping[str, Any]) -> Resembling:
-    """Earlier examples that these inputs resemble, the most alike of each kind.
+    """Find earlier examples that these inputs resemble, the most alike of each kind.
 
     One query through the index of the keys, and one for the few that share one: these are compared.
     """
@@ -224,7 +227,7 @@ def resembling(assignment: Assignment, inputs: Mapping[str, Any]) -> Resembling:
 
 
 def recent(annotator: Annotator, round: Round, most: int = 10) -> Sequence[Example]:
-    """The annotator's latest examples of the round, oldest first."""
+    """Return the annotator's latest examples of the round, oldest first."""
     found = Example.objects.filter(annotator=annotator, round=round).order_by("-created_at")
     return list(reversed(found[:most]))
 
@@ -312,5 +315,5 @@ def released_before(round: Round) -> QuerySet[Round]:
 
 
 def is_newcomer(annotator: Annotator, task: Task) -> bool:
-    """Whether the instructions should be open: for the first three examples."""
+    """Return whether the instructions should be open: for the first three examples."""
     return Example.objects.filter(annotator=annotator, round__task=task).count() < 3

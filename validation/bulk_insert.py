@@ -41,7 +41,7 @@ class Table:
                 cursor.executemany(insert, list(full))
 
     def reserve(self, count: int) -> list[int]:
-        """Ids for so many rows; they must be stored before more are reserved."""
+        """Reserve `count` ids for rows, which must be stored before more are reserved."""
         with connection.cursor() as cursor:
             if connection.vendor == "postgresql":
                 cursor.execute(

@@ -17,7 +17,7 @@ LONGEST_ANSWER = 5000
 
 
 def _one_choice(name: str) -> models.CheckConstraint:
-    """Either a label or a verdict; the rule of `validation.rules.consensus.Vote`."""
+    """Require either a label or a verdict; the rule of `validation.rules.consensus.Vote`."""
     neither = Q(label="", verdict="")
     both = ~Q(label="") & ~Q(verdict="")
     return models.CheckConstraint(condition=~neither & ~both, name=name)
@@ -43,7 +43,7 @@ class Choice(models.Model):
 
     @property
     def vote(self) -> Vote:
-        """The same as a plain value for the rules."""
+        """Return the choice as a plain value for the rules."""
         return Vote(self.label or None, self.verdict or None)  # type: ignore[arg-type]
 
 
@@ -269,7 +269,7 @@ class RoundPolicy(models.Model):
 
     @property
     def fitted(self) -> Fitted | None:
-        """Dawid and Skene's model of the round's votes, where it was fitted."""
+        """Return Dawid and Skene's model of the round's votes, where it was fitted."""
         return Fitted(**self.model) if self.model else None
 
 
@@ -379,5 +379,5 @@ class GoldAnswer(ValidatorAnswer):
 
     @property
     def example(self) -> Example:
-        """As a vote has it."""
+        """Return the gold item's example, under the name that a vote has for it."""
         return self.gold.example

@@ -65,7 +65,7 @@ def _check_may_see_more(assignment: Assignment) -> None:
 
 
 def shown_examples(assignment: Assignment) -> Sequence[Worked]:
-    """The examples chosen for the assignment that may still be shown."""
+    """Return the examples chosen for the assignment that may still be shown."""
     config, chosen = assignment.round.task.config, assignment.worked or []
     answers = TargetOutput.objects.filter(fooled=True)
     found = (
@@ -103,7 +103,7 @@ def _showable(assignment: Assignment) -> QuerySet[Example]:
 
 
 def _choose(assignment: Assignment) -> list[int]:
-    """Ids by chance, each about another context where there are enough; newer rounds first."""
+    """Draw the ids, each about another context where there are enough; newer rounds first."""
     chance, round = random.Random(assignment.pk), assignment.round
     rounds = released_before(round).order_by("-number")[:ROUNDS]
     chosen: list[int] = []
@@ -117,7 +117,7 @@ def _choose(assignment: Assignment) -> list[int]:
 
 
 def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> dict[int, int]:
-    """CANDIDATES of a round's examples, in any order: the ids of their contexts by their own.
+    """Return up to CANDIDATES of a round's examples, in any order: id to the id of its context.
 
     They follow a randomly drawn id in the order of the index `consensus_errors`, so that each has
     a chance and few rows are read, however many there are.

@@ -49,7 +49,7 @@ class _Batch:
 
 
 def saliency(example: Example, text_field: str) -> list[WordWeight]:
-    """How much the first target's chance falls without each word; empty if it gives no chances.
+    """Measure how far the first target's chance falls without each word; empty without chances.
 
     Li, Monroe and Jurafsky 2016, "Understanding Neural Networks through Representation Erasure".
     Raises EndpointError, CapReached.
@@ -86,7 +86,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
-    """The target's answers, within the time that a page waits. Frees its place when they are in."""
+    """Return the target's answers, within the time that a page waits; free its place afterwards."""
     batch = _Batch(endpoint_of(output.target), variants)
     if not _places.acquire(blocking=False):
         raise EndpointError("Others ask the same of their texts.", reason="busy", retry_after=2.0)

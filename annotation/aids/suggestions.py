@@ -54,9 +54,9 @@ def suggest(assignment: Assignment) -> Suggestion:
 
 
 def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
-    """The generator's text, within SUGGEST_SECONDS; raises EndpointError.
+    """Return the generator's text, within SUGGEST_SECONDS; raises EndpointError.
 
-    A failure that its owners can mend is stored with it. Writes, so not in a transaction.
+    Stores with the generator a failure that its owners can fix. Writes, so not in a transaction.
     """
     try:
         return _asked(generator, inputs)
@@ -102,7 +102,7 @@ def suggestions_today(annotator: Annotator) -> dict[str, int]:
 
 
 def _text(assignment: Assignment, output: Mapping[str, Any]) -> str:
-    """The generator's text, if the form would accept it. Raises EndpointError."""
+    """Return the generator's text, if the form would accept it. Raises EndpointError."""
     config = assignment.round.task.config
     text = output[config.text_field]
     if not isinstance(text, str) or not text.strip():

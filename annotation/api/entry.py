@@ -17,17 +17,17 @@ from tasks.permissions import can_write
 
 
 def is_program(request: Request) -> bool:
-    """Whether a token sent it, and not the session of a person who is on the site."""
+    """Return whether the request carries a token, and not the session of a person on the site."""
     return request.auth is not None
 
 
 def enter(
     request: Request, task: Task, check_programs: Callable[[Task], None], may: May = can_write
 ) -> Annotator:
-    """The person's annotator, past the task's gate and where programs may do this.
+    """Return the person's annotator, past the task's gate and where programs may do this.
 
-    check_programs: raises ForPeople. Raises Refused, for a POST also for who needs rest or is
-    paused, and what `require` raises.
+    check_programs: raises ForPeople. Raises Refused, for a POST also when the person needs a rest
+    or is paused, and what `require` raises.
     """
     annotator = participant(request, task, may)
     if is_program(request):
@@ -47,7 +47,7 @@ def enter(
 
 
 def _check_not_paused(request: Request, annotator: Annotator, task: Task) -> None:
-    """Raises Refused for who is paused in a campaign of the task, as its pages do."""
+    """Raise Refused for a person who is paused in a campaign of the task, as its pages do."""
     if slug := pause_of(annotator, task):
         page = request.build_absolute_uri(page_url("campaigns:progress", args=[slug]))
         raise Refused(f"You are paused here. Read on {page} why, and what to do.", code="paused")

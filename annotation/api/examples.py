@@ -79,7 +79,7 @@ class WhyView(OwnExample):
 class AuthorAnswerView(OwnExample):
     @write("examples_answer", AuthorAnswerSerializer, ExampleSerializer)
     def post(self, request: Request, uuid: UUID) -> Response:
-        """Of an undecided example, say whether the model's answer is acceptable; once."""
+        """Answer whether the model's answer to an undecided example is acceptable; only once."""
         example = self.example(uuid)
         asked = read(AuthorAnswerSerializer, request)
         services.answer_undecided(example=example, **asked)

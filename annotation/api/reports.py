@@ -54,7 +54,7 @@ class ReportSerializer(serializers.ModelSerializer[Report]):
 
 
 def shown() -> QuerySet[Report]:
-    """Reports with all that the API shows of them."""
+    """Select reports together with all that the API shows of them."""
     return Report.objects.select_related("annotator", "context__round__task")
 
 

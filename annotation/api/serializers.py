@@ -32,17 +32,17 @@ class Values(serializers.DictField):
 
 
 def named(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Only what the configuration names: an import may have stored more."""
+    """Return only the values that the configuration names: an import may have stored more."""
     return {one.name: values[one.name] for one in components if one.name in values}
 
 
 def given_context(context: Context, config: TaskConfig) -> dict[str, Any]:
-    """What one writes about, as GivenContextSerializer says."""
+    """Describe the context that a person writes about, as GivenContextSerializer declares it."""
     return {"id": context.pk, "fields": named(config.context, context.fields)}
 
 
 def own_assignment(request: Request, pk: int) -> Assignment:
-    """The person's own assignment, with what its answers read; 404 for others."""
+    """Return the person's own assignment, with what its answers read; 404 for others."""
     mine = Assignment.objects.filter(annotator__user=request.user.pk)
     rows = mine.select_related("annotator", "round__task", "context", "parent")
     return get_object_or_404(rows, pk=pk)
@@ -175,7 +175,10 @@ class ExampleSerializer(serializers.ModelSerializer[Example]):
 
 
 def given_answers(example: Example, *, full: bool = False) -> list[dict[str, Any]]:
-    """What the targets said, as GivenAnswerSerializer says: all of it, or what the task shows."""
+    """Return the targets' answers, as GivenAnswerSerializer declares them.
+
+    full: all of each answer; else only what the task shows.
+    """
     round, limits = example.round, example.round.task.config.limits
     return [
         {

@@ -86,7 +86,7 @@ class _Talk(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
     def assignment(self, request: Request, pk: int) -> Assignment:
-        """The person's own, of a task where people talk. Raises Http404, Refused."""
+        """Return the person's own assignment in a task with a chat. Raises Http404, Refused."""
         assignment = own_assignment(request, pk)
         enter(request, assignment.round.task, check_programs_write)
         if assignment.round.task.config.talk is None:
@@ -108,7 +108,7 @@ class ConversationView(_Talk):
         responses={200: ConversationSerializer, 202: ConversationSerializer},
     )
     def get(self, request: Request, pk: int) -> Response:
-        """The conversation of one's assignment; 202 while the model answers."""
+        """Return the conversation of one's assignment; 202 while the model answers."""
         return self.answer(self.assignment(request, pk))
 
     @write("conversation_say", SaySerializer, ANSWERS)

@@ -68,7 +68,7 @@ class AssignmentView(APIView):
 
     @write("assignment_take", WantSerializer, AssignmentSerializer)
     def post(self, request: Request, code: str) -> Response:
-        """The context and the goal that one has, or others. The server chooses both."""
+        """Return the current context and goal, or other ones. The server chooses both."""
         task = find_task(request, code)
         annotator = enter(request, task, services.check_programs_write)
         asked = read(WantSerializer, request)
@@ -115,7 +115,7 @@ class NewExampleView(APIView):
 
 
 def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs with the goal's label, by the rules of the page. Raises ValidationError."""
+    """Check the inputs, with the goal's label, by the rules of the page. Raises ValidationError."""
     config, goal = assignment.round.task.config, assignment.round.task.config.goal.field
     inputs = {n: v.strip() if isinstance(v, str) else v for n, v in given.items()}
     inputs = with_media(assignment.round.task, config.input, kept_values(config.input, inputs))
@@ -133,7 +133,10 @@ def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _turns_before(assignment: Assignment, name: str, place: int) -> list[dict[str, Any]]:
-    """What was said before the marked answer. Raises ValidationError where none is there."""
+    """Return the turns before the marked answer.
+
+    Raises ValidationError when there is no such answer.
+    """
     turns = conversation_of(assignment).turns
     if not 0 <= place < len(turns) or turns[place]["role"] != "assistant":
         wrong = ["The model said nothing at this place of the conversation"]
@@ -153,7 +156,7 @@ def _parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
 
 
 def _key(request: Request) -> UUID:
-    """The attempt's key: the same for a request that is sent again."""
+    """Return the attempt's key: the same for a request that is sent again."""
     header = request.headers.get(HEADER, "")
     if not header:
         return uuid4()
@@ -162,7 +165,7 @@ def _key(request: Request) -> UUID:
 
 
 def attempt_response(request: Request, attempt: Attempt) -> Response:
-    """What came of an attempt. Raises Refused when it has failed."""
+    """Answer with the result of an attempt. Raises Refused when it has failed."""
     if attempt.state == Attempt.State.DONE:
         return Response(ExampleSerializer(_shown(attempt).example).data, 201)
     if attempt.state == Attempt.State.ASKING:
@@ -176,7 +179,7 @@ def attempt_response(request: Request, attempt: Attempt) -> Response:
 
 
 def _shown(attempt: Attempt) -> Attempt:
-    """With all that an answer shows of its example."""
+    """Return the attempt with everything that an answer shows of its example."""
     rows = Attempt.objects.select_related(
         "example__round__task", "example__context", "example__parent"
     )
@@ -186,7 +189,7 @@ def _shown(attempt: Attempt) -> Attempt:
 class AttemptView(APIView):
     @extend_schema(operation_id="attempts_get", responses=AttemptSerializer)
     def get(self, request: Request, uuid: UUID) -> Response:
-        """One's own attempt: asking, done with its example, or failed with the reason."""
+        """Return one's own attempt: asking, done with its example, or failed with the reason."""
         mine = Attempt.objects.filter(annotator__user=request.user.pk)
         attempt = get_object_or_404(mine.select_related("assignment__round"), uuid=uuid)
         services.expire_attempt(attempt=attempt)

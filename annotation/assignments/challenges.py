@@ -11,8 +11,10 @@ from tasks.models import Round
 
 
 def next_challenge(round: Round) -> str | None:
-    """The challenge with the fewest verified examples, by chance among equals; None: the task
-    has none."""
+    """Draw the challenge with the fewest verified examples, by chance among equals.
+
+    None: the task has no challenges.
+    """
     names = list(round.task.config.challenges)
     if not names:
         return None
@@ -22,7 +24,7 @@ def next_challenge(round: Round) -> str | None:
 
 
 def verified_by_challenge(round: Round) -> dict[str, int]:
-    """How many verified examples each challenge has, now or a little ago."""
+    """Count the verified examples of each challenge, now or a little earlier."""
     verified = Example.objects.filter(
         round=round,
         challenge__isnull=False,

@@ -7,13 +7,13 @@ from tasks.models import Duty
 
 
 def written_for(duty: Duty, annotator: Annotator) -> int:
-    """How many examples that stand the person has written since the duty was set."""
+    """Count the person's examples since the duty was set, without retracted ones."""
     mine = Example.objects.filter(annotator=annotator, retracted_at=None)
     return mine.filter(within(duty, "round"), created_at__gte=duty.set_at).count()
 
 
 def is_done(assignment: Assignment, submitting: int) -> bool:
-    """Whether the person has written as many as they were asked for, with those on their way."""
+    """Return whether the person has written enough, with the texts now being submitted."""
     duty = writing_duty(assignment.round, assignment.annotator.user_id)
     if duty is None or duty.amount is None:
         return False
@@ -21,6 +21,6 @@ def is_done(assignment: Assignment, submitting: int) -> bool:
 
 
 def words(assignment: Assignment) -> str:
-    """How far the person is with their duty; empty: they have none."""
+    """Describe the person's progress with their duty; empty when they have none."""
     duty = writing_duty(assignment.round, assignment.annotator.user_id)
     return progress_words(duty, written_for(duty, assignment.annotator)) if duty else ""

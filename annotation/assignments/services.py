@@ -26,7 +26,7 @@ def pass_gate(*, annotator: Annotator, task: Task) -> None:
 
 
 def check_can_be_asked(config: TaskConfig) -> None:
-    """Raises Unfinished if the configuration has an input that no page can show."""
+    """Raise Unfinished if the configuration has an input that no page can show."""
     if part := config.unfinished_input:
         said = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
         raise Unfinished(said % {"title": part.title, "type": part.type})
@@ -35,7 +35,7 @@ def check_can_be_asked(config: TaskConfig) -> None:
 def assign(
     *, annotator: Annotator, round: Round, fresh: bool = False, minimal_edit: bool = False
 ) -> Assignment:
-    """The annotator's assignment in the round: the current one, or with `fresh` a new one.
+    """Return the annotator's assignment in the round: the current one, or with `fresh` a new one.
 
     It has the least used context and the least used goal. Locks the round, so that two people who
     come at once get different contexts. Raises RoundClosed, NoContext, Unfinished.
@@ -64,7 +64,7 @@ def assign(
 
 
 def _open_round(pk: int) -> Round:
-    """The locked round. Raises RoundClosed unless it is open."""
+    """Lock the round and return it. Raises RoundClosed unless it is open."""
     round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
     if round.state != Round.State.OPEN:
         raise RoundClosed(not_open(round))
@@ -82,7 +82,10 @@ def _next_context(round: Round, left: Assignment | None) -> Context:
 
 
 def _next_goal(round: Round, after: str = "") -> str:
-    """The least assigned goal, by chance among equals; another one than `after` if possible."""
+    """Draw the least assigned goal, by chance among equals.
+
+    Another one than `after` if possible.
+    """
     choices = [value for value in round.task.config.goal_choices if value != after]
     if not choices:
         return after
@@ -92,7 +95,7 @@ def _next_goal(round: Round, after: str = "") -> str:
 
 
 def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
-    """An example of an earlier round to change, in the locked round. Raises NoContext."""
+    """Assign an example of an earlier round to change, in the locked round. Raises NoContext."""
     parent = selectors.parent_to_change(annotator, round)
     if parent is None:
         raise NoContext(
@@ -121,8 +124,9 @@ def _same_context(context: Context, round: Round) -> Context:
 
 
 def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assignment:
-    """What a person asks for: their `current` assignment, or another `context`, `goal` or `edit`.
+    """Assign what a person wants next.
 
+    want: `current` for their assignment, or another `context`, `goal` or `edit`.
     Raises RoundClosed (also for no round), NoContext, Unfinished.
     """
     if round is None:
@@ -133,7 +137,7 @@ def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assi
 
 
 def begin_mending(*, annotator: Annotator, example: Example) -> Assignment:
-    """The author's assignment to mend an example that was sent back: its context and its goal.
+    """Assign to its author an example that was sent back, with its context and its goal.
 
     Locks the round, as `assign` does. Raises NotAllowed, RoundClosed.
     """

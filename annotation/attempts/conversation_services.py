@@ -47,18 +47,24 @@ SYLLABLES = [first + vowel for first in "bdfgklmnprstvz" for vowel in "aeiou"]
 
 
 def plain_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """The turns as the field's value: without who answered, and how fast."""
+    """Return the turns as the field's value: without the model's name and speed."""
     keys = ("role", "text", "secret")
     return [{key: turn[key] for key in keys if key in turn} for turn in turns]
 
 
 def spoken_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """As `plain_turns`, without what the model is told first: all that leaves the server."""
+    """Return the turns as `plain_turns` does, without the system message.
+
+    No more than this leaves the server.
+    """
     return [turn for turn in plain_turns(turns) if turn["role"] != "system"]
 
 
 def conversation_of(assignment: Assignment) -> Conversation:
-    """The conversation of an assignment whose task has a chat; begun where there is none."""
+    """Return the conversation of an assignment whose task has a chat.
+
+    Begins one if there is none.
+    """
     talk = assignment.round.task.config.talk
     assert talk is not None
     found, _made = Conversation.objects.get_or_create(
@@ -70,7 +76,7 @@ def conversation_of(assignment: Assignment) -> Conversation:
 def opening_of(
     talk: Component, draw: Callable[[Sequence[str]], str] = secrets.choice
 ) -> list[dict[str, str]]:
-    """What the model is told before anybody speaks, with a secret of this conversation alone.
+    """Return the system message that opens a conversation, with a secret of this conversation only.
 
     draw: chooses a syllable.
     """
@@ -100,7 +106,7 @@ def say(
 
 
 def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bool]:
-    """The conversation, and whether the caller must ask the target."""
+    """Return the conversation, and whether the caller must ask the target."""
     talk = assignment.round.task.config.talk
     assert talk is not None
     _check_may_talk(assignment)
@@ -124,7 +130,7 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
 
 
 def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None:
-    """Raises Unsaid, or CapReached after as many turns as a conversation may have."""
+    """Raise Unsaid, or CapReached when the conversation has all the turns that it may have."""
     if wrong := wrong_words(talk, text):
         raise Unsaid(wrong)
     written, most = sum(t["role"] == "user" for t in turns), most_turns(talk)
@@ -205,7 +211,7 @@ def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], asked:
 
 
 def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: BaseException) -> None:
-    """No answer is no turn; what the person said stays, to be sent again."""
+    """Record a failure without a turn; what the person said stays, to be sent again."""
     reason = failure_of(error)
     logger.warning("conversation %s: %s: %s", conversation.pk, reason, error)
     note_failed(error, [entry.target for entry in entries])
@@ -213,7 +219,7 @@ def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: Bas
 
 
 def _still_asking(conversation: Conversation) -> QuerySet[Conversation]:
-    """Its row, unless the turn was taken back or asked again since."""
+    """Select the conversation's row, unless the turn was taken back or asked again since."""
     asked_at: datetime | None = conversation.asked_at
     return Conversation.objects.filter(pk=conversation.pk, asked_at=asked_at)
 
@@ -246,9 +252,9 @@ def keep_said(*, assignment: Assignment, text: str) -> None:
 def answer_after(
     assignment: Assignment, turns: Sequence[Turn], entries: Sequence[RoundTarget]
 ) -> Prediction:
-    """What the target answered after these spoken turns, with which the held conversation begins.
+    """Return the target's answer after these spoken turns, with which the held conversation begins.
 
-    Raises Stale where they are others, where no answer follows, or where another target gave it.
+    Raises Stale where the turns differ, where no answer follows, or where another target gave it.
     """
     held = Conversation.objects.filter(assignment=assignment).first()
     all_turns = [turn for turn in (held.turns if held else []) if turn["role"] != "system"]
@@ -262,7 +268,7 @@ def answer_after(
 
 
 def with_opening(assignment: Assignment, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs as an example keeps them: a conversation with what the model was told first."""
+    """Return the inputs as an example keeps them: a conversation includes the system message."""
     talk = assignment.round.task.config.talk
     held = Conversation.objects.filter(assignment=assignment).first() if talk else None
     if talk is None or held is None:

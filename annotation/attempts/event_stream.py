@@ -16,7 +16,7 @@ _may_listen = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
 
 
 def stream_of(keys: Sequence[str], waiting: QuerySet[Model]) -> HttpResponseBase:
-    """Each event is the list of the texts so far (see `parts`), the last one is `done`.
+    """Stream events, each the list of the texts so far (see `parts`), and `done` at the end.
 
     204 when too many listen already; the page then asks again by itself.
     """

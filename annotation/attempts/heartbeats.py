@@ -61,7 +61,10 @@ class Holder:
             self._pause()
 
     def _or_end(self) -> frozenset[int]:
-        """The held attempts. Without any the thread ends, and the next `hold` starts another."""
+        """Return the held attempts.
+
+        Without any the thread ends, and the next `hold` starts another.
+        """
         with self._lock:
             self._is_running = bool(self._held)
             return frozenset(self._held)
@@ -76,7 +79,7 @@ def _renewed(pks: Collection[int]) -> None:
 
 @functools.cache
 def holder() -> Holder:
-    """The holder of this process; a forked child makes its own."""
+    """Return the holder of this process; a forked child makes its own."""
     return Holder(_renewed, functools.partial(threading.Event().wait, RENEW_SECONDS))
 
 

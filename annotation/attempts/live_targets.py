@@ -37,7 +37,7 @@ _may_wait = threading.BoundedSemaphore(settings.LIVE_CALLS)
 def model_inputs(
     round: Round, context: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The fields of an example that a target may see: never the target field."""
+    """Return the fields of an example that a target may see: never the target field."""
     config = round.task.config
     values = for_models(config, round.task, {**context, **inputs})
     return {name: values.get(name, "") for name in config.model_fields}
@@ -58,12 +58,12 @@ def ask(
 
 
 def payers_of(entries: Iterable[RoundTarget]) -> list[Payer]:
-    """On whose account calls of a round's targets go."""
+    """Return the accounts that pay for calls of a round's targets."""
     return [Payer(entry.target, entry.round_id) for entry in entries]
 
 
 def affordable(payer: Payer) -> LiveTarget:
-    """A task's target that may still be asked. Raises TargetFailed."""
+    """Return a task's target that may still be asked. Raises TargetFailed."""
     target = payer.target
     try:
         check_budget(payer)
@@ -74,7 +74,7 @@ def affordable(payer: Payer) -> LiveTarget:
 
 
 def live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:
-    """An endpoint behind the circuit breaker of this key, which all processes share."""
+    """Return an endpoint behind the circuit breaker of this key, which all processes share."""
     return LiveTarget(name, endpoint, Breaker(cache, breaker))
 
 
@@ -102,7 +102,7 @@ def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: floa
 
 
 def waited(asked: Answers, seconds: float | None = None) -> bool:
-    """Whether the answers came within so many seconds, or within the time that a page waits."""
+    """Wait for the answers; return whether they came within `seconds`, or a page's waiting time."""
     if not _may_wait.acquire(blocking=False):
         return asked.done()
     try:
@@ -115,7 +115,10 @@ def waited(asked: Answers, seconds: float | None = None) -> bool:
 
 
 def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Sequence[Prediction]:
-    """The targets' answers within the time that a page waits; raises EndpointError."""
+    """Return the targets' answers within the time that a page waits; raises EndpointError.
+
+    payers: of all of them, or none. seconds: to wait instead.
+    """
     if not entries:
         return []
     payers = payers_of(entries)
@@ -132,7 +135,7 @@ def answers_in_time(
     payers: Sequence[Payer],
     seconds: float | None = None,
 ) -> Sequence[Prediction]:
-    """The answers of models within the time that a page waits; raises EndpointError.
+    """Return the answers of models within the time that a page waits; raises EndpointError.
 
     payers: of all of them, or none. seconds: to wait instead.
     """
@@ -146,8 +149,10 @@ def answers_in_time(
 
 
 def failure_of(error: BaseException) -> str:
-    """The word that an attempt keeps: an EndpointError's reason, `loading` for a busy target,
-    `spent` where its budget is used up."""
+    """Return the word that an attempt keeps for an error.
+
+    An EndpointError's reason, `loading` for a busy target, `spent` where its budget is used up.
+    """
     if not isinstance(error, EndpointError):
         return "down"
     if isinstance(error, TargetFailed) and isinstance(error.error, SpentError):
@@ -164,5 +169,5 @@ def note_failed(error: BaseException, targets: Sequence[TargetModel]) -> None:
 
 
 def _is_its_own(error: EndpointError) -> bool:
-    """Whether the target itself failed, and was not left alone by its circuit breaker."""
+    """Return whether the target itself failed, and was not skipped by its circuit breaker."""
     return isinstance(error, TargetFailed) and not isinstance(error.error, LeftAlone)

@@ -17,13 +17,16 @@ LONGEST = 60.0
 
 
 def key_of(conversation: Conversation) -> str:
-    """Of the answer to what the person said last."""
+    """Return the key of the answer to what the person said last."""
     asked_at = conversation.asked_at
     return f"talk:{conversation.pk}:{asked_at.timestamp() if asked_at else ''}"
 
 
 def keeper(key: str) -> Callable[[str], None]:
-    """What hears an answer as it comes, and keeps it at most ten times a second."""
+    """Return a function that hears an answer as it comes.
+
+    It stores it ten times a second at most.
+    """
     last = [0.0]
 
     def heard(text: str) -> None:
@@ -35,9 +38,9 @@ def keeper(key: str) -> Callable[[str], None]:
 
 
 def parts(keys: Sequence[str], waiting: QuerySet[Model]) -> Iterator[list[str]]:
-    """The texts so far, each time that there is more of one, until all are there or one failed.
+    """Yield the texts so far, each time that there is more of one, until all end or one fails.
 
-    waiting: the row that waits for them, and nothing once it does no more.
+    waiting: selects the row that waits for them, and nothing once it no longer waits.
     """
     shown, ends_at = [""] * len(keys), time.monotonic() + LONGEST
     while time.monotonic() < ends_at and waiting.exists():

@@ -83,12 +83,14 @@ def begin_attempt(
     takes_challenge: bool = False,
     by_program: bool = False,
 ) -> tuple[Attempt, bool]:
-    """The attempt with this key, and whether the caller must ask the targets.
+    """Return the attempt with this key, and whether the caller must ask the targets.
 
-    A near duplicate of the author's own text on the same context counts as an edit of it; on
-    another context it is refused. Locks the annotator, so that caps hold for two tabs. A repeated
-    key returns the first attempt; a failed one may be asked again. A round whose end has come is
-    closed first. Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople, NotAllowed, Invalid.
+    1. Close a round whose end has come, and lock the annotator, so that caps hold for two tabs.
+    2. A repeated key returns the first attempt; a failed one may be asked again.
+    3. A near duplicate of the author's own text on the same context counts as an edit of it; on
+       another context it is refused.
+
+    Raises RoundClosed, Stale, CapReached, Duplicate, ForPeople, NotAllowed, Invalid.
     """
     if by_program:
         check_programs_write(assignment.round.task)
@@ -135,7 +137,7 @@ def _ask_again(attempt: Attempt, asked: Mapping[str, Any]) -> Attempt:
 
 
 def check_programs_write(task: Task) -> None:
-    """Raises ForPeople where the configuration does not let programs write."""
+    """Raise ForPeople where the configuration does not let programs write."""
     if not task.config.programs.write:
         raise ForPeople(
             "Only people write in this task: its configuration says `programs: {write: false}`."
@@ -169,7 +171,7 @@ def _check_may_write(
 
 
 def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int) -> None:
-    """Raises CapReached; who mends an example replaces it, which is no further one."""
+    """Raise CapReached; an example that is sent back is replaced, and so counts no further one."""
     round, limits = assignment.round, assignment.round.task.config.limits
     if used.here >= limits.tries_per_context:
         said = ngettext(
@@ -191,7 +193,7 @@ def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int)
 
 
 def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
-    """Raises Stale unless a conversation is the one that the server holds, with an answer."""
+    """Raise Stale unless a conversation is the one that the server holds, with an answer."""
     if talk := assignment.round.task.config.talk:
         answer_after(assignment, inputs[talk.name], targets_of(assignment.round))
 
@@ -331,9 +333,10 @@ def finish_attempt(
 
 
 def _round_that_takes(attempt: Attempt) -> Round:
-    """The locked round. Raises _NotStored unless it is open, or closed and the person's to finish.
+    """Lock the round and return it.
 
-    After the closing it takes one example of each person, whose assignment ends with that.
+    Raises _NotStored unless it is open, or closed and the person may still finish.
+    After it closes it takes one example of each person, whose assignment ends with that.
     """
     known = attempt.assignment.round
     round = ROUND.get(pk=known.pk)
@@ -349,10 +352,11 @@ def _round_that_takes(attempt: Attempt) -> Round:
 
 
 def _lock_mended(assignment: Assignment) -> Example | None:
-    """The example that the new one replaces, locked before the round, as a vote on it does.
+    """Lock the example that the new one replaces, before the round, as a vote on it does.
 
-    Rows that point at it may still be inserted: who stores a text like it holds the round.
-    None: nothing is mended, or its reviewer has thought better of it.
+    Other requests may still insert rows that point at it: one that stores a similar text holds the
+    round.
+    None: nothing is replaced, or its reviewer has changed their mind.
     """
     if assignment.mends_id is None:
         return None
@@ -363,7 +367,7 @@ def _lock_mended(assignment: Assignment) -> Example | None:
 
 
 def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
-    """Raises _NotStored unless those asked are still the round's targets; its lock is held."""
+    """Raise _NotStored unless the asked targets are still the round's; its lock is held."""
     now = {(entry.pk, entry.target_id) for entry in ASKED.rows(round=round.pk)}
     if now != {(entry.pk, entry.target_id) for entry in targets}:
         raise _NotStored("replaced")
@@ -372,7 +376,7 @@ def _check_asked(round: Round, targets: Sequence[RoundTarget]) -> None:
 def judge_answers(
     round: Round, inputs: Mapping[str, Any], predictions: Sequence[Prediction]
 ) -> Outcome:
-    """The verdict on an example by the rules of its round."""
+    """Return the verdict on an example by the rules of its round."""
     return judge(
         expected=inputs,
         outputs=[prediction.output for prediction in predictions],
@@ -388,7 +392,10 @@ def unsaved_outputs(
     predictions: Sequence[Prediction],
     outcome: Outcome,
 ) -> list[TargetOutput]:
-    """The rows of what the targets answered, in their order; without the targets' versions."""
+    """Return unsaved rows of the targets' answers, in their order.
+
+    Without the targets' versions.
+    """
     return [
         TargetOutput(
             example=example,
@@ -444,7 +451,7 @@ def fail_attempt(*, attempt: Attempt, reason: str) -> None:
 
 
 def _still_asking(attempt: Attempt) -> QuerySet[Attempt]:
-    """The attempt's row, unless it ended or was asked again since."""
+    """Select the attempt's row, unless it ended or was asked again since."""
     return Attempt.objects.filter(pk=attempt.pk, state=State.ASKING, asked_at=attempt.asked_at)
 
 
@@ -460,7 +467,7 @@ def expire_attempt(*, attempt: Attempt) -> Attempt:
 
 
 def answer_undecided(*, example: Example, model_right: bool) -> Example:
-    """The author says whether the model's answer is acceptable; only the first answer counts.
+    """Store whether the author finds the model's answer acceptable; only the first answer counts.
 
     Locks the example. Raises NotAllowed when nothing is to be decided.
     """

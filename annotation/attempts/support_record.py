@@ -8,7 +8,7 @@ Action = Suggestion.Action
 
 
 def support_of(assignment: Assignment, text: str) -> dict[str, Any] | None:
-    """The help that the author of the text had; None: none.
+    """Return the help that the author of the text had; None: none.
 
     challenge: the one that was offered. examples: how many examples that worked were shown.
     suggestion: use (the text is one), edit or ignore; suggested_by: the generator's name.
@@ -25,7 +25,10 @@ def support_of(assignment: Assignment, text: str) -> dict[str, Any] | None:
 
 
 def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
-    """What became of them: a text that was taken and changed is edited, whatever was pressed."""
+    """Describe what the author did with the suggestions.
+
+    A suggestion that was taken and then changed counts as edited, whatever button was pressed.
+    """
     if not suggestions:
         return {}
     used = [one for one in suggestions if one.text.split() == text.split()]

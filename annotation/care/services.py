@@ -39,33 +39,36 @@ class Care:
 
     @property
     def limits(self) -> Limits:
-        """What holds for the person."""
+        """Return the limits in force for the person."""
         return self.caps.within(self.own)
 
     @property
     def minutes(self) -> int:
-        """Today's, full ones."""
+        """Return today's full minutes."""
         return self.seconds // 60
 
     @property
     def until(self) -> datetime:
-        """When a break that begins now is over."""
+        """Return when a break that begins now ends."""
         return (self.seen.at or self.now) + BREAK
 
     @property
     def rest(self) -> Rest:
-        """What the person should do before another text."""
+        """Return the rest that the person should take before another text."""
         return rest_of(self.limits, self.seconds, self.seen.in_a_row)
 
 
 def caps_of(task: Task) -> Limits:
-    """The owner's caps; none without a warning."""
+    """Return the owner's caps; none without a warning."""
     warning = task.config.content_warning
     return Limits(warning.minutes_per_day, warning.items_in_a_row) if warning else Limits()
 
 
 def care_of(annotator: Annotator, task: Task) -> Care:
-    """As it is now; one query, and none for a task without a warning."""
+    """Return the person's care record as it is now.
+
+    One query, none for a task without a warning.
+    """
     now = timezone.now()
     if not task.is_sensitive:
         return Care(Limits(), Limits(), Seen(), 0, now)
@@ -77,7 +80,7 @@ def care_of(annotator: Annotator, task: Task) -> Care:
 
 
 def check_rested(annotator: Annotator, task: Task) -> None:
-    """Raises NeedsRest for who answers a text though a break is due, or the day's time is over."""
+    """Raise NeedsRest for an answer sent although a break is due, or the day's time is used up."""
     care = care_of(annotator, task)
     match rest_of(care.limits, care.seconds, care.seen.in_a_row, sends=True):
         case Rest.DAY:
@@ -91,22 +94,25 @@ def check_rested(annotator: Annotator, task: Task) -> None:
 
 
 def note_shown(*, annotator: Annotator, task: Task) -> None:
-    """A text is shown."""
+    """Record that a text is shown."""
     _note(annotator, task, lambda seen, now: seen.shown(now))
 
 
 def note_told(*, annotator: Annotator, task: Task, seconds: int) -> None:
-    """The browser reports that a text was in view for so many seconds."""
+    """Record the browser's report that a text was in view for some seconds."""
     _note(annotator, task, lambda seen, now: seen.told(now, seconds))
 
 
 def note_answered(*, annotator: Annotator, task: Task) -> None:
-    """A text was answered."""
+    """Record that a text was answered."""
     _note(annotator, task, lambda seen, now: seen.answered(now))
 
 
 def note_passed_by(*, annotator: Annotator, task: Task) -> None:
-    """A writer goes on to another text: one more was read, unless it counted with an answer."""
+    """Record that a writer goes on to another text.
+
+    That is one more text read, unless it counted with an answer.
+    """
     if not task.is_sensitive:
         return
     current = Attempt.objects.filter(
@@ -117,7 +123,7 @@ def note_passed_by(*, annotator: Annotator, task: Task) -> None:
 
 
 def set_limits(*, annotator: Annotator, task: Task, own: Limits) -> None:
-    """The person's own limits; the owner's caps hold in any case."""
+    """Set the person's own limits; the owner's caps hold in any case."""
     row = _row(annotator, task)
     row.own_minutes, row.own_items = own.minutes, own.items
     row.save(update_fields=["own_minutes", "own_items"])
@@ -128,7 +134,7 @@ def _row(annotator: Annotator, task: Task) -> GatePass:
 
 
 def _note(annotator: Annotator, task: Task, change: Callable[[Seen, datetime], Seen]) -> None:
-    """Of tasks with a warning, unless another request counts meanwhile."""
+    """Record a change for tasks with a warning, unless another request counts at the same time."""
     if task.is_sensitive:
         row = _row(annotator, task)
         seen = change(row.seen, timezone.now())

@@ -49,7 +49,7 @@ def show_care(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    """What was read today, help, and one's own limits; in place of the next text, too."""
+    """Show today's reading time, help, and one's own limits; also in place of the next text."""
     warning = task.config.content_warning
     values = {
         "task": task,

@@ -42,7 +42,10 @@ class Seen:
     is_told: bool = False
 
     def on(self, now: datetime) -> "Seen":
-        """As it counts now: another day begins with none, and so does a row after a break."""
+        """Return the record as it counts now.
+
+        The seconds start again on another day, and the texts in a row after a break.
+        """
         seconds = self.seconds if self.day == now.date() else 0
         rested = self.at is None or now - self.at >= BREAK
         return replace(
@@ -50,15 +53,21 @@ class Seen:
         )
 
     def shown(self, now: datetime) -> "Seen":
-        """A text is shown; nobody has read it yet."""
+        """Return the record after a text is shown, which the person has not read yet."""
         return replace(self.on(now), at=now, is_told=False)
 
     def told(self, now: datetime, said: int) -> "Seen":
-        """A browser reports `said` seconds in view; by the clock here no more can have passed."""
+        """Return the record after a browser reports some seconds in view.
+
+        By the server's clock no more can have passed.
+        """
         return replace(self._with(now, min(said, STEP)), is_told=True)
 
     def answered(self, now: datetime) -> "Seen":
-        """A text was answered or passed by; its time counts here unless a browser reports it."""
+        """Return the record after a text was answered or passed by.
+
+        Its time counts here unless a browser reports it.
+        """
         seen = self._with(now, 0 if self.is_told else CAP)
         return replace(seen, in_a_row=seen.in_a_row + 1, is_told=False)
 
@@ -76,7 +85,7 @@ class Limits:
     items: int | None = None
 
     def within(self, own: "Limits") -> "Limits":
-        """A person's own limits, which these cap."""
+        """Return a person's own limits, capped by these."""
         return Limits(_least(self.minutes, own.minutes), _least(self.items, own.items))
 
 
@@ -85,9 +94,18 @@ def _least(cap: int | None, own: int | None) -> int | None:
 
 
 def rest_of(limits: Limits, seconds: int, in_a_row: int, *, sends: bool = False) -> Rest:
-    """Whether somebody needs a rest; sends: they answer a text that was shown before.
+    """Return whether somebody needs a rest.
 
-    seconds: today, in all tasks with a warning. in_a_row: in this task.
+    Parameters
+    ----------
+    limits
+        The person's own, capped by the owner's.
+    seconds
+        Read today, in all tasks with a warning.
+    in_a_row
+        Texts since the last break, in this task.
+    sends
+        They answer a text that was shown before.
     """
     day = 60 * limits.minutes if limits.minutes is not None else None
     if day is not None and seconds >= day + (GRACE if sends else 0):

@@ -8,12 +8,23 @@ Mark = Mapping[str, Any]
 
 
 def marks_f1(said: Sequence[Mark], true: Sequence[Mark], *, overlap: bool = False) -> float:
-    """F1 (0-1) of marks with `start`, `end` (in characters) and perhaps `tag`.
+    """Compute the F1 (0-1) of marks with `start`, `end` (in characters) and perhaps `tag`.
 
-    A mark is right if the other side has the same one; with `overlap`, if the other side has one of
-    the same tag that shares a character ("type" match of SemEval-2013 task 9, Segura-Bedmar et
-    al. 2013). Nothing against nothing is 1, and nothing against something 0.
+    Parameters
+    ----------
+    said, true
+        The two sides.
+    overlap
+        A mark is right if the other side has one of the same tag that shares a character; else
+        only if the other side has the same mark.
 
+    Notes
+    -----
+    Nothing against nothing is 1, and nothing against something 0. Overlap is the "type" match of
+    SemEval-2013 task 9 (Segura-Bedmar et al. 2013).
+
+    Examples
+    --------
     >>> marks_f1([{"start": 0, "end": 4}, {"start": 9, "end": 12}], [{"start": 0, "end": 4}])
     0.6666666666666666
     """

@@ -31,33 +31,34 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def written_text(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
-    """What the author wrote in their own words."""
+    """Return what the author wrote in their own words."""
     own = (c.kind.own_words(inputs.get(c.name)) for c in config.input)
     return "\n".join(filter(None, own))
 
 
 def files_of(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
-    """The digests of the pictures and recordings that the author added, in the form's order."""
+    """Return the digests of the author's pictures and recordings, in the form's order."""
     values = (inputs.get(c.name) for c in config.input if c.is_media)
     return [value["digest"] for value in values if isinstance(value, Mapping)]
 
 
 def compared(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
-    """What near duplicates are found by: the own words; where these are too few, the files too.
+    """Return the text by which near duplicates are found.
 
-    Alike are examples with nearly the same of it, and with the same files.
+    The author's own words; where these are too few, the files too. Examples are alike when this
+    text is nearly the same and their files are the same.
     """
     text = written_text(config, inputs)
     return text if is_comparable(text) else "\n".join([text, *files_of(config, inputs)])
 
 
 def is_comparable(text: str) -> bool:
-    """Whether it is long enough to tell whether another one is nearly the same."""
+    """Return whether the text is long enough to decide whether another one is nearly the same."""
     return _size(normalise(text)) >= SHORTEST
 
 
 def normalise(text: str) -> str:
-    """Case, punctuation, spacing, compatibility forms and invisible characters taken away."""
+    """Remove case, punctuation, spacing, compatibility forms and invisible characters."""
     kept = unpunctuated(folded(text, compatible=True), instead=" ", signs=PUNCTUATION)
     return spaced("".join(c for c in kept if c.isspace() or unicodedata.category(c)[0] != "C"))
 
@@ -67,9 +68,9 @@ def _size(plain: str) -> int:
 
 
 def grams(text: str) -> set[str]:
-    """The character 5-grams of the normalised text, 2-grams where most of it is without spaces.
+    """Return the character 5-grams of the normalised text, 2-grams where most of it has no spaces.
 
-    A shorter text is one gram, none is none.
+    A shorter text is one gram; an empty one has none.
     """
     plain = normalise(text)
     size = UNSPACED_GRAM if 2 * len(_UNSPACED.findall(plain)) > len(plain) else GRAM
@@ -77,25 +78,26 @@ def grams(text: str) -> set[str]:
 
 
 def overlap(a: set[str], b: set[str]) -> float:
-    """Shared grams ÷ all grams of both (0-1); 0 where neither has any."""
+    """Divide the shared grams by all grams of both (0-1); 0 where neither has any."""
     return len(a & b) / (len(a | b) or 1)
 
 
 def jaccard(text: str, other: str) -> float:
-    """How much the 5-grams of two texts overlap (0-1)."""
+    """Measure how much the 5-grams of two texts overlap (0-1)."""
     return overlap(grams(text), grams(other))
 
 
 def are_alike(text: str, other: str) -> bool:
-    """Whether two texts, both long enough to tell, are nearly the same."""
+    """Return whether two texts, both long enough to decide, are nearly the same."""
     return is_comparable(text) and is_comparable(other) and jaccard(text, other) >= ALIKE
 
 
 @functools.lru_cache(maxsize=64)  # a submit compares its text and, once answered, stores it
 def band_keys(text: str) -> tuple[int, ...]:
-    """Eight keys of 63 bits (they fit a BigIntegerField); none for a text too short to compare.
+    """Return eight keys of 63 bits, which fit a BigIntegerField.
 
-    The band is part of its key, so that one column holds them all.
+    A text too short to compare has none. The band is part of its key, so that one column holds
+    them all.
     """
     if not is_comparable(text):
         return ()
@@ -107,10 +109,16 @@ def band_keys(text: str) -> tuple[int, ...]:
 
 
 def signature(text: str) -> Sequence[int]:
-    """The least hash of the 5-grams in each of 24 bins; an empty bin borrows from another.
+    """Return the least hash of the 5-grams in each of 24 bins; an empty bin borrows from another.
 
-    Two texts have the same number in a bin with the probability that is their `jaccard`. Raises
-    ValueError for a text without grams.
+    Raises
+    ------
+    ValueError
+        The text has no grams.
+
+    Notes
+    -----
+    Two texts have the same number in a bin with the probability that is their `jaccard`.
     """
     least: dict[int, int] = {}
     for gram in grams(text):

@@ -37,7 +37,9 @@ class Outcome:
 
 
 def squad_normalise(text: str, language: str = "") -> str:
-    """Lower case, without punctuation and English articles, single spaces; see `answer_words`.
+    """Normalise to lower case and single spaces, without punctuation and English articles.
+
+    See `answer_words`.
 
     >>> squad_normalise("The  U.S. Army!")
     'us army'
@@ -46,10 +48,19 @@ def squad_normalise(text: str, language: str = "") -> str:
 
 
 def squad_f1(prediction: str, gold: str, language: str = "") -> float:
-    """F1 (0-1) of the two bags of normalised words, symmetric (Rajpurkar et al. 2016, section 6.1).
+    """Compute the F1 (0-1) of two bags of normalised words; symmetric.
 
-    Nothing against nothing is 1 and nothing against something 0, as in SQuAD v2.0. The quotient is
-    taken once, so that an F1 of 2/5 equals the threshold 0.4.
+    Parameters
+    ----------
+    prediction, gold
+        The two texts.
+    language
+        A tag such as `tr`, by which case is folded.
+
+    Notes
+    -----
+    Rajpurkar et al. 2016, section 6.1. Nothing against nothing is 1 and nothing against something
+    0, as in SQuAD v2.0. The quotient is taken once, so that an F1 of 2/5 equals the threshold 0.4.
     """
     said, true = (answer_words(text, language=language) for text in (prediction, gold))
     if not said and not true:
@@ -58,12 +69,17 @@ def squad_f1(prediction: str, gold: str, language: str = "") -> float:
 
 
 def exact_match(prediction: str, gold: str, language: str = "") -> bool:
-    """Whether two answers are equal once normalised: SQuAD's EM. Verdicts compare unnormalised."""
+    """Return whether two answers are equal once normalised: SQuAD's EM.
+
+    Verdicts compare the answers without normalising them.
+    """
     return answer_words(prediction, language=language) == answer_words(gold, language=language)
 
 
 def pairs_in_order(said: Sequence[str], true: Sequence[str]) -> float:
-    """The share (0-1) of pairs that two orders of the same texts agree on: (1 + Kendall's τ) ÷ 2.
+    """Return the share (0-1) of pairs that two orders of the same texts agree on.
+
+    That is (1 + Kendall's τ) ÷ 2.
 
     >>> pairs_in_order(["b", "a", "c", "d"], ["a", "b", "c", "d"])  # one of six is swapped
     0.8333333333333334
@@ -94,10 +110,10 @@ def judge(
 
 
 def resolve(outcome: Outcome, author_says_model_right: bool) -> Outcome:
-    """The outcome once the author has spoken, for every target that was undecided.
+    """Return the outcome once the author has answered, for every target that was undecided.
 
-    The rules of an ensemble are monotone and the outcome was open, so what the author says of the
-    undecided targets is what becomes of the whole. Raises ValueError when it was decided already.
+    The rules of an ensemble are monotone and the outcome was open, so the author's answer about the
+    undecided targets becomes the whole outcome. Raises ValueError when it was decided already.
     """
     if outcome.status != "undecided":
         raise ValueError(f"This outcome is {outcome.status}; only an undecided one is resolved.")
@@ -169,12 +185,15 @@ def _secret(values: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A span's text, or the text itself."""
+    """Return a span's text, or the text itself."""
     return str(value["text"] if isinstance(value, Mapping) and "text" in value else value)
 
 
 def _comparable(value: Any) -> Any:
-    """What is compared of a value: a span's text, and a list without its order; texts in NFC."""
+    """Return the compared part of a value: a span's text, and a list without its order.
+
+    Texts are in NFC.
+    """
     value = composed_value(value)
     if isinstance(value, Mapping) and "text" in value:
         return value["text"]

@@ -7,7 +7,10 @@ from tasks.config.schema import TaskConfig
 
 
 def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
-    """The goal sentence: before, the goal's words, after. The words are empty without a goal."""
+    """Split the goal sentence: before, the goal's words, after.
+
+    The words are empty without a goal.
+    """
     field = config.goal.field
     if not field or not goal:
         return config.goal.text, "", ""
@@ -19,7 +22,7 @@ def goal_parts(config: TaskConfig, goal: str) -> tuple[str, str, str]:
 
 
 def fields_to_read(config: TaskConfig, context: Mapping[str, Any]) -> dict[str, Any]:
-    """The context's fields that are filled, without the prompt to write from; in their order."""
+    """Return the context's filled fields in their order, without the prompt to write from."""
     prompt = config.support.prompt_field if config.support else None
     names = (component.name for component in config.context if component.name != prompt)
     return {name: context[name] for name in names if context.get(name) not in (None, "", [])}

@@ -8,7 +8,7 @@ PATTERN_SECONDS = 0.5  # that one search may take
 
 
 def contains(text: str, wanted: str, language: str = "") -> bool:
-    """Whether the text holds the other one as words of its own; see `holds`.
+    """Return whether the text holds the other one as whole words; see `holds`.
 
     >>> contains("It was  PARIS, in 1889.", "paris, in")
     True
@@ -17,9 +17,9 @@ def contains(text: str, wanted: str, language: str = "") -> bool:
 
 
 def matches(text: str, pattern: str) -> bool | None:
-    """Whether the pattern is found in the text's NFC; None: no search came to an end in time.
+    """Return whether the pattern is found in the text's NFC; None: no search ended in time.
 
-    Raises ValueError for a pattern that is none.
+    Raises ValueError for an invalid pattern.
     """
     try:
         return regex.search(pattern, composed(text), timeout=PATTERN_SECONDS) is not None

@@ -19,7 +19,7 @@ _PERSONAL = re.compile(f"{_ADDRESS}|{_PHONE}")
 
 
 def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float] | None:
-    """Pasted of all `characters`, and the seconds to the first input and of active writing.
+    """Return the pasted share of `characters`, and the seconds to the first input and of typing.
 
     None if the browser reported less than that, or nonsense.
     """
@@ -38,5 +38,5 @@ def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float
 
 
 def looks_personal(text: str) -> bool:
-    """Whether it may hold an e-mail address or a phone number."""
+    """Return whether the text may hold an email address or a phone number."""
     return _PERSONAL.search(text) is not None

@@ -62,14 +62,17 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _allowed(config: TaskConfig) -> set[str]:
-    """The values of `want` that the task allows."""
+    """Return the values of `want` that the task allows."""
     support = config.support
     wants = {"examples"} if support and support.examples else set()
     return wants | ({"suggestion", *Action.values} if support and support.suggestions else set())
 
 
 def _shown(request: HttpRequest, now: WritePage, said: str, status: int) -> HttpResponse:
-    """The page with the help open, or for htmx its changed part. said: why there is no help."""
+    """Show the page with the help open, or for htmx its changed part.
+
+    said: why there is no help.
+    """
     if not said and not htmx_partial(request):
         # Without a fragment, for then the browser would not focus the heading.
         wanted = {"support": now.opened}

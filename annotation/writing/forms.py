@@ -29,9 +29,9 @@ CHALLENGE = "support-challenge"  # no field of a task has a hyphen in its name
 
 
 def form_field(component: Component, context: Mapping[str, Any]) -> forms.Field:
-    """The Django field of one component; what is required is checked by `validate_inputs`.
+    """Build the Django field of one component; `validate_inputs` checks what is required.
 
-    context: its texts are what people choose among, where the component says so.
+    context: its texts are what people choose among, where the component configures it so.
     """
     asked = component.kind.form_input(component)
     common: dict[str, Any] = {
@@ -95,7 +95,7 @@ class ComponentForm(forms.Form):
                 self.fields[component.name].widget.attrs["data-limit"] = component.max_length
 
     def values(self) -> dict[str, Any]:
-        """What was typed, without what was left empty."""
+        """Return the filled fields, without empty ones."""
         names = (component.name for component in self.components)
         found = {name: _one_newline(self.cleaned_data.get(name)) for name in names}
         return {name: value for name, value in found.items() if not is_empty(value)}
@@ -116,12 +116,12 @@ class ComponentForm(forms.Form):
 
 
 def _one_newline(value: Any) -> Any:
-    """A text as models and counters read it."""
+    """Return a text as models and counters read it."""
     return with_lf(value) if isinstance(value, str) else value
 
 
 def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) -> list[str]:
-    """The texts that are still what the person was given to change."""
+    """Return the text fields that the person was to change and left as they were."""
     return [
         component.name
         for component in config.input
@@ -134,7 +134,7 @@ def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) 
 def typed(
     config: TaskConfig, context: Mapping[str, Any], data: MultiValueDict[str, Any]
 ) -> dict[str, Any]:
-    """The fields as a draft keeps them: nothing is checked."""
+    """Return the fields as a draft keeps them: nothing is checked."""
     found: dict[str, Any] = {}
     data = renamed(data, config.text_field, config.text_field)
     for component in config.input:
@@ -149,12 +149,12 @@ def typed(
 
 
 def is_typed(config: TaskConfig) -> bool:
-    """Whether people type the text; others talk, mark, or send a picture or a recording."""
+    """Return whether people type the text; others talk, mark, or send a picture or a recording."""
     return not config.talk and config.component(config.text_field).kind.is_text
 
 
 def is_of_another(config: TaskConfig, data: Mapping[str, Any], assignment_id: int) -> bool:
-    """Whether the text was written in the form of another assignment, as its name says."""
+    """Return whether the text comes from the form of another assignment, by its field's name."""
     return made_for(data, config.text_field) not in (None, str(assignment_id))
 
 
@@ -183,10 +183,10 @@ class ExampleForm(ComponentForm):
         refused: Mapping[str, str] | None = None,
         turns: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """`given` is what the fields start with; a text equal to `unchanged` is refused.
+        """Build the fields. They start with `given`; a text equal to `unchanged` is refused.
 
         challenge: the sentence of the one that is offered; takes_challenge: whether it is ticked.
-        task: whose pictures and recordings it may name; refused: why those that came were not kept.
+        task: whose pictures and recordings it may name; refused: why uploaded files were not kept.
         turns: of the conversation with the target, whose answers are to choose from.
         """
         self.config, self.drawn, self.unchanged = config, goal, unchanged
@@ -218,18 +218,18 @@ class ExampleForm(ComponentForm):
                 marks.choices = _answers(turns)
 
     def add_prefix(self, field_name: str) -> str:
-        """The name in HTML. That of the text says what it is written for."""
+        """Return the name in HTML. That of the text names the assignment that it is written for."""
         if field_name != self.config.text_field or not is_typed(self.config):
             return super().add_prefix(field_name)
         return name_for(field_name, self.assignment_id)
 
     @property
     def writes(self) -> forms.BoundField:
-        """The field in which people write."""
+        """Return the field in which people write."""
         return self[self.config.text_field]
 
     def _asked(self) -> list[Component]:
-        """The inputs that the person fills: not the goal, nor what the goal makes needless."""
+        """Return the inputs that the person fills: not the goal, nor what it makes needless."""
         goal_field = self.config.goal.field
         return [
             component
@@ -243,7 +243,7 @@ class ExampleForm(ComponentForm):
         ]
 
     def _add_span(self, component: Component, given: Mapping[str, Any]) -> None:
-        """A span is typed text and where it starts; the start is asked when it is ambiguous."""
+        """Add a span's fields: its text, and its start, which is asked when it is ambiguous."""
         span = given.get(component.name)
         if isinstance(span, Mapping):
             self.initial[component.name] = span["text"]
@@ -254,27 +254,27 @@ class ExampleForm(ComponentForm):
 
     @property
     def visible(self) -> list[forms.BoundField]:
-        """The fields to show, in the order of the configuration."""
+        """Return the fields to show, in the order of the configuration."""
         return [self[component.name] for component in self.components]
 
     @property
     def challenge(self) -> forms.BoundField | None:
-        """The challenge to tick or to leave, if one is offered."""
+        """Return the challenge to tick or to leave, if one is offered."""
         return self[CHALLENGE] if CHALLENGE in self.fields else None
 
     @property
     def takes_challenge(self) -> bool:
-        """Whether it is ticked, after validation."""
+        """Return whether the challenge is ticked, after validation."""
         return bool(self.cleaned_data.get(CHALLENGE))
 
     @property
     def span_name(self) -> str:
-        """The field that is answered by stretches of the context, if there is one."""
+        """Return the field that is answered by stretches of the context, if there is one."""
         return next((c.name for c in self.components if c.type in ("span", "spans")), "")
 
     @property
     def which(self) -> forms.BoundField | None:
-        """The question which of several places is meant, when it must be asked."""
+        """Return the question which of several places is meant, when it must be asked."""
         name = f"{self.span_name}_start"
         field = self.fields.get(name)
         return field.get_bound_field(self, name) if isinstance(field, forms.ChoiceField) else None
@@ -352,13 +352,13 @@ class ExampleForm(ComponentForm):
 
 
 def _answers(turns: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """What the target said, by its place in the conversation."""
+    """List the target's answers, by their place in the conversation."""
     numbered = enumerate(turns)
     return [(str(place), turn["text"]) for place, turn in numbered if turn["role"] == "assistant"]
 
 
 def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) -> ComponentForm:
-    """The questions after the verdict with the answers that were given."""
+    """Return the questions after the verdict with the answers that were given."""
     given = {
         component.name: component.kind.typed(metadata[component.name])
         for component in components
@@ -369,7 +369,7 @@ def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) 
 
 @lru_cache(maxsize=256)
 def blank_fields(components: tuple[Component, ...], language: str | None) -> str:
-    """The HTML of a form that nobody has filled yet; in a language it is the same for everybody."""
+    """Render a form that nobody has filled yet; in a language it is the same for everybody."""
     fields = ComponentForm(components)
     with override(language):
         return format_html_join("", "{}", ((bound.as_field_group(),) for bound in fields))

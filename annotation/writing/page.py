@@ -59,7 +59,7 @@ class WritePage:
     def of(
         cls, assignment: Assignment, retry_of: Example | None = None, opened: str = ""
     ) -> "WritePage":
-        """The page of an assignment: a draft goes before a retry, a retry before the prompt."""
+        """Build the page of an assignment, with a draft, else a retry, else the prompt."""
         parent = selectors.open_parent(assignment)
         given = (
             assignment.draft
@@ -79,18 +79,18 @@ class WritePage:
         )
 
     def showing(self, attempt: Attempt) -> "WritePage":
-        """The same page with the text of an attempt, and the goal that it was written for."""
+        """Return the same page with the text of an attempt and the goal of that attempt."""
         goal = attempt.example.goal if attempt.example else self.goal
         return replace(self, given=attempt.inputs, goal=goal, is_past=True)
 
     @property
     def unchanged(self) -> str:
-        """The text that the person is to change: the parent's, or the sentence to start from."""
+        """Return the text that the person is to change: the parent's, or the given start."""
         return self._parent_text or self._prompt
 
     @property
     def start(self) -> str:
-        """The sentence to start from, if the person was given one."""
+        """Return the sentence to start from, if the person was given one."""
         return "" if self._parent_text else self._prompt
 
     @property
@@ -105,18 +105,18 @@ class WritePage:
 
     @property
     def text_field(self) -> str:
-        """The field in which people write."""
+        """Return the field in which people write."""
         return self.task.config.text_field
 
     @property
     def challenge(self) -> str | None:
-        """The sentence of the challenge that is offered."""
+        """Return the sentence of the challenge that is offered."""
         offered = self.assignment.challenge if self.assignment else None
         return self.task.config.challenges.get(offered) if offered else None
 
     @cached_property
     def conversation(self) -> Conversation | None:
-        """What was said so far, where people talk to the target."""
+        """Return the conversation so far, where people talk to the target."""
         if self.assignment is None or self.task.config.talk is None:
             return self.practised
         if self.is_past:  # it may have become an example, which begins no other one
@@ -125,7 +125,7 @@ class WritePage:
 
     @property
     def _offers_edit(self) -> bool:
-        """Whether an earlier round is released, whose examples may be changed."""
+        """Return whether an earlier round is released, whose examples may be changed."""
         support = self.task.config.support
         is_allowed = bool(support and support.minimal_edit)
         return is_allowed and selectors.released_before(self.round).exists()
@@ -133,7 +133,7 @@ class WritePage:
     def form(
         self, data: Mapping[str, Any] | None = None, refused: Mapping[str, str] | None = None
     ) -> ExampleForm:
-        """The form, empty or bound; refused: why files that came with it were not kept."""
+        """Return the form, empty or bound; refused: why files that came with it were not kept."""
         given = dict(self.given)
         if not given and self.unchanged:
             given = {self.text_field: self.unchanged}
@@ -177,7 +177,7 @@ class WritePage:
         return self.task.config.display(field, example.inputs.get(field))
 
     def targets(self) -> str:
-        """The round's targets as people may read them, or the model of a try-out."""
+        """Name the round's targets as people may read them, or the model of a try-out."""
         if self.opponent:
             return self.opponent
         targets_of(self.round)
@@ -190,7 +190,7 @@ class WritePage:
         return SimpleLazyObject(lambda: care_of(mine.annotator, self.task)) if mine else None
 
     def values(self, form: ExampleForm | None = None) -> dict[str, Any]:
-        """Everything that the template names but the panel."""
+        """Return everything that the template names except the panel."""
         before, words, after = goal_parts(self.task.config, self.goal)
         values: dict[str, Any] = {
             "work": self,
@@ -228,7 +228,10 @@ class WritePage:
         return self.task.config.display(field, self.goal) if field and self.goal else ""
 
     def _own(self, assignment: Assignment) -> dict[str, Any]:
-        """The values of people with an account. Lazy, as a part of the page shows few of them."""
+        """Return the values of people with an account.
+
+        Lazy, as a part of the page shows few of them.
+        """
         cap = self.task.config.limits.tries_per_context
         used: Any = SimpleLazyObject(lambda: selectors.used(assignment))
         recent: Any = SimpleLazyObject(
@@ -259,7 +262,7 @@ class WritePage:
 
 
 def result(example: Example, is_new: bool = False) -> dict[str, Any]:
-    """The result panel of a stored example. is_new: nobody can have judged it yet."""
+    """Return the result panel of a stored example. is_new: nobody can have judged it yet."""
     config = example.round.task.config
     prefetch_related_objects([example], selectors.with_outputs())  # if they are not there
     outputs = list(example.target_outputs.all())
@@ -284,7 +287,7 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
 
 
 def left_words(round: Round, written: int) -> str:
-    """How many more examples of the round the person may write, where there is a cap."""
+    """Tell how many more examples of the round the person may write, where there is a cap."""
     left = selectors.left_in_round(round, written)
     if left is None:
         return ""
@@ -292,7 +295,7 @@ def left_words(round: Round, written: int) -> str:
 
 
 def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]:
-    """The verdict in words and numbers, of a stored example or of a try-out."""
+    """Describe the verdict in words and numbers, of a stored example or of a try-out."""
     answers = result_panel.answers(example, config, outputs)
     fooled = sum(answer.fooled is True for answer in answers)
     return {
@@ -316,7 +319,10 @@ def verdict(example: Example, config: Any, outputs: list[Any]) -> dict[str, Any]
 
 
 def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
-    """What the author wrote, as the panel repeats it: a conversation with what the model said."""
+    """Return the author's text, as the panel repeats it.
+
+    A conversation includes the model's turns.
+    """
     if talk := config.talk:
         return config.display(talk.name, inputs[talk.name])
     asked = {name: inputs[name] for name in {*inputs} - {*config.target_fields}}
@@ -324,7 +330,7 @@ def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
 
 
 def _said(config: TaskConfig, example: Example) -> str:
-    """The author's own answer, beside which the models' stand; empty: there is none."""
+    """Return the author's own answer, shown beside the models'; empty: there is none."""
     if config.goal.field:
         return config.display(config.goal.field, example.goal)
     answer = config.answer_field
@@ -339,7 +345,7 @@ def show(
     form: ExampleForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The write page in one of its states; for htmx the panel, or the form with its errors."""
+    """Show the write page in one of its states; for htmx the panel, or the form with its errors."""
     part = "panel" if panel else "form"
     response = render_page(
         request, TEMPLATE, {**page.values(form), **(panel or {})}, part=part, status=status
@@ -352,7 +358,7 @@ def show(
 def show_refused(
     request: HttpRequest, page: WritePage, error: Refused, form: ExampleForm | None = None
 ) -> HttpResponse:
-    """The write page with the reason why nothing was stored."""
+    """Show the write page with the reason why nothing was stored."""
     refused = {
         "panel": "annotation/_refused.html",
         "said": str(error),
@@ -371,7 +377,7 @@ def show_attempt(
     is_new: bool = False,
     is_polled: bool = False,
 ) -> HttpResponse:
-    """The state of an attempt: the verdict, still waiting, or no answer.
+    """Show the state of an attempt: the verdict, still waiting, or no answer.
 
     is_polled: by a page that has waited for it, and so does not list it yet.
     """
@@ -395,7 +401,7 @@ def show_attempt(
 def show_failed(
     request: HttpRequest, page: WritePage, failure: str, form: ExampleForm | None = None
 ) -> HttpResponse:
-    """The write page with the reason why there is no verdict: the `failure` of an attempt."""
+    """Show the write page with the reason why there is no verdict: the `failure` of an attempt."""
     said, is_broken = _(FAILURES.get(failure, NO_ANSWER)), failure in BROKEN
     failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": is_broken}
     return show(request, page, failed, form=form, status=FAILED_STATUS.get(failure, 503))

@@ -68,7 +68,7 @@ class Opponent:
 
     @classmethod
     def of_round(cls, round: Round) -> "Opponent":
-        """All targets of the round."""
+        """Return all targets of the round as one opponent."""
 
         def answers(inputs: Mapping[str, Any]) -> Sequence[Prediction]:
             return answers_now(targets_of(round), inputs)
@@ -77,12 +77,12 @@ class Opponent:
         return cls(round, lambda: targets_of(round), answers, url)
 
     def ask(self, inputs: Mapping[str, Any]) -> Answered:
-        """Who was asked, and what they say. Raises EndpointError."""
+        """Return the targets that were asked and their answers. Raises EndpointError."""
         return self.entries(), self.answers(inputs)
 
     @classmethod
     def alone(cls, task: Task, name: str, url: str, answers: Answers) -> "Opponent":
-        """One model, in no round, and how it is asked."""
+        """Return one model as an opponent, in no round, and how it is asked."""
         round = Round(task=task, number=0, show_target_name=True)
         entries = [RoundTarget(round=round, target=TargetModel(task=task, name=name))]
         return cls(round, lambda: entries, answers, url, name)
@@ -92,7 +92,7 @@ class Opponent:
 @login_not_required
 @require_http_methods(["GET", "POST"])
 def try_out(request: HttpRequest, code: str) -> HttpResponse:
-    """The write page, with the same targets, for anybody; nothing is stored."""
+    """Show the write page, with the same targets, to anybody; nothing is stored."""
     task = find_task(request, code)
     round = live_round(task)
     if not can_try_out(request.user, task) or round is None:
@@ -101,7 +101,7 @@ def try_out(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
-    """The write page against somebody, for anybody who may try the task; nothing is stored."""
+    """Show the write page against an opponent to anybody who may try the task; store nothing."""
     task = opponent.round.task
     if gate_is_shut(request, task):
         return redirect(reverse("annotation:gate", args=[task.code], query={"for": "try"}))
@@ -120,7 +120,7 @@ def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
 
 
 def started(round: Round, opened: str = "") -> WritePage:
-    """A practice page with a random context and goal. The task has practice contexts."""
+    """Start a practice page with a random context and goal. The task has practice contexts."""
     return replace(_started(Opponent.of_round(round)), opened=opened)
 
 
@@ -131,7 +131,7 @@ def _started(opponent: Opponent) -> WritePage:
 
 
 def _page(opponent: Opponent, talk: Talk) -> WritePage:
-    """The passage of one of the task's own examples; the form names it by its place among them."""
+    """Build a page on one of the task's own practice passages; the form names it by its place."""
     round, config = opponent.round, opponent.round.task.config
     context = Context(pk=talk.place, round=round, fields=dict(config.practice_contexts[talk.place]))
     return WritePage(
@@ -194,7 +194,7 @@ def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
 
 
 def check_tries(request: HttpRequest) -> None:
-    """Raises CapReached when this address has used up its tries of the hour."""
+    """Raise CapReached when this address has used up its tries of the hour."""
     if is_used_up("try-out", get_adapter().get_client_ip(request)):
         said = ngettext(
             "You have used the %(number)d practice try of this hour.",
@@ -205,7 +205,7 @@ def check_tries(request: HttpRequest) -> None:
 
 
 def _judge(request: HttpRequest, opponent: Opponent, begun: Talk) -> HttpResponse:
-    """The verdict on what was written, or on the marked answer of a conversation."""
+    """Show the verdict on the submitted text, or on the marked answer of a conversation."""
     round, config, now = opponent.round, opponent.round.task.config, _page(opponent, begun)
     form = now.form(*received(request, round.task))
     if not form.is_valid():
@@ -224,9 +224,10 @@ def _judge(request: HttpRequest, opponent: Opponent, begun: Talk) -> HttpRespons
 
 
 def _sealed(config: TaskConfig, example: Example) -> str:
-    """The text for its writer to keep; empty where it did not fool the model or needs its passage.
+    """Return the text sealed for its writer to keep.
 
-    Files of guests are not stored, and what a model said in a conversation counts only live.
+    Empty where it did not fool the model or needs its passage. Files of guests are not stored, and
+    a model's turns in a conversation count only live.
     """
     is_apart = config.gives == "passage" or config.talk or any(c.is_media for c in config.input)
     if is_apart or example.outcome not in (Status.FOOLED, Status.UNDECIDED):
@@ -253,9 +254,9 @@ def keep(request: HttpRequest, code: str) -> HttpResponse:
 def _answered(
     request: HttpRequest, opponent: Opponent, begun: Talk, inputs: Mapping[str, Any]
 ) -> tuple[Answered, dict[str, Any]]:
-    """What the models say, and the inputs as an example keeps them. Raises Refused, EndpointError.
+    """Return the models' answers, and the inputs as an example keeps them.
 
-    Of a conversation the answer is there already.
+    A conversation has its answer already. Raises Refused, EndpointError.
     """
     round, config = opponent.round, opponent.round.task.config
     if config.talk is None:
@@ -274,7 +275,7 @@ def _unsaved(
     entries: Sequence[RoundTarget],
     predictions: Sequence[Prediction],
 ) -> tuple[Example, list[TargetOutput]]:
-    """The verdict on rows that are never saved."""
+    """Return the verdict as rows that are never saved."""
     outcome = judge_answers(now.round, inputs, predictions)
     example = Example(
         round=now.round, context=now.context, goal=now.goal, inputs=inputs, outcome=outcome.status

@@ -37,7 +37,7 @@ class Talk:
 
     @property
     def row(self) -> Conversation:
-        """As the page shows it; never saved."""
+        """Return the conversation as the page shows it; never saved."""
         return Conversation(turns=self.turns, said=self.said, failure=self.failure)
 
     def keep(self, request: HttpRequest) -> None:
@@ -48,31 +48,31 @@ class Talk:
             request.session.pop(KEY, None)
 
     def check(self, component: Component, text: str, at: int) -> None:
-        """Whether this may be said next. Raises Stale, Unsaid, CapReached."""
+        """Check that this may be said next. Raises Stale, Unsaid, CapReached."""
         if at != len(self.turns):
             raise Stale(_("You went on in another window. Your turn was not sent."))
         check_can_be_said(self.turns, component, text)
 
     def say(self, component: Component, text: str) -> Turns:
-        """What the model reads when this is said next."""
+        """Return the turns that the model reads when this is said next."""
         self.turns = self.turns or opening_of(component)
         self.said, self.failure = text, ""
         return plain_turns([*self.turns, {"role": "user", "text": text}])
 
     def hear(self, answer: str) -> None:
-        """The model answered what was said last."""
+        """Add the model's answer to what was said last."""
         own = {"role": "user", "text": self.said}
         self.turns, self.said = [*self.turns, own, {"role": "assistant", "text": answer}], ""
 
     def take_back(self, place: int, edit: bool) -> None:
-        """As `conversation_services.take_back`. Raises Stale."""
+        """Take back a turn as `conversation_services.take_back` does. Raises Stale."""
         here = dict(enumerate(self.turns)).get(place)
         if here is None or here["role"] != "user":
             raise Stale(_("This turn is not there any more."))
         self.turns, self.said, self.failure = self.turns[:place], here["text"] if edit else "", ""
 
     def answer_after(self, turns: Sequence[Any]) -> str:
-        """What the model said after these spoken turns. Raises Stale."""
+        """Return the model's answer after these spoken turns. Raises Stale."""
         said = spoken_turns(self.turns)
         if said[: len(turns)] != [*turns] or len(said) == len(turns):
             raise Stale(_("The conversation went on in another window. Mark the answer again."))
@@ -80,11 +80,11 @@ class Talk:
 
     @property
     def opening(self) -> Turns:
-        """What the model was told before anybody spoke."""
+        """Return the system message."""
         return [turn for turn in self.turns if turn["role"] == "system"]
 
 
 def kept(request: HttpRequest, url: str) -> Talk | None:
-    """The conversation that the session keeps with who is at this address."""
+    """Return the conversation that the session keeps with the model at this address."""
     found = request.session.get(KEY)
     return Talk(**found) if found and found["url"] == url else None

@@ -71,9 +71,9 @@ def kept_words(config: TaskConfig) -> tuple[str, str]:
 
 
 def confidence(probability: float, shown: str) -> str:
-    """The chance in words: full, rounded to ten percent, or hidden (exact ones invite small edits).
+    """Return the chance in words: full, rounded to ten percent, or hidden.
 
-    No model is certain, so none is said to be 100% sure.
+    Exact chances invite small edits. No model is certain, so none is shown as 100% sure.
 
     >>> confidence(0.914, "full"), confidence(0.914, "rounded"), confidence(0.914, "hidden")
     ('91%', 'about 90%', '')
@@ -92,7 +92,7 @@ def confidence(probability: float, shown: str) -> str:
 
 
 def spans(passage: str, mine: Mapping[str, Any], model: Mapping[str, Any]) -> list[Piece]:
-    """The passage cut where either span begins or ends."""
+    """Cut the passage where either span begins or ends."""
     cuts = sorted({0, len(passage), mine["start"], mine["end"], model["start"], model["end"]})
     pieces = []
     for start, end in pairwise(cuts):
@@ -106,7 +106,7 @@ def spans(passage: str, mine: Mapping[str, Any], model: Mapping[str, Any]) -> li
 
 
 def shown_chances(prob: Mapping[str, float] | None, shown: str) -> Mapping[str, float] | None:
-    """The chances as numbers, by the same rule; None where they are hidden or not known."""
+    """Return the chances as numbers, by the same rule; None where they are hidden or not known."""
     if not prob or shown == "hidden":
         return None
     return {label: round(p, 1) for label, p in prob.items()} if shown == "rounded" else prob
@@ -115,17 +115,17 @@ def shown_chances(prob: Mapping[str, float] | None, shown: str) -> Mapping[str, 
 def answers(
     example: Example, config: TaskConfig, outputs: Sequence[TargetOutput]
 ) -> list[TargetAnswer]:
-    """Each target's answer to the example."""
+    """Describe each target's answer to the example."""
     return [_answer(example, config, output) for output in outputs]
 
 
 def shown_context(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
-    """(label, words or markup) of the context fields; a prompt to write from is none to read."""
+    """Return (label, words or markup) of the context fields, without the prompt to write from."""
     return _shown_fields(config, fields_to_read(config, context.fields))
 
 
 def all_given(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
-    """(label, words or markup) of all that a writer was given, a prompt too."""
+    """Return (label, words or markup) of all that a writer was given, with the prompt."""
     return _shown_fields(config, {name: value for name, value in context.fields.items() if value})
 
 
@@ -231,13 +231,13 @@ def _author_said(config: TaskConfig, outcome: str) -> str:
 
 
 def own_chance(answers: Sequence[TargetAnswer]) -> str:
-    """The chance that the first target gave the author's label; empty when not shown."""
+    """Return the chance that the first target gave the author's label; empty when not shown."""
     rows = answers[0].rows if answers else []
     return next((row.value for row in rows if row.is_mine), "")
 
 
 def why_components(config: TaskConfig, outcome: str, inputs: Mapping[str, Any]) -> list[Component]:
-    """The questions after the verdict whose condition holds."""
+    """Return the questions after the verdict whose condition holds."""
     return [
         component
         for component in config.metadata.create

@@ -11,14 +11,14 @@ from tasks.config.schema import TaskConfig
 
 
 def turns_left(held: Conversation, config: TaskConfig) -> int:
-    """How many turns the person may still say."""
+    """Return how many more turns the person may say."""
     assert config.talk is not None
     said: int = sum(turn["role"] == "user" for turn in held.turns)
     return most_turns(config.talk) - said
 
 
 def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, Any]:
-    """What was said, but never what the model was told of a secret; and what can be said next.
+    """Return the turns and what can be said next, but never the model's system message.
 
     conversation: None in a preview.
     """

@@ -28,7 +28,7 @@ SOON = 0.2
 
 @require_GET
 def talk_stream(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """The answer to the person's own turn as it comes: server-sent events, then `done`.
+    """Stream the answer to the person's own turn: server-sent events, then `done`.
 
     204 when too many listen already, or nothing is asked; the page then asks again by itself.
     """
@@ -74,7 +74,7 @@ def talk(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _spoken(request: HttpRequest, assignment: Assignment) -> None:
-    """What the posted form asks for. Raises Refused."""
+    """Do what the posted form asks for. Raises Refused."""
     if back := taken_back(request):
         conversation_services.take_back(assignment=assignment, turn=back[0], edit=back[1])
         return
@@ -84,7 +84,7 @@ def _spoken(request: HttpRequest, assignment: Assignment) -> None:
 
 
 def taken_back(request: HttpRequest) -> tuple[int, bool] | None:
-    """The turn that the form takes back, and whether to edit it; None: another form."""
+    """Return the turn that the form takes back, and whether to edit it; None: another form."""
     for want in ("edit", "take"):
         if want in request.POST:
             return _number(request.POST[want]), want == "edit"
@@ -92,7 +92,7 @@ def taken_back(request: HttpRequest) -> tuple[int, bool] | None:
 
 
 def said(request: HttpRequest) -> tuple[str, int]:
-    """What the form says next, and how many turns its page showed."""
+    """Return the form's next turn, and how many turns its page showed."""
     return request.POST.get("say", ""), _number(request.POST.get("at", ""))
 
 
@@ -101,12 +101,12 @@ def _number(text: str) -> int:
 
 
 def _refused(request: HttpRequest, assignment: Assignment, error: Refused) -> HttpResponse:
-    """The conversation with the reason why nothing was said; what was typed is still there."""
+    """Show the conversation with the reason why nothing was said; the typed text is still there."""
     return show_refused(request, WritePage.of(assignment), error)
 
 
 def show_refused(request: HttpRequest, now: WritePage, error: Refused) -> HttpResponse:
-    """As `_refused`, on the page of a conversation."""
+    """Show the reason as `_refused` does, on the page of a conversation."""
     values = now.values()
     typed = request.POST.get("say")
     shown = {**values["talk"], "refused": str(error)}

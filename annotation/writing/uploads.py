@@ -21,9 +21,9 @@ LARGEST_BODY = 64 * 2**20
 def received(
     request: HttpRequest, task: Task, annotator: Annotator | None = None
 ) -> tuple[Mapping[str, Any], dict[str, str]]:
-    """The form's data with the digest of each file that came, and why others were not kept.
+    """Return the form's data with each file's digest, and why other files were not kept.
 
-    annotator: None in practice; the files are then gone after a day.
+    annotator: None in practice; the files are then deleted after a day.
     """
     fields = {one.name: one.kind.element for one in task.config.input if one.is_media}
     if not fields or not request.FILES:

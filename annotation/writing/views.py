@@ -73,14 +73,14 @@ LONGEST_ID = 19
 
 
 def refusal(request: HttpRequest, error: Refused, task: Task) -> HttpResponse:
-    """A page that says why nothing can be written, and what to do instead."""
+    """Show a page with the reason why nothing can be written, and what to do instead."""
     values = {"task": task, "message": str(error), "code": error.code}
     status = 200 if isinstance(error, NoContext) else error.status
     return render_page(request, "annotation/refused.html", values, part="panel", status=status)
 
 
 def gate(request: HttpRequest, code: str) -> HttpResponse:
-    """A sensitive task's content warning, and the way past it."""
+    """Show a sensitive task's content warning, and the way past it."""
     task = find_task(request, code, kinds=ANY)
     first = "battle" if task.config.kind == "arena" else ""
     wanted = AFTER_GATE.get(request.GET.get("for", first), "annotation:write")
@@ -143,7 +143,7 @@ def _take_kept(request: HttpRequest, assignment: Assignment, text: KeptText) -> 
 
 
 def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
-    """The person's own example that they edit, if it is about the current context."""
+    """Return the person's own example that they edit, if it is about the current context."""
     mine = Example.objects.filter(annotator=assignment.annotator_id, context=assignment.context_id)
     try:
         return mine.filter(uuid=UUID(request.GET.get("retry", ""))).first()
@@ -185,7 +185,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
 
 
 def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) -> Assignment:
-    """The person's assignment that the form was made for; 404 for others."""
+    """Return the person's assignment that the form was made for; 404 for others."""
     pk = request.POST.get("assignment", "")
     assignment = POSTED.first(pk=int(pk)) if pk.isdecimal() and len(pk) < LONGEST_ID else None
     if assignment is None:
@@ -202,7 +202,7 @@ def _own_example(annotator: Annotator, uuid: UUID | None) -> Example | None:
 
 @require_POST
 def write_next(request: HttpRequest, code: str) -> HttpResponse:
-    """Another passage, another goal, or somebody's example to change, as the person asks."""
+    """Assign another passage, another goal, or another person's example to change, as requested."""
     task = find_task(request, code)
     annotator = participant(request, task)
     if gate_is_shut(request, task):
@@ -268,14 +268,14 @@ def _own_attempt(request: HttpRequest, uuid: UUID) -> Attempt:
 
 
 def attempt_detail(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """One attempt: its verdict, or that the model is still being asked."""
+    """Show one attempt: its verdict, or that the model is still being asked."""
     attempt = services.expire_attempt(attempt=_own_attempt(request, uuid))
     now, is_polled = WritePage.of(attempt.assignment), htmx_partial(request)
     return page.show_attempt(request, now, attempt, is_polled=is_polled)
 
 
 def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[WritePage, Example]:
-    """A stored example of this person's own."""
+    """Return a stored example of this person's own, with its page."""
     attempt = _own_attempt(request, uuid)
     if attempt.example is None:
         raise Http404
@@ -284,7 +284,7 @@ def _shown_example(request: HttpRequest, uuid: UUID) -> tuple[WritePage, Example
 
 @require_POST
 def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """The author says whether the model's answer is acceptable."""
+    """Store whether the author finds the model's answer acceptable."""
     now, example = _shown_example(request, uuid)
     if request.POST.get("model_right") not in ("yes", "no"):
         return page.show(request, now, page.result(example), status=422)
@@ -355,7 +355,7 @@ def context_report(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def attempt_saliency(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """Which words mattered to the first target: its answer again without each of them."""
+    """Show which words mattered to the first target: ask it again without each of them."""
     now, example = _shown_example(request, uuid)
     values = {**now.values(), **page.result(example), "saliency_asked": True}
     status = 200

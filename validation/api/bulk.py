@@ -112,7 +112,7 @@ class ActSerializer(serializers.Serializer[Any]):
 
 
 def filtered(request: Request, task: Task) -> FilterForm:
-    """The filters of the address. Raises ValidationError, by field."""
+    """Validate the filters of the address. Raises ValidationError, by field."""
     form = FilterForm(task, request.query_params.dict())
     check_query(request, *form.fields)
     check_form(form)
@@ -145,7 +145,7 @@ class MatchedView(APIView):
         operation_id="review_matched_get", parameters=[*FILTERS], responses=MatchedSerializer
     )
     def get(self, request: Request, code: str) -> Response:
-        """How many examples the filters let through; for reviewers."""
+        """Count the examples that the filters let through; for reviewers."""
         task = find_task(request, code, can_review)
         return Response(MatchedSerializer(matched(filtered(request, task).examples())).data)
 
@@ -169,7 +169,7 @@ class Acts(APIView):
 
 
 def _meant(task: Task, asked: dict[str, Any]) -> list[int]:
-    """The ids of the examples. Raises Refused, ValidationError."""
+    """Return the ids of the examples. Raises Refused, ValidationError."""
     if "filters" not in asked:
         return named(task, asked.get("examples", []))
     if "examples" in asked:

@@ -67,7 +67,10 @@ class ReviewView(APIView):
 
     @extend_schema(operation_id="review_list", parameters=[ReviewQuery], responses=ReviewSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """A twentieth of what is judged, and all disagreements, oldest first; for reviewers."""
+        """List a twentieth of the judged examples, and all disagreements, oldest first.
+
+        For reviewers.
+        """
         task = find_task(request, code, can_review)
         asked = wanted(ReviewQuery, request)
         rounds = {
@@ -85,7 +88,7 @@ class ReviewView(APIView):
 
 
 def _items(found: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]]:
-    """What ReviewItemSerializer tells of."""
+    """Describe the examples as ReviewItemSerializer declares them."""
     examples = shown(Example.objects.all()).in_bulk([item.pk for item in found.items])
     for example in examples.values():
         example.round = rounds[example.round_id]  # known, so not read again
@@ -145,7 +148,7 @@ class OfReviewers(APIView):
     write_scope = ApiToken.Scope.OWN
 
     def enter(self, uuid: UUID) -> tuple[Example, User]:
-        """The example, for those who review its task."""
+        """Return the example to people who review its task."""
         rows = Example.objects.select_related("round__task")
         example = get_object_or_404(rows, uuid=uuid)
         require(self.request.user, example.round.task, can_review)

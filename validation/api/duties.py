@@ -101,7 +101,7 @@ class NewDutySerializer(DutyChangeSerializer):
 class OwnDuties(APIView):
     @extend_schema(operation_id="own_duties", responses=OwnDutySerializer(many=True))
     def get(self, request: Request) -> Response:
-        """What owners of all tasks ask of oneself, the next day first."""
+        """List one's own assignments from owners of all tasks, the next due day first."""
         return Response(OwnDutySerializer(duties_of(person(request)), many=True).data)
 
 
@@ -109,11 +109,11 @@ class _OfTask(APIView):
     write_scope = ApiToken.Scope.OWN
 
     def task(self, code: str) -> Task:
-        """For those who set it up."""
+        """Return the task to people who set it up."""
         return find_task(self.request, code, can_edit, kinds=ANY)
 
     def answer(self, task: Task, code: int = status.HTTP_200_OK, **which: Any) -> Response:
-        """The duties, with addresses for owners alone."""
+        """Answer with the duties; only owners get addresses."""
         rows = progress_of(task.duties.standing().filter(**which))
         context = {"owns": can_own(self.request.user, task)}
         return Response(DutySerializer(rows, many=True, context=context).data, code)
@@ -122,7 +122,7 @@ class _OfTask(APIView):
 class Duties(_OfTask):
     @extend_schema(operation_id="duties_list", responses=DutySerializer(many=True))
     def get(self, request: Request, code: str) -> Response:
-        """All that members are asked for now; for owners and editors."""
+        """List all that members are asked for now; for owners and editors."""
         return self.answer(self.task(code))
 
     @write("duties_set", NewDutySerializer, {201: DutySerializer(many=True)})
@@ -168,7 +168,7 @@ def _round(task: Task, number: int) -> Round:
 
 
 def _named(members: Sequence[User], told: Sequence[str], field: str) -> list[User]:
-    """Of these members the named ones, by address or pseudonym. Raises Invalid."""
+    """Return the members that are named by address or pseudonym. Raises Invalid."""
     key = (lambda user: user.email) if field == "emails" else public_name
     known = {key(user): user for user in members}
     told = [one.lower() for one in told]

@@ -30,7 +30,10 @@ UNJUDGED = "unjudged"
 
 
 def shown(examples: QuerySet[Example]) -> QuerySet[Example]:
-    """With all that the API shows of them, but for the round: three queries for a page."""
+    """Select everything that the API shows of examples, except the round.
+
+    Three queries for a page.
+    """
     joined = examples.select_related("context", "annotator", "parent", "consensus")
     return joined.prefetch_related(with_outputs())
 
@@ -84,7 +87,10 @@ class OwnExamples(generics.ListAPIView[Example]):
 class ExampleView(APIView):
     @extend_schema(operation_id="examples_get", responses=JudgedExampleSerializer)
     def get(self, request: Request, uuid: UUID) -> Response:
-        """For its author, and for members of its task, who read the targets' names too."""
+        """Return an example to its author, and to members of its task.
+
+        Members read the targets' names too.
+        """
         rows = shown(Example.objects.all()).select_related("round__task", "annotator")
         example = get_object_or_404(rows, uuid=uuid)
         if not reads_answer(request.user, example):

@@ -52,7 +52,7 @@ class GoldSerializer(serializers.ModelSerializer[Gold]):
 
 
 def shown() -> QuerySet[Gold]:
-    """Gold items with all that the API shows of them."""
+    """Select gold items together with all that the API shows of them."""
     return Gold.objects.select_related("example__round", "made_by__annotator")
 
 

@@ -55,7 +55,10 @@ class JudgingView(APIView):
 class NextView(JudgingView):
     @write("judging_next", None, {200: ItemSerializer, 204: None})
     def post(self, request: Request, code: str) -> Response:
-        """The example that one has, or the next one for 15 minutes; 204: nothing to judge."""
+        """Lease the current example again, or the next one for 15 minutes.
+
+        204: nothing to judge.
+        """
         task, validator = self.enter(code)
         session = services.open_session(validator=validator, task=task)
         if session.is_paused:
@@ -82,7 +85,7 @@ class NextView(JudgingView):
 
 
 def _item(session: JudgeSession) -> dict[str, Any]:
-    """What is blind is never put into it."""
+    """Describe the leased example; blind fields are never included."""
     assert session.lease
     config, example = session.task.config, session.lease.example
     offered = choices(config, example, with_flag=True)
@@ -104,7 +107,7 @@ def _item(session: JudgeSession) -> dict[str, Any]:
 class RefresherView(JudgingView):
     @extend_schema(operation_id="judging_refresher", responses=MissSerializer(many=True))
     def get(self, request: Request, code: str) -> Response:
-        """The examples that were answered otherwise than is right, while judging is paused."""
+        """List the examples that were answered wrongly, while judging is paused."""
         task, validator = self.enter(code)
         answers = gold.gold_answers(validator, task)
         is_paused = gold.check(answers) is Check.FAIL
@@ -113,7 +116,7 @@ class RefresherView(JudgingView):
 
     @write("judging_refresher_read", None, {204: None})
     def post(self, request: Request, code: str) -> Response:
-        """They are read; judging goes on."""
+        """Confirm that they are read; judging goes on."""
         task, validator = self.enter(code)
         gold.finish_refresher(validator=validator, task=task)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -157,7 +160,7 @@ class VotesView(OfExample):
 
 
 def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """A vote as the service takes it, by the rules of the page. Raises ValidationError."""
+    """Return a vote as the service takes it, by the rules of the page. Raises ValidationError."""
     config = example.round.task.config
     offered = dict(choices(config, example, with_flag=True))
     if asked["vote"] not in offered:
@@ -176,7 +179,7 @@ def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check(form: Form, metadata: Mapping[str, Any]) -> None:
-    """Raises ValidationError with what the form finds, and questions that nobody asks."""
+    """Raise ValidationError with the form's errors, and for questions that are not asked."""
     errors: dict[str, Any] = {}
     for name in metadata.keys() - form.fields.keys():
         errors.setdefault("metadata", {})[name] = ["There is no such question here"]
@@ -195,7 +198,7 @@ class OwnVoteView(OfExample):
 
     @extend_schema(operation_id="validations_get_mine", responses=OwnValidationSerializer)
     def get(self, request: Request, uuid: UUID) -> Response:
-        """One's vote, and what is asked or shown after it."""
+        """Return one's own vote, and what is asked or shown after it."""
         return Response(OwnValidationSerializer(self.vote(uuid)).data)
 
     @write("validations_answer_mine", AfterwardsSerializer, OwnValidationSerializer)

@@ -124,14 +124,14 @@ class PolicyView(APIView):
     write_scope = ApiToken.Scope.OWN
 
     def enter(self, code: str, number: int) -> tuple[Round, User]:
-        """The round, for those who edit its task."""
+        """Return the round to people who edit its task."""
         task, editor = find_edited(self.request, code)
         rounds = task.rounds.select_related("task")
         return get_object_or_404(rounds, number=number), editor
 
     @extend_schema(operation_id="policy_get", responses=PolicySerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """The policy that decides in the round now; for the task's editors."""
+        """Return the policy that decides in the round now; for the task's editors."""
         round, _ = self.enter(code, number)
         return Response(PolicySerializer(policy_of(round)).data)
 
@@ -152,7 +152,7 @@ class PolicyView(APIView):
 
 
 def _preview(round: Round, policy: Policy) -> dict[str, Any]:
-    """What PreviewSerializer tells of. Raises Refused."""
+    """Describe the changes as PreviewSerializer declares them. Raises Refused."""
     if is_too_large(round):
         raise Refused(
             "The round has more examples than can be decided while you wait. An operator sees the "

@@ -24,7 +24,7 @@ VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it take
 
 
 def vote_of(choice: Choice) -> str:
-    """A choice as the judge page sends it."""
+    """Return a choice as the judge page sends it."""
     return f"label:{choice.label}" if choice.label else f"verdict:{choice.verdict}"
 
 

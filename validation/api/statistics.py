@@ -45,7 +45,7 @@ def _rate() -> RateSerializer:
 
 
 def _count(word: str, *, allow_null: bool = False) -> Any:
-    """A number of what pages call so, described as there."""
+    """Build the field of a number, named and described as on the pages."""
     title, meaning = TERMS[word]
     return serializers.IntegerField(allow_null=allow_null, help_text=f"{title}: {meaning}")
 
@@ -92,7 +92,10 @@ class TaskStatistics(APIView):
 
     @extend_schema(operation_id="statistics_get", responses=StatisticsSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """Every number of the rounds that have opened, as `manage.py task_report --json`."""
+        """Return every number of the rounds that have opened.
+
+        As `manage.py task_report --json` does.
+        """
         task = find_task(request, code)
         return _report(request, task, known_rounds(task, planned=False).order_by("number"))
 
@@ -102,14 +105,14 @@ class RoundStatistics(APIView):
 
     @extend_schema(operation_id="round_statistics_get", responses=StatisticsSerializer)
     def get(self, request: Request, code: str, number: int) -> Response:
-        """The same of one round."""
+        """Return every number of one round."""
         task = find_task(request, code)
         round = get_object_or_404(known_rounds(task, planned=False), number=number)
         return _report(request, task, [round])
 
 
 def _report(request: Request, task: Task, rounds: Iterable[Round]) -> Response:
-    """The report as it was counted last, which `Last-Modified` tells."""
+    """Answer with the last computed report; `Last-Modified` has the time of its computation."""
     kept = kept_report(list(rounds), code=task.code)
     if kept is None:
         raise Counting

@@ -37,7 +37,7 @@ def waits_for_judges(examples: QuerySet[Example]) -> Q:
 
 
 def drawn(examples: QuerySet[Example], rounds: Iterable[Round]) -> Iterator[tuple[int, int]]:
-    """The round and the id of each example not yet looked at that others shall judge."""
+    """Yield the round and id of each example that the sample gives to judges, not yet looked at."""
     share = {round.pk: round.task.config.validation.judge_not_fooled for round in rounds}
     rows = examples.filter(_NOT_LOOKED_AT).values_list("round", "pk", "uuid", "outcome")
     for round, pk, uuid, outcome in rows.iterator():

@@ -30,7 +30,7 @@ class WishForm(forms.Form):
     looked_at = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
-        """What each action needs."""
+        """Require what each action needs."""
         data: dict[str, Any] = super().clean() or {}
         action = data.get("action")
         if action == Action.SEND_BACK and not data.get("reason"):
@@ -45,7 +45,7 @@ class WishForm(forms.Form):
 
     @property
     def wish(self) -> Wish:
-        """What the action needs, without what was typed for others."""
+        """Return the action with what it needs, without fields that were typed for others."""
         data = self.cleaned_data
         action = Action(data["action"])
         is_tag = action in TAGS
@@ -59,7 +59,10 @@ class WishForm(forms.Form):
 
 
 def named(task: Task, uuids: Collection[str | UUID]) -> list[int]:
-    """The ids of a task's examples that are named. Raises Invalid, TooMany; two queries at most."""
+    """Return the ids of the named examples of a task. Raises Invalid, TooMany.
+
+    Two queries at most.
+    """
     if not uuids:
         raise Invalid(gettext("Choose at least one example"), field="examples")
     if len(uuids) > MOST:

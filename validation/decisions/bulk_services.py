@@ -117,14 +117,14 @@ class Matched(NamedTuple):
 
 
 def matched(found: QuerySet[Example]) -> Matched:
-    """The examples that an action on all of them would change; one query."""
+    """Count the examples that an action on all of them would change; one query."""
     some = found.order_by("pk").values("pk")[: MOST + 1]
     count, total = some.aggregate(n=Count("pk"), total=Sum("pk")).values()
     return Matched(count, f"{count}-{int(total or 0)}")
 
 
 def still_matched(found: QuerySet[Example], token: str) -> list[int]:
-    """The ids of all, if they are those that were seen. Raises Changed, TooMany."""
+    """Return the ids of all, if they are those that the person saw. Raises Changed, TooMany."""
     ids = list(found.values_list("pk", flat=True)[: MOST + 1])
     if len(ids) > MOST:
         said = _("At most %(number)d examples at a time. Narrow the filters.")
@@ -185,9 +185,9 @@ def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) 
 
 
 def _locked(task: Task, pks: Sequence[int]) -> list[Example]:
-    """The examples as they are once they are locked; see `consensus_rows.lock_example`.
+    """Lock the examples and return them as they are then; see `consensus_rows.lock_example`.
 
-    Then their round, so that it is not released before they are decided.
+    Then lock their round, so that it is not released before they are decided.
     """
     rows = Example.objects.filter(pk__in=pks).order_by("pk")
     if connection.features.has_select_for_update:
@@ -222,7 +222,7 @@ class _Known(NamedTuple):
 
 
 def _why_not(row: Example, wish: Wish, known: _Known) -> tuple[str, str] | None:
-    """A word and a sentence where the example allows no such action."""
+    """Return a word and a sentence where the example does not allow the action; None if it does."""
     named = {"number": row.round.number}
     if row.retracted_at:
         return "withdrawn", _("It is withdrawn.")
@@ -246,7 +246,7 @@ def _why_not(row: Example, wish: Wish, known: _Known) -> tuple[str, str] | None:
 
 
 def _not_mendable(row: Example) -> tuple[str, str] | None:
-    """Why nobody could mend it."""
+    """Return why the author could not correct the example; None if they can."""
     if row.round.state not in (Round.State.OPEN, Round.State.PAUSED):
         said = _("Round %(number)d is closed, so its author can mend nothing. Reject it instead.")
         return "closed", said % {"number": row.round.number}

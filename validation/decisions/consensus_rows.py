@@ -40,7 +40,10 @@ WHERE example_id = %(example)s
 
 
 def round_policy_of(round: Round) -> RoundPolicy:
-    """The row of how the round is judged, made with the task's policy if it is missing; no lock."""
+    """Return the row of how the round is judged; create it with the task's policy if missing.
+
+    No lock.
+    """
     stored = RoundPolicy.objects.filter(round=round).first()
     if stored is None:
         policy = Policy.from_votes(round.task.config.validation.votes)
@@ -51,7 +54,10 @@ def round_policy_of(round: Round) -> RoundPolicy:
 
 
 def policy_of(round: Round) -> Policy:
-    """The policy that decides in the round now: its own, else that of the task's configuration."""
+    """Return the policy that decides in the round now.
+
+    Its own, else that of the task's configuration.
+    """
     stored = RoundPolicy.objects.filter(round=round).first()
     if stored is None:
         return Policy.from_votes(round.task.config.validation.votes)
@@ -65,7 +71,7 @@ def is_decided_since(example: Example, moment: datetime) -> bool:
 
 
 def lock_example(example: Example) -> Example:
-    """The example as it is once it is locked, until the transaction ends.
+    """Lock the example until the transaction ends, and return it as it is then.
 
     Rows that point at it may still be inserted. Its consensus and its round's policy are read in a
     statement after that of the lock, because others may have changed them while it waited.
@@ -114,7 +120,7 @@ def derived(
     model_label: str | None = None,
     fitted: Fitted | None = None,
 ) -> Consensus:
-    """The consensus of an example as it should be stored. Reads and writes nothing."""
+    """Derive the consensus of an example as it should be stored. Reads and writes nothing."""
     votes = list(votes)
     cast = [vote.vote for vote in votes]
     owner = by_owner.vote if by_owner else None
@@ -145,7 +151,7 @@ def derived(
 
 
 def _model_labels(examples: Sequence[Example]) -> dict[int, str]:
-    """The first target's answer, by example, where the outcome is unknown."""
+    """Return the first target's answer, by example, where the outcome is unknown."""
     unknown = {e.pk: e for e in examples if e.outcome == Example.Outcome.UNKNOWN}
     if not unknown:
         return {}
@@ -155,7 +161,7 @@ def _model_labels(examples: Sequence[Example]) -> dict[int, str]:
 
 
 def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
-    """When this decision was first made; a vote that changes nothing keeps the time."""
+    """Return when this decision was first made; a vote that changes nothing keeps the time."""
     same = ("label", "verdict", "decided_by")
     if before and before.decided_at and all(getattr(now, n) == getattr(before, n) for n in same):
         return before.decided_at

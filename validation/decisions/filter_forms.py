@@ -76,12 +76,12 @@ class Searched:
 
     @property
     def name(self) -> str:
-        """In forms and addresses, such as `input.label`."""
+        """Return the field's name in forms and addresses, such as `input.label`."""
         return f"{self.place}.{self.component.name}"
 
 
 def searched(config: TaskConfig) -> Iterator[Searched]:
-    """Every field of a configuration.
+    """Yield every field of a configuration.
 
     output: what models answered; metadata: what authors said afterwards; judges: what validators
     did.
@@ -139,12 +139,12 @@ class FilterForm(forms.Form):
                 field.widget = forms.DateInput(attrs={"type": "date"})
 
     def clean_author(self) -> str:
-        """Only people who wrote in the task: of others nobody learns whether they are there."""
+        """Allow only people who wrote in the task, so that nobody learns who else is registered."""
         name: str = self.cleaned_data["author"].strip()
         return self._known(name, "annotator", Example.objects.filter(round__task=self.task))
 
     def clean_judge(self) -> str:
-        """As `clean_author`."""
+        """Allow only people who judged in the task, as `clean_author` does."""
         name: str = self.cleaned_data["judge"].strip()
         votes = Validation.objects.filter(example__round__task=self.task)
         return self._known(name, "validator", votes)
@@ -158,17 +158,20 @@ class FilterForm(forms.Form):
 
     @cached_property
     def waits(self) -> Q:
-        """The condition that an open example of the task waits for judges; up to two queries."""
+        """Return the condition that an open example of the task waits for judges.
+
+        Up to two queries.
+        """
         return waits_for_judges(Example.objects.filter(round__task=self.task))
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The filters that are set, as an address says them."""
+        """Return the filters that are set, as an address states them."""
         values = ((name, self.cleaned_data.get(name)) for name in self.fields)
         return {name: str(value) for name, value in values if value not in (None, "")}
 
     def examples(self) -> QuerySet[Example]:
-        """What all filters let through, oldest first; of a valid form."""
+        """Select what all filters let through, oldest first; of a valid form."""
         asked = {
             name: value for name, value in self.cleaned_data.items() if value not in (None, "")
         }
@@ -191,7 +194,7 @@ class FilterForm(forms.Form):
         return rows.filter(*wanted, *_of_others(asked)).order_by("pk")
 
     def _words(self, words: str) -> Q:
-        """That some text which people read holds the words."""
+        """Return the condition that some text which people read holds the words."""
         wanted = Q()
         for place, one in enumerate(self.searched):
             if one.place in ("context", "input"):
@@ -200,7 +203,7 @@ class FilterForm(forms.Form):
 
 
 def _of_others(asked: Mapping[str, Any]) -> Iterator[Q]:
-    """By what others did with the examples, and when they were written."""
+    """Yield conditions by what others did with the examples, and by the time of writing."""
     votes = Validation.objects.filter(example=OuterRef("pk"))
     if "tag" in asked:
         yield Q(Exists(ExampleTag.objects.filter(example=OuterRef("pk"), name=asked["tag"])))
@@ -220,26 +223,26 @@ def _of_others(asked: Mapping[str, Any]) -> Iterator[Q]:
 
 
 def tags_of(task: Task) -> list[str]:
-    """The tags that stand on a task's examples, in alphabetical order."""
+    """List the current tags of a task's examples, in alphabetical order."""
     rows = ExampleTag.objects.filter(example__round__task=task).order_by("name")
     return list(rows.values_list("name", flat=True).distinct())
 
 
 def context_tags_of(task: Task) -> list[str]:
-    """The tags of a task's contexts, in alphabetical order; MOST_TAGS at most."""
+    """List the tags of a task's contexts, in alphabetical order; MOST_TAGS at most."""
     tagged = Context.objects.filter(round__task=task).exclude(tag="").order_by("tag")
     return list(tagged.values_list("tag", flat=True).distinct()[:MOST_TAGS])
 
 
 def _answers() -> QuerySet[Any]:
-    """How many different answers the votes on one example have."""
+    """Count the different answers in the votes on one example."""
     votes = Validation.objects.filter(example=OuterRef("pk")).order_by().values("example")
     said = Concat("label", Value(":"), "verdict")
     return votes.annotate(kinds=Count(said, distinct=True)).values("kinds")
 
 
 def _field(one: Searched) -> forms.Field:
-    """A choice where the configuration names the values, else words to look for."""
+    """Build a choice where the configuration names the values, else a field for search words."""
     component = one.component
     whose = {
         "context": gettext("%(field)s (context)"),
@@ -256,7 +259,7 @@ def _field(one: Searched) -> forms.Field:
 
 
 def _has(one: Searched, place: int, value: str) -> Q:
-    """That the field is, or holds, the value."""
+    """Return the condition that the field is, or holds, the value."""
     component = one.component
     if one.place in COLUMNS:
         return _is(component, f"f{place}", value)
@@ -269,7 +272,7 @@ def _has(one: Searched, place: int, value: str) -> Q:
 
 
 def _text(component: Component, column: str) -> Cast:
-    """A field's value in a column of JSON, as text."""
+    """Cast a field's value in a column of JSON to text."""
     return Cast(KeyTextTransform(component.name, column), TextField())
 
 

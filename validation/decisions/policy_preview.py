@@ -34,17 +34,17 @@ class Preview:
 
     @property
     def changed(self) -> int:
-        """How many examples would change."""
+        """Return how many examples would change."""
         return self.transitions.total()
 
     @property
     def reopened(self) -> int:
-        """How many that are closed would be open again, so that people are asked once more."""
+        """Return how many closed examples would open again, so that people are asked once more."""
         return sum(n for (_, after), n in self.transitions.items() if after == UNDECIDED)
 
 
 def in_words(policy: Policy) -> str:
-    """A policy as a phrase that follows “decided by”."""
+    """Describe a policy by a phrase that follows “decided by”."""
     of_some = {
         "n-equal": _("%(needed)d equal votes of at most %(of)d"),
         "at-least": _("at least %(needed)d equal votes of %(of)d votes"),
@@ -64,12 +64,12 @@ def in_words(policy: Policy) -> str:
 
 
 def is_too_large(round: Round) -> bool:
-    """Whether the round has more examples than can be decided while somebody waits."""
+    """Return whether the round has more examples than can be decided while somebody waits."""
     return Example.objects.filter(round=round).count() > MOST_PREVIEWED
 
 
 def preview(round: Round, policy: Policy) -> Preview:
-    """The changes that `derive_round` would make now. Four queries; memory as `replay`."""
+    """Compute the changes that `derive_round` would make now. Four queries; memory as `replay`."""
     found = Preview()
     before, after = Part(), Part()
     stored = _stored(round)

@@ -33,7 +33,7 @@ class ExampleStatus(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Without the label."""
+        """Return the status in words, without the label."""
         if self.state == Consensus.State.NO_CONSENSUS:
             return gettext_noop("no consensus")
         if self.state != Consensus.State.DECIDED:
@@ -56,7 +56,7 @@ class ReplayedExample:
     status: ExampleStatus
 
     def cell(self, status: ExampleStatus) -> Cell:
-        """Where it is counted with this status."""
+        """Return the cell that counts the example with this status."""
         return Cell(
             self.annotator_id,
             self.outcome,
@@ -69,14 +69,14 @@ class ReplayedExample:
 
 
 def text_of(value: Any) -> str | None:
-    """An answer as the plain text that labels are compared by; a span is its text."""
+    """Return an answer as the plain text by which labels are compared; a span is its text."""
     if isinstance(value, Mapping):
         value = value.get("text")
     return value if isinstance(value, str) else None
 
 
 def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterator[ReplayedExample]:
-    """Each example of the round that is not retracted, by id. An owner's decision wins.
+    """Yield each example of the round that is not retracted, by id. An owner's decision wins.
 
     model: by which dawid-skene decides; None: it is fitted to the votes of the round, which are
     then in memory at once.
@@ -120,7 +120,7 @@ def _examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, A
 
 
 def _votes(round: Round) -> Iterator[tuple[int, list[tuple[int | None, Vote]]]]:
-    """Example and who chose what, by the example's id."""
+    """Yield each example's id with its votes and their validators, ordered by id."""
     rows = (
         Validation.objects.filter(example__round=round, example__retracted_at__isnull=True)
         .order_by("example_id")

@@ -62,7 +62,7 @@ class ReviewItem:
 
     @property
     def reasons(self) -> list[str]:
-        """The reasons in words, in the order of `Kind`."""
+        """Return the reasons in words, in the order of `Kind`."""
         return [str(kind.label) for kind in Kind if kind in self.kinds]
 
 
@@ -75,16 +75,16 @@ class ReviewPage:
 
 
 def without_consensus(round: Round) -> int:
-    """How many examples all votes left without a consensus, up to LOOKED_AT. One query."""
+    """Count the examples that all votes left without a consensus, up to LOOKED_AT. One query."""
     rows = Consensus.objects.filter(MAY_BE[Kind.NO_CONSENSUS], round=round)
     return rows.filter(example__retracted_at__isnull=True)[:LOOKED_AT].count()
 
 
 def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = PAGE) -> ReviewPage:
-    """The next examples to review behind the id `after`, oldest first. Two queries.
+    """Return the next examples to review behind the id `after`, oldest first. Two queries.
 
     Looks at LOOKED_AT examples at most, so that a page costs the same in a round of a million; then
-    `items` may be few, or none, though `after` says that there is more to look at.
+    `items` may be few, or none, though `after` shows that there are more to look at.
     """
     rows = list(
         Consensus.objects.filter(
@@ -127,7 +127,7 @@ def _kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:
 
 
 def _decided_by_one(examples: Sequence[int]) -> set[int]:
-    """Those whose first choice has one vote more than the second, or as many."""
+    """Return the examples whose first choice has one vote more than the second, or as many."""
     counts: dict[int, list[int]] = {}
     rows = Validation.objects.filter(example__in=examples).order_by()
     for pk, _, _, times in rows.values_list("example", "label", "verdict").annotate(Count("pk")):

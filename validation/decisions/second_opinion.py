@@ -48,7 +48,7 @@ class SecondOpinion:
 
 
 def second_opinion(round: Round) -> SecondOpinion | Undefined:
-    """The posterior of each example and the estimate of each validator. Two queries.
+    """Return the posterior of each example and the estimate of each validator. Two queries.
 
     All votes of the round are in memory at once.
     """
@@ -77,8 +77,9 @@ def second_opinion(round: Round) -> SecondOpinion | Undefined:
 
 
 def fitted(round: Round) -> Fitted | None:
-    """The model by which dawid-skene decides; None without labels, or with too many different ones.
+    """Fit the model by which dawid-skene decides.
 
+    None without labels, or with too many different ones.
     Without a model the policy decides nothing.
     """
     found = _estimates(round)
@@ -102,7 +103,7 @@ def fit(*, round: Round) -> Fitted | None:
 
 
 def is_stale(stored: RoundPolicy) -> bool:
-    """Whether the round has a tenth more votes than its model is from, or has no model."""
+    """Return whether the model lacks a tenth of the round's votes, or there is no model."""
     fitted = stored.fitted
     return fitted is None or _labels(stored.round).count() >= GROWTH * fitted.votes
 

@@ -60,7 +60,7 @@ def apply_policy(*, round: Round, owner: User, policy: Policy) -> int | None:
 
 
 def count_again(round: int) -> None:
-    """The job of a worker for a large round; may run twice."""
+    """Count a large round's numbers once more in a worker; may run twice."""
     derive_round(round=Round.objects.select_related("task").get(pk=round))
 
 
@@ -87,7 +87,7 @@ def derive_round(*, round: Round) -> int:
 def override_consensus(
     *, example: Example, owner: User, choice: Vote, reason: str = ""
 ) -> OwnerDecision:
-    """An owner decides over all votes; an earlier decision is withdrawn. Locks the example.
+    """Store an owner's decision over all votes; withdraw an earlier one. Locks the example.
 
     Raises NoDecision when the example is withdrawn.
     """

@@ -44,7 +44,7 @@ class Shown:
 
 
 def readers_of(task: Task) -> Mapping[str, Annotator]:
-    """Who may be mentioned: the members who may read the task, by pseudonym; no lock."""
+    """Return the members who may read the task and so be mentioned, by pseudonym; no lock."""
     members = TaskMember.objects.colleagues().standing().filter(task=task, role__in=READERS)
     rows = members.filter(user__is_active=True).select_related("user__annotator").order_by("pk")
     people = (annotator_of(member.user) for member in rows)
@@ -93,19 +93,19 @@ def report(*, comment: Comment) -> None:
 
 @transaction.atomic
 def keep(*, comment: Comment, actor: User) -> None:
-    """An owner has looked at a reported comment and lets it stand."""
+    """Keep a reported comment that an owner has looked at."""
     if Comment.objects.filter(pk=comment.pk, reported_at__isnull=False).update(reported_at=None):
         log(actor, "comment.kept", comment.example)
 
 
 def see(*, person: Annotator, example: Example) -> None:
-    """The person has seen the comments that mention them; one update."""
+    """Mark the comments that mention the person as seen; one update."""
     unseen = Mention.objects.filter(person=person, comment__example=example, seen_at__isnull=True)
     unseen.update(seen_at=timezone.now())
 
 
 def unseen_mentions() -> QuerySet[Mention]:
-    """Mentions that nobody has seen, of people who may still read the task."""
+    """Select mentions that nobody has seen, of people who may still read the task."""
     task = "comment__example__round__task"
     readers = TaskMember.objects.standing().filter(
         role__in=READERS, user=OuterRef("person__user"), task=OuterRef(task)
@@ -116,7 +116,7 @@ def unseen_mentions() -> QuerySet[Mention]:
 
 
 def discussion(example: Example, reader: User) -> list[Shown]:
-    """The comments on an example, oldest first; three queries."""
+    """Return the comments on an example, oldest first; three queries."""
     rows = Comment.objects.filter(example=example).select_related("author")
     owns = can_own(reader, example.round.task)
     me = annotator_of(reader)
@@ -131,14 +131,14 @@ def discussion(example: Example, reader: User) -> list[Shown]:
 
 
 def _own(comment: Comment, author: Annotator) -> QuerySet[Comment]:
-    """The comment, if it is the person's and may still be changed."""
+    """Select the comment, if it is the person's and may still be changed."""
     recent = timezone.now() - EDIT_TIME
     mine = Comment.objects.filter(pk=comment.pk, author=author, created_at__gt=recent)
     return mine.filter(removed_at__isnull=True)
 
 
 def _named(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
-    """The text as it is stored, and the readers whom it names; other names stay words."""
+    """Return the text as it is stored, and the readers whom it names; other names stay words."""
     if "@" not in text:
         return text, []
     readers, named = readers_of(task), []
@@ -163,5 +163,5 @@ def _mention(comment: Comment, named: Iterable[Annotator]) -> None:
 
 
 def _spoken(text: str, names: Mapping[int, str]) -> str:
-    """A stored text with the names that people have now; nobody else's is told."""
+    """Return a stored text with people's current names; names of others are not revealed."""
     return STORED.sub(lambda found: f"@{names.get(int(found[1]), found[1])}", text)

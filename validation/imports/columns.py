@@ -35,7 +35,7 @@ class NewFields:
         self._talks: dict[str, bool] = {}
 
     def fitted(self, row: HistoryRow) -> HistoryRow:
-        """The row under the names of fields."""
+        """Return the row under the names of fields."""
         context = self._named("context", row.context)
         for name, value in context.items():
             self._talks[name] = self._talks.get(name, True) and _is_talk(value)
@@ -43,21 +43,21 @@ class NewFields:
         return row.model_copy(update={"context": context, "input": given})
 
     def of(self, group: str) -> dict[str, str]:
-        """The fields of the context or of the input, and the column of each."""
+        """Return the fields of the context or of the input, and the column of each."""
         return {name: column for (place, column), name in self._names.items() if place == group}
 
     @property
     def talks(self) -> set[str]:
-        """Fields of the context that hold a conversation in each row."""
+        """Return the fields of the context that hold a conversation in each row."""
         return {name for name, is_talk in self._talks.items() if is_talk}
 
     @property
     def renamed(self) -> dict[str, str]:
-        """Columns that have another name as fields."""
+        """Return the columns that have another name as fields."""
         return {column: name for (_, column), name in self._names.items() if column != name}
 
     def _named(self, group: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values under the names of fields, which are texts; null is an empty cell."""
+        """Return the values under the names of fields, which are texts; null is an empty cell."""
         found: dict[str, Any] = {}
         for column, value in values.items():
             name = self._name(group, column)
@@ -94,7 +94,10 @@ class KnownFields:
         self.renamed: dict[str, str] = {}
 
     def fitted(self, row: HistoryRow) -> HistoryRow:
-        """The row, each column under its field's name and where that is. Raises BadRow."""
+        """Return the row with each column under its field's name, in that field's group.
+
+        Raises BadRow.
+        """
         context: dict[str, Any] = {}
         given: dict[str, Any] = {}
         for column, value in (*row.context.items(), *row.input.items()):
@@ -126,7 +129,7 @@ class KnownFields:
 
 
 def field_name(column: str, taken: Iterable[str]) -> str:
-    """The name of a column as a field: its own, or its Latin letters and a number."""
+    """Return the name of a column as a field: its own, or its Latin letters and a number."""
     if _NAME.fullmatch(column) and column not in taken:
         return column
     plain = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode()
@@ -141,7 +144,7 @@ def field_name(column: str, taken: Iterable[str]) -> str:
 
 
 def titled(name: str, column: str) -> Mapping[str, str]:
-    """The title of a field: its column's name where that is another."""
+    """Return the title of a field: its column's name where that differs."""
     title = column.strip()[:LONGEST_TITLE]
     return {"label": title} if title and column != name else {}
 
@@ -151,7 +154,7 @@ def _is_talk(value: Any) -> bool:
 
 
 def _wrong_talk(config: TaskConfig, row: HistoryRow) -> str:
-    """Why a conversation of the row is none; empty where all are."""
+    """Return why a conversation of the row is invalid; empty where all are valid."""
     groups = (("context", config.context, row.context), ("input", config.input, row.input))
     for place, components, values in groups:
         for one in components:

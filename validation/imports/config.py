@@ -33,12 +33,12 @@ def created_config(
     is_free: bool = False,
     terms: Terms = UNKNOWN,
 ) -> str:
-    """A configuration in YAML, whose answers are in the field `label`.
+    """Write a configuration in YAML, whose answers are in the field `label`.
 
     context, inputs: the column of each field. labels: every answer of an author, a model or a
     validator, in order. most_votes: on one example. talks: contexts that are conversations.
     about_model: unless they choose labels, people judge the model's answers. is_free: answers are
-    texts, however few there are. Raises ConfigError.
+    texts, even if there are few. Raises ConfigError.
     """
     if not context and not inputs:
         inputs = {"text": "text"}
@@ -71,13 +71,13 @@ def created_config(
 
 
 def are_texts(answers: Collection[str]) -> bool:
-    """Whether answers are free texts: one is long or has several lines, or there are many."""
+    """Return whether answers are free texts: one is long or has several lines, or they are many."""
     is_long = any(len(answer) > LONGEST_LABEL or "\n" in answer for answer in answers)
     return is_long or len(answers) > MOST_LABELS
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
-    """The labels by name, but numbers first and by size.
+    """Sort the labels by name, but numbers first and by size.
 
     >>> in_order(["10", "b", "9", "a"])
     ['9', '10', 'a', 'b']

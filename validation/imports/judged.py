@@ -29,8 +29,9 @@ ANSWERS = ("multiclass", "text", "long_text", "span")
 
 
 def judged_fields(config: TaskConfig) -> OtherFields:
-    """What a row to be judged holds: all that judges read, the answer of its author and a model's.
+    """Return the fields of a row to be judged: all that judges read, and the answers to judge.
 
+    These are its author's answer and a model's.
     Raises Refused where the task's answers are of another kind than rows can hold.
     """
     answer = config.component(config.answer_field)
@@ -60,7 +61,7 @@ def judged_fields(config: TaskConfig) -> OtherFields:
 def preview_rows(
     *, round: Round, lines: Iterable[bytes], file_name: str, matching: Matching | None = None
 ) -> Summary:
-    """What the file would bring to be judged; nothing is stored. Raises Refused, FileError."""
+    """Count what the file would add to be judged; nothing is stored. Raises Refused, FileError."""
     if round.state == Round.State.RELEASED:
         raise Refused(_("%(round)s is released and does not change any more.") % {"round": round})
     if file_name.lower().endswith(".zip"):
@@ -98,7 +99,7 @@ def _told(found: Summary, config: TaskConfig) -> Iterator[Line]:
 
 
 def _row(values: Mapping[str, Any], config: TaskConfig) -> dict[str, Any]:
-    """The row of history that a judged one is; nobody has judged it."""
+    """Return a row to be judged as a row of history without votes."""
     rest = dict(values)
     metadata = dict(rest.pop("metadata", None) or {})
     if tag := rest.pop("tag", ""):

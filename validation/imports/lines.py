@@ -46,7 +46,7 @@ class LineReader:
     def batches(
         self, lines: Iterable[tuple[int, bytes] | Line]
     ) -> Iterator[tuple[int, list[ParsedLine]]]:
-        """Good lines, some hundred at a time, and how many lines were read for them."""
+        """Yield batches of a few hundred good lines, and how many lines were read for each."""
         rest, done = iter(lines), 0
         while some := list(islice(rest, BATCH)):
             done += len(some)
@@ -58,7 +58,7 @@ class LineReader:
         self._tell(place, text, reason)
 
     def check_asked(self) -> None:
-        """Raises ImportRefused where nobody answered the question that was named."""
+        """Raise ImportRefused where no row answers the question that was named."""
         wanted = self._options.question
         if wanted and not self._question:
             raise ImportRefused(f"The file has no answers to a question {wanted!r}.")
@@ -83,7 +83,7 @@ class LineReader:
         return ParsedLine(place, text, row, _digest(row), context_digest(dict(row.context)))
 
     def _row_of(self, line: Line) -> HistoryRow | None:
-        """The row that a layout's record became. Raises BadRow."""
+        """Return the row that a layout's record becomes. Raises BadRow."""
         if line.wrong:
             raise BadRow(line.wrong)
         self._check_question(line.questions)
@@ -108,7 +108,7 @@ class LineReader:
 
 
 def _plain_rows(options: Options) -> tuple[str, list[str]]:
-    """The task that takes plain rows, if any, and its context fields, if it is there already."""
+    """Return the task that takes plain rows, if any, and its context fields, if it exists."""
     code = options.task or ""
     if not (options.judge and code):
         return "", []
@@ -117,6 +117,6 @@ def _plain_rows(options: Options) -> tuple[str, list[str]]:
 
 
 def _digest(row: HistoryRow) -> str:
-    """The same for the same example under the same uid; votes and answers are not in it."""
+    """Hash a row: the same for the same example under the same uid, without votes and answers."""
     text = _sorted_json([row.uid, row.context, row.input, row.author_label])
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -124,7 +124,7 @@ class _Import:
         return self._rounds[code, number]
 
     def finish(self) -> None:
-        """The steps that need all lines. Raises ImportRefused."""
+        """Do the steps that need all lines. Raises ImportRefused."""
         self.lines.check_asked()
         for code, task in self._tasks.items():
             for column, count in task.unknown.items():
@@ -159,13 +159,16 @@ class _ImportedRound:
         self._first = self._last = 0
 
     def _close(self) -> None:
-        """A round that was only planned is judged from now on; its owner may still open it."""
+        """Close a round that was only planned, so that it is judged.
+
+        Its owner may still open it.
+        """
         planned = Round.objects.filter(pk=self.round.pk, state__in=PLANNED)
         if planned.update(state=Round.State.CLOSED, closed_at=timezone.now()):
             log(self._actor, "round.closed", self.round)
 
     def _settle(self, wanted: Policy | None, created: bool) -> tuple[Policy, bool]:
-        """The round's policy, and whether all its examples must be decided once all are stored."""
+        """Return the round's policy, and whether to decide all its examples once all are stored."""
         now = policy_of(self.round)
         policy = wanted or now
         changes = not created and policy != now and self.round.examples.exists()
@@ -178,14 +181,14 @@ class _ImportedRound:
         return policy, changes or policy.rule == "dawid-skene"
 
     def _is_history(self) -> bool:
-        """Whether all examples and votes were imported."""
+        """Return whether all examples and votes were imported."""
         votes = Validation.objects.filter(example__round=self.round, is_imported=False)
         return not (self.round.examples.filter(uid__isnull=True).exists() or votes.exists())
 
     def fresh(
         self, lines: Sequence[ParsedLine], bad: OnBad
     ) -> tuple[list[ParsedLine], list[ParsedLine]]:
-        """The lines whose uid the round has not, and those that it has.
+        """Split the lines into those whose uid is new to the round, and those whose uid it has.
 
         Another example under a uid that it has is bad.
         """
@@ -216,18 +219,18 @@ class _ImportedRound:
         return found, again
 
     def _fitted(self, line: ParsedLine) -> ParsedLine:
-        """The line under the names of the task's fields. Raises BadRow."""
+        """Return the line under the names of the task's fields. Raises BadRow."""
         row = self._task.fitted(line.row)
         return replace(line, row=row, context=context_digest(dict(row.context)))
 
     def _written_here(self, uids: Iterable[str]) -> set[str]:
-        """Which of them are examples of the site, which go out under their uuid."""
+        """Return the uids of examples of the site, which are exported under their uuid."""
         maybe = [uid for uid in uids if UUID.fullmatch(uid)]
         written = self.round.examples.filter(uid__isnull=True, uuid__in=maybe)
         return {str(uuid) for uuid in written.values_list("uuid", flat=True)}
 
     def later_votes(self, lines: Sequence[ParsedLine]) -> Iterator[tuple[ParsedLine, int]]:
-        """Those of lines of stored examples that have votes which are not stored, and how many."""
+        """Yield the lines of stored examples that have votes which are not stored, and how many."""
         asked = [line.row.uid for line in lines if line.row.votes]
         stored: dict[str, Counter[tuple[str | None, str, str]]] = {}
         votes = Validation.objects.filter(example__round=self.round, example__uid__in=asked)
@@ -244,7 +247,7 @@ class _ImportedRound:
                 yield line, more
 
     def spelled(self, line: ParsedLine) -> ParsedLine:
-        """The line with the exact text of the task's labels."""
+        """Return the line with the exact text of the task's labels."""
         labels = self._task.labels
         return replace(line, row=spelled_row(line.row, labels)) if labels else line
 
@@ -298,7 +301,7 @@ class _ImportedRound:
             Table(Consensus, CONSENSUS).insert(self._consensus(ids, rows))
 
     def _keep_media(self, rows: Sequence[HistoryRow]) -> None:
-        """Raises ImportRefused when a picture or recording that a row names is not stored."""
+        """Raise ImportRefused when a picture or recording that a row names is not stored."""
         values = (value for row in rows for value in (*row.context.values(), *row.input.values()))
         try:
             keep(task=self._task.task, digests=digests_in(values), used=True)
@@ -316,7 +319,10 @@ class _ImportedRound:
                 yield pk, self.round.pk, *said, self._now if said[-1] else None
 
     def _contexts(self, lines: Sequence[ParsedLine]) -> Mapping[str, int]:
-        """Digest to id; new contexts are retired, so that nobody is asked to write on them."""
+        """Return contexts' ids by digest.
+
+        New ones are retired, so that nobody writes about them.
+        """
         wanted = {line.context: line.row.context for line in lines}
         known = self.round.contexts.filter(digest__in=wanted)
         found = dict(known.values_list("digest", "pk"))
@@ -333,7 +339,7 @@ class _ImportedRound:
         return found | dict(zip(new, ids, strict=True))
 
     def _made_batch(self) -> ContextBatch:
-        """What names the file and its terms."""
+        """Create the batch that names the file and its terms."""
         if self._batch is None:
             about = self._terms._asdict()
             self._batch = ContextBatch.objects.create(
@@ -369,9 +375,9 @@ class _ImportedRound:
             )
 
     def _mark_queue(self) -> None:
-        """Examples of a round that is only history are not handed out to be judged.
+        """Mark the examples of a round that is only history, so that they are never queued.
 
-        Where people write too, the queue looks again: ids of writers may lie between ours.
+        Where people write too, the queue looks once more: ids of writers may lie between ours.
         """
         stored = RoundPolicy.objects.filter(round=self.round)
         if self._is_history():
@@ -398,7 +404,7 @@ def _decided(
     model_label: str | None,
     fooled: bool | None,
 ) -> tuple[Any, ...]:
-    """The columns of a consensus that its votes decide, from `state` to `decided_by`."""
+    """Return the columns of a consensus that its votes decide, from `state` to `decided_by`."""
     votes = [Vote(label or None, verdict or None) for label, verdict in pattern]  # type: ignore[arg-type]
     decision = decide(votes, policy)
     outcome = Example.Outcome.UNKNOWN if fooled is None else OUTCOMES[fooled]

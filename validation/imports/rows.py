@@ -35,7 +35,10 @@ Answer = Annotated[str, Field(min_length=1, max_length=5000)]
 
 
 def _as_said(value: Any) -> Any:
-    """An answer as a label is written: 1 and 1.0 are "1"; other kinds stay, to be refused."""
+    """Return an answer as a label is written: 1 and 1.0 are "1".
+
+    Other kinds stay, to be refused.
+    """
     text = label_text(value)
     return value if text is None else text
 
@@ -94,14 +97,17 @@ class HistoryRow(_Part):
 
     @property
     def fooled(self) -> bool | None:
-        """Whether the model was wrong: as the source says, or as the labels do; None: unknown."""
+        """Return whether the model was wrong: by the source, or by the labels; None: unknown."""
         if self.answer is None or self.model_wrong is None:
             return self._compared
         return self.model_wrong
 
     @property
     def _compared(self) -> bool | None:
-        """Whether the author's label is not the model's; None where either is unknown."""
+        """Return whether the author's label differs from the model's.
+
+        None where either is unknown.
+        """
         if self.answer is None:
             return None
         if self.author_label is None:
@@ -110,7 +116,10 @@ class HistoryRow(_Part):
 
     @model_validator(mode="after")
     def _agrees_with_model_wrong(self, about: ValidationInfo) -> Self:
-        """Null is always right: the source need not say it. A layout's source has its own rule."""
+        """Check that `model_wrong` agrees with the labels.
+
+        Null is always right: the source need not state it. A layout's source has its own rule.
+        """
         if self.model_wrong in (None, self._compared) or about.context == TOLD:
             return self
         if self._compared is None:
@@ -136,11 +145,11 @@ UNTOLD: Mapping[str, Any] = {
 
 
 def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> HistoryRow:
-    """The row that a line of JSON in UTF-8 holds. Raises BadRow.
+    """Parse the row that a line of JSON in UTF-8 holds. Raises BadRow.
 
     task: the code of the task in which people judge the rows. There a row may also be plain: it
     holds no objects and no lists, and its fields are what people read; context: those of them that
-    stand in the task's contexts.
+    belong to the task's contexts.
     """
     data = _read(line)
     if task and not any(isinstance(value, dict | list) for value in data.values()):
@@ -149,12 +158,12 @@ def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> Hi
 
 
 def row_of(told: Mapping[str, Any], task: str) -> HistoryRow:
-    """The row of what a source in another layout tells; the rest is unknown. Raises BadRow."""
+    """Build the row of a record in another layout; the rest is unknown. Raises BadRow."""
     return _checked({"task": task, **UNTOLD, **told}, TOLD)
 
 
 def one_vote_each(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
-    """The row with one vote for each named person, the last, and who had voted before that."""
+    """Return the row with only the last vote of each named person, and who had voted before."""
     last = {vote.worker: place for place, vote in enumerate(row.votes)}
     votes, again = [], []
     for place, vote in enumerate(row.votes):
@@ -166,7 +175,7 @@ def one_vote_each(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
 
 
 def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
-    """The row with the exact text of the task's labels; others stay as they are."""
+    """Return the row with the exact text of the task's labels; others stay as they are."""
 
     def spelling(label: str) -> str:
         return label_of(label, labels) or label
@@ -181,9 +190,9 @@ def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
 
 
 def _composed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with its texts in NFC, and stretches where they are in these.
+    """Return the row with its texts in NFC, and spans where they are in these.
 
-    Its uid, and who wrote or judged it, are names that others know it by.
+    Its uid and the ids of authors and validators stay, since others know the row by them.
     """
     context, metadata = data.get("context"), data.get("metadata")
     values = context.values() if isinstance(context, Mapping) else ()
@@ -210,10 +219,10 @@ def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
 
 
 def _whole(plain: Mapping[str, Any], task: str, context: Collection[str]) -> dict[str, Any]:
-    """A plain row as one of history that nobody has judged.
+    """Convert a plain row to one of history without votes.
 
     `label` is the author's; without `uid` one follows from the row itself, so that importing it
-    again adds nothing.
+    once more adds nothing.
     """
     text = {name: value if isinstance(value, str) else json.dumps(value)
             for name, value in plain.items() if value is not None}  # fmt: skip
@@ -227,7 +236,7 @@ def _whole(plain: Mapping[str, Any], task: str, context: Collection[str]) -> dic
 
 
 def _reason(problem: ErrorDetails) -> str:
-    """The field, what is wrong with it, and how to mend it."""
+    """Describe the field, what is wrong with it, and how to fix it."""
     kind, said, place = problem["type"], problem["msg"], problem["loc"]
     parent = ".".join(map(str, place[:-1])) or "the line"
     if kind == "missing":

@@ -25,7 +25,7 @@ class Left:
             self.places.append(str(place))
 
     def said(self, what: str) -> str:
-        """The count, what it is of, and the first places."""
+        """Return the count, what it counts, and the first places."""
         more = ", …" if self.count > len(self.places) else ""
         return f"{self.count:,} {what} ({', '.join(self.places)}{more})"
 
@@ -55,7 +55,7 @@ class Summary:
         self.noted.setdefault(what, Left()).add(place, count)
 
     def notes(self) -> list[str]:
-        """A sentence for each column under another name, and each kind that is told or left."""
+        """Return a sentence for each renamed column, and each kind of rows reported or left out."""
         return [
             *(
                 f"The column {column!r} is the field {name}."

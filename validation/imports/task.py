@@ -60,7 +60,7 @@ class Options:
 
 
 def _owner(address: str) -> User:
-    """Whom a task that is made belongs to. Raises ImportRefused."""
+    """Return the owner of a task to be created. Raises ImportRefused."""
     people = User.objects.filter(is_active=True)
     wanted = {"email__iexact": address} if address else {"is_superuser": True}
     found = list(people.filter(**wanted))
@@ -120,20 +120,20 @@ class ImportedTask:
 
     @property
     def renamed(self) -> Mapping[str, str]:
-        """Columns whose fields have another name."""
+        """Return the columns whose fields have another name."""
         return self._fields.renamed
 
     @property
     def unknown(self) -> Mapping[str, int]:
-        """Columns that are no fields of the task, and how many rows have them."""
+        """Return the columns that are no fields of the task, and how many rows have them."""
         return self._fields.unknown
 
     def fitted(self, row: HistoryRow) -> HistoryRow:
-        """The row with each column under the name of its field. Raises BadRow."""
+        """Return the row with each column under the name of its field. Raises BadRow."""
         return self._fields.fitted(row)
 
     def inputs(self, row: HistoryRow) -> dict[str, Any]:
-        """The author's inputs, with their label under the task's answer field."""
+        """Return the author's inputs, with their label under the task's answer field."""
         self._rows += 1
         self._claims += row.author_label is not None
         self._answers += row.answer is not None
@@ -144,7 +144,10 @@ class ImportedTask:
         return {**row.input, self.field: self._answer(row, row.author_label)}
 
     def _answer(self, row: HistoryRow, label: str) -> Any:
-        """A span where the row says at which character of a context text it starts."""
+        """Return the answer.
+
+        A span where the row gives the character of a context text at which it starts.
+        """
         start = row.metadata.get(f"{self.field}_start")
         if self._is_span and type(start) is int and start >= 0:
             end = start + len(label)
@@ -160,7 +163,7 @@ class ImportedTask:
             self._labels |= {vote.label for vote in row.votes if vote.label}
 
     def people(self, rows: Sequence[HistoryRow]) -> Mapping[str | None, int]:
-        """Annotators of the ids that the rows name; new ones are made."""
+        """Return annotators by the ids that the rows name; create new ones."""
         wanted = {vote.worker for row in rows for vote in row.votes if vote.worker is not None}
         wanted |= {row.author for row in rows if row.author is not None}
         if len(self._people) > MOST_REMEMBERED:
@@ -171,7 +174,7 @@ class ImportedTask:
         return self._people
 
     def name_of(self, who: str) -> str:
-        """The pseudonym of a person."""
+        """Return the pseudonym of a person."""
         return fitting(f"{self.task.code}:{who}", 40)
 
     def _add_people(self, names: Mapping[str, str]) -> None:
@@ -185,7 +188,7 @@ class ImportedTask:
         self._people |= {names[name]: pk for name, pk in known.items()}
 
     def targets(self, rows: Iterable[HistoryRow]) -> Mapping[str, tuple[int, int]]:
-        """Target and version of the models that the rows name; new ones are made."""
+        """Return target and version of the models that the rows name; create new ones."""
         for model in {row.answer.model for row in rows if row.answer} - self._targets.keys():
             target, _ = TargetModel.objects.get_or_create(
                 task=self.task,
@@ -207,7 +210,7 @@ class ImportedTask:
             self._check_judgeable()
 
     def _check_offered(self) -> None:
-        """Raises ImportRefused where a task that is there has other labels than asked for."""
+        """Raise ImportRefused where an existing task has other labels than requested."""
         field = label_field(self.task.config)
         labels = [label.value for label in self.task.config.labels(field)] if field else []
         if any(label_of(label, labels) is None for label in self._offered):
@@ -217,7 +220,7 @@ class ImportedTask:
             )
 
     def _check_judgeable(self) -> None:
-        """Raises ImportRefused where judges would be asked about something that a row lacks."""
+        """Raise ImportRefused where judges would be asked about something that a row lacks."""
         config = self.task.config
         if label_field(config):
             return
@@ -256,7 +259,7 @@ class ImportedTask:
         self.task.config_text = text
 
     def _refuse_alike(self) -> None:
-        """Raises ImportRefused for answers that would be labels, and that count as equal."""
+        """Raise ImportRefused for answers that would be labels, and that count as equal."""
         labels = [*dict.fromkeys([*self._offered, *sorted(self._labels)])]
         alike = next(alike_labels(labels), None)
         if alike is not None:
@@ -268,14 +271,14 @@ class ImportedTask:
 
 
 def fitting(name: str, longest: int) -> str:
-    """The name, or its beginning and a digest of it."""
+    """Return the name, or its beginning and a digest of it."""
     if len(name) <= longest:
         return name
     return f"{name[: longest - 17]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def _target_name(code: str, model: str) -> str:
-    """One name for a task and a model; no code holds the underscore between them."""
+    """Join a task and a model to one name; no code holds the underscore between them."""
     name = f"{code}_{model}"
     if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
         return name

@@ -87,7 +87,7 @@ def import_answers(
 def _lines(
     path: Path, file_name: str, wanted: Wanted
 ) -> Iterator[Iterator[tuple[int, bytes]] | Iterator[Line]]:
-    """The lines of an upload, which lies under a name without an ending."""
+    """Yield the lines of an upload, which is stored under a name without an ending."""
     form = FORMATS.get(wanted.layout)
     if form is None:
         with path.open("rb") as file:

@@ -10,33 +10,57 @@ SAME = 0.9
 
 
 def novelty(similarity: float) -> float:
-    """How new a text is: 1 down to 0.3, and 0 for a copy.
+    """Return how new a text is: 1 down to 0.3, and 0 for a copy.
 
     similarity: the greatest (0-1) to what the author fooled a model with before, and to what
-    somebody else wrote.
+    another person wrote.
     """
     return 0.0 if similarity > SAME else min(1.0, max(0.3, 1.2 - similarity))
 
 
 def scarcity(have: int, in_all: int, labels: int) -> float:
-    """How far a label is below its equal share (0-1): `have` of `in_all` examples have it."""
+    """Return how far a label is below its equal share (0-1).
+
+    Parameters
+    ----------
+    have
+        Examples with the label.
+    in_all
+        Examples with any label.
+    labels
+        How many different labels the task has.
+    """
     return max(0.0, 1 - have * labels / in_all) if in_all else 0.0
 
 
 def example_points(
     *, verified: bool, is_wrong: bool, fooled: bool, novelty: float, scarcity: float
 ) -> float:
-    """Points of a decided example: −1 to 5. is_wrong: people agree on another label."""
+    """Compute the points of a decided example: −1 to 5.
+
+    Parameters
+    ----------
+    verified
+        People agree with the author.
+    is_wrong
+        People agree on another label.
+    fooled
+        The model was wrong.
+    novelty
+        As `novelty` returns it.
+    scarcity
+        As `scarcity` returns it.
+    """
     if not verified:
         return -float(is_wrong)
     return 1 + 3 * fooled * novelty + scarcity
 
 
 def vote_points(kappa: float | None) -> float:
-    """Points of a judgement (1 to 3), by the judge's agreement with others beyond chance."""
+    """Compute the points of a judgement (1 to 3), by the agreement with others beyond chance."""
     return 1 + 2 * max(0.0, kappa or 0.0)
 
 
 def day_total(points: Iterable[float]) -> float:
-    """The points of one day; a bad day costs nothing."""
+    """Sum the points of one day; a bad day costs nothing."""
     return max(0.0, sum(points))

@@ -26,9 +26,9 @@ ENOUGH = 8
 
 
 def points_of(author: Annotator, examples: Sequence[Example]) -> Mapping[int, float]:
-    """Points by id of those of the author's examples that are decided and not retracted.
+    """Compute the points of the author's examples that are decided and not retracted, by id.
 
-    What programs wrote earns none.
+    Examples by programs earn none.
     The examples come with `round__task` and `consensus`. Three queries, and at most 50 comparisons
     for each example that fooled a model.
     """
@@ -48,7 +48,7 @@ def points_of(author: Annotator, examples: Sequence[Example]) -> Mapping[int, fl
 
 
 def is_decided(example: Example) -> bool:
-    """Whether there is a consensus on an example that still counts."""
+    """Return whether there is a consensus on an example that still counts."""
     consensus = getattr(example, "consensus", None)
     return bool(
         consensus and consensus.state == Consensus.State.DECIDED and not example.retracted_at
@@ -56,7 +56,7 @@ def is_decided(example: Example) -> bool:
 
 
 def _is_wrong(consensus: Consensus) -> bool:
-    """Whether people agree that the author's label is not right."""
+    """Return whether people agree that the author's label is not right."""
     return not consensus.is_verified and consensus.verdict not in (
         Verdict.CANNOT_TELL,
         Verdict.FLAGGED,
@@ -64,16 +64,16 @@ def _is_wrong(consensus: Consensus) -> bool:
 
 
 def written(config: TaskConfig, inputs: Mapping[str, object]) -> str:
-    """What a person wrote in their own words, without the fields that the verdict compares."""
+    """Return the author's own words, without the fields that the verdict compares."""
     parts = (part for part in config.input if part.name not in config.target_fields)
     return " ".join(filter(None, (part.kind.own_words(inputs.get(part.name)) for part in parts)))
 
 
 def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[int, list[str]]:
-    """By example: what it is compared with.
+    """Return the texts that each example is compared with.
 
     The author's last 50 texts before it that fooled a model in the same task, and the earlier text
-    of somebody else that was found to be nearly the same when it was sent.
+    of another person that was found to be nearly the same when it was submitted.
     """
     tasks = {example.round.task_id: example.round.task for example in examples}
     fooling: dict[int, list[int]] = {pk: [] for pk in tasks}
@@ -103,7 +103,7 @@ def _novelty(example: Example, earlier: Sequence[str]) -> float:
 
 
 def _verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:
-    """By round: how many verified examples have each label."""
+    """Count the verified examples of each label, by round."""
     counts: dict[int, dict[str, int]] = {}
     rows = Consensus.objects.filter(
         round__in=rounds,
@@ -126,11 +126,10 @@ def _scarcity(example: Example, verified: Mapping[int, Mapping[str, int]]) -> fl
 
 
 def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
-    """By task: how much a person's latest 200 judgements agree with the others'. Two queries.
+    """Measure how far a person's latest 200 judgements agree with the others'. Two queries.
 
     Only examples that need no further vote, and only votes that cannot be taken back any more, so
-    that nobody learns what others say before they have spoken. Tasks with fewer than 8 are left
-    out.
+    that nobody learns the others' answers before their own. Tasks with fewer than 8 are left out.
     """
     mine = Validation.objects.filter(
         validator=validator,
@@ -156,7 +155,7 @@ def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
 
 
 def tasks_of(annotator: Annotator) -> list[Task]:
-    """The tasks in which a person has written or judged, by name."""
+    """List the tasks in which a person has written or judged, by name."""
     wrote = Example.objects.filter(annotator=annotator).values("round__task")
     judged = Validation.objects.filter(validator=annotator).values("example__round__task")
     return list(Task.objects.filter(pk__in=wrote.union(judged)))

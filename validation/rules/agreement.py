@@ -44,7 +44,7 @@ class CodedVotes:
     label: "Ints"
 
     def table(self) -> "Ints":
-        """Votes of each item for each label: items × labels."""
+        """Count the votes of each item for each label: items × labels."""
         return _cross(self.item, self.label, len(self.items), len(self.labels))
 
 
@@ -66,7 +66,7 @@ class Reliability:
 
 
 def code_votes(votes: Iterable[ItemVote]) -> CodedVotes:
-    """Number the items, validators and labels of some votes."""
+    """Encode votes as numbers of their items, validators and labels."""
     import numpy as np
 
     rows = list(votes)
@@ -92,10 +92,25 @@ def code_votes(votes: Iterable[ItemVote]) -> CodedVotes:
 
 
 def fleiss_kappa(table: Any, weights: Any = None) -> float | Undefined:
-    """Fleiss' kappa (1971, equations 3 to 7) of items × labels.
+    """Compute Fleiss' kappa of items × labels.
 
-    Where items have different numbers of votes, each item's agreement is that of its own pairs,
-    items with two votes or more count alike, and a label's share is over all votes on them.
+    Parameters
+    ----------
+    table
+        Items × labels: the number of votes in each cell.
+    weights
+        How many items have each row; None: one.
+
+    Returns
+    -------
+    float or Undefined
+        At most 1; 0 is the agreement of chance.
+
+    Notes
+    -----
+    Fleiss 1971, equations 3 to 7: (observed - chance) / (1 - chance). Where items have different
+    numbers of votes, each item's agreement is that of its own pairs, items with two votes or more
+    count alike, and a label's share is over all votes on them.
     """
     import numpy as np
 
@@ -111,10 +126,24 @@ def fleiss_kappa(table: Any, weights: Any = None) -> float | Undefined:
 
 
 def krippendorff_alpha(table: Any, weights: Any = None) -> float | Undefined:
-    """Krippendorff's alpha for nominal labels and missing votes (2011, section C).
+    """Compute Krippendorff's alpha for nominal labels and missing votes.
 
-    Each pair of votes on an item counts 1/(votes - 1), so each vote counts once; votes that are
-    alone on their item are left out.
+    Parameters
+    ----------
+    table
+        Items × labels: the number of votes in each cell.
+    weights
+        How many items have each row; None: one.
+
+    Returns
+    -------
+    float or Undefined
+        At most 1; 0 is the agreement of chance.
+
+    Notes
+    -----
+    Krippendorff 2011, section C. Each pair of votes on an item counts 1/(votes - 1), so each vote
+    counts once. Items with a single vote are left out.
     """
     counts, times = _with_pairs(table, weights)
     if not len(counts):
@@ -128,8 +157,10 @@ def krippendorff_alpha(table: Any, weights: Any = None) -> float | Undefined:
 
 
 def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:
-    """Each known validator who shares an item with others, against those others (leave-one-out).
+    """Compare each known validator who shares an item with others against those (leave-one-out).
 
+    Notes
+    -----
     Chance: the validator's own labels against labels drawn from all votes of other people, not
     only from the same items; to agree on a rare label therefore shows more.
     """
@@ -169,14 +200,14 @@ def _reliability(agreed: float, items: int, by_chance: float) -> Reliability:
 
 
 def _beyond(observed: float, by_chance: float) -> float | Undefined:
-    """The share of the agreement possible beyond chance that is reached."""
+    """Return the share of the agreement possible beyond chance that is reached."""
     if by_chance > 1 - 1e-12:
         return Undefined(ALL_THE_SAME)
     return (observed - by_chance) / (1 - by_chance)
 
 
 def _arrays(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
-    """The table and the weights of its rows as numbers."""
+    """Return the table and the weights of its rows as numbers."""
     import numpy as np
 
     counts = np.asarray(table, dtype=np.float64)
@@ -187,14 +218,14 @@ def _arrays(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
 
 
 def _with_pairs(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
-    """The rows with two votes or more; only they can show agreement."""
+    """Return the rows with two votes or more; only they can show agreement."""
     counts, times = _arrays(table, weights)
     kept = (counts.sum(axis=1) >= 2) & (times > 0)
     return counts[kept], times[kept]
 
 
 def _cross(rows: "Ints", columns: "Ints", height: int, width: int) -> "Ints":
-    """How often each pair occurs: height × width."""
+    """Count how often each pair occurs: height × width."""
     import numpy as np
 
     found = np.bincount(rows * width + columns, minlength=height * width)

@@ -16,7 +16,7 @@ ASKED = (*FOOLED, "undecided", UNSAID)
 
 
 def label_field(config: TaskConfig) -> str | None:
-    """The field whose labels validators choose from; None where they give a verdict."""
+    """Return the field whose labels validators choose from; None where they give a verdict."""
     if config.validation.mode == "verdict":
         return None
     fields = config.target_fields
@@ -24,9 +24,9 @@ def label_field(config: TaskConfig) -> str | None:
 
 
 def is_about_model(config: TaskConfig, outcome: str) -> bool:
-    """Whether validators judge the model's answer instead of the author's.
+    """Return whether validators judge the model's answer instead of the author's.
 
-    They do where no answer of the author is compared, but the author, a pattern or a secret says
+    They do where no answer of the author is compared, but the author, a pattern or a secret decides
     whether the model was fooled: that claim is to be confirmed.
     """
     is_claimed = config.verdict.type in ABOUT_MODEL and label_field(config) is None
@@ -38,21 +38,22 @@ class Written(Protocol):
 
     @property
     def outcome(self) -> str:
-        """Whether the model was fooled."""
+        """Return whether the model was fooled."""
 
     @property
     def decided_by(self) -> str:
-        """Who says so: `rule` or `author`."""
+        """Return what decided the outcome: `rule` or `author`."""
 
     @property
     def uid(self) -> str | None:
-        """Of an imported example: its own id."""
+        """Return an imported example's own id."""
 
 
 def is_proved(config: TaskConfig, example: Written) -> bool:
-    """Whether a rule of this site has found out whether the model was fooled.
+    """Return whether a rule of this site has found out whether the model was fooled.
 
-    Not where its author had to say so, as the pattern took too long, nor where a file says so.
+    Not where the pattern took too long, so that its author had to decide, nor where a file
+    states it.
     """
     is_known = example.outcome in FOOLED and label_field(config) is None
     is_ours = example.decided_by == "rule" and example.uid is None
@@ -60,19 +61,19 @@ def is_proved(config: TaskConfig, example: Written) -> bool:
 
 
 def asks_of_attempt(config: TaskConfig, example: Written) -> bool:
-    """Whether judges are asked only whether the attempt is fair, as a rule has proved the rest.
+    """Return whether judges decide only whether the attempt is fair, since a rule proved the rest.
 
-    A yes is stored as the verdict that confirms the outcome, a no as a flag, so that votes of
-    before, which were about the model's answer, count with them.
+    A yes is stored as the verdict that confirms the outcome, a no as a flag, so that earlier votes,
+    which were about the model's answer, count with them.
     """
     return config.asks_of_attempts and is_proved(config, example)
 
 
 def has_own_words(config: TaskConfig, example: Written) -> bool:
-    """Whether the question and the answers that the configuration words are those that are asked.
+    """Return whether the configuration's wording is that of the question that is asked.
 
-    Where they are about a model's answer, they say nothing of an example that no model answered,
-    and where they are about an attempt, nothing of one whose outcome no rule has proved.
+    Wording about a model's answer does not fit an example that no model answered, and wording about
+    an attempt does not fit one whose outcome no rule has proved.
     """
     if config.validation.asks == "attempt":
         return asks_of_attempt(config, example)
@@ -81,7 +82,7 @@ def has_own_words(config: TaskConfig, example: Written) -> bool:
 
 
 def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
-    """The verdict that agrees with the author; None: the author has not said yet."""
+    """Return the verdict that agrees with the author; None: the author has not answered yet."""
     if not is_about_model(config, outcome):
         return "correct"
     fooled = FOOLED.get(outcome)
@@ -89,7 +90,10 @@ def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrec
 
 
 def accepting(config: TaskConfig, outcome: str, author_label: str | None) -> Vote | None:
-    """The vote that agrees with the author; None: the author has not said what is right."""
+    """Return the vote that agrees with the author.
+
+    None: the author has not given the right answer.
+    """
     if label_field(config):
         return Vote(label=author_label) if author_label else None
     confirms = confirming(config, outcome)
@@ -97,7 +101,7 @@ def accepting(config: TaskConfig, outcome: str, author_label: str | None) -> Vot
 
 
 def rejecting(config: TaskConfig, example: Written) -> Vote:
-    """The vote that denies it; where that is no verdict, that the example cannot be used."""
+    """Return the vote that denies it; where that is no verdict, that the example cannot be used."""
     is_asked = label_field(config) is None and not asks_of_attempt(config, example)
     confirms = confirming(config, example.outcome) if is_asked else None
     denies: Verdict = "incorrect" if confirms == "correct" else "correct"
@@ -111,10 +115,29 @@ def check_claim(
     author_label: str | None,
     model_label: str | None,
 ) -> tuple[bool, bool]:
-    """Whether the decision verifies the example, and whether that is a validated model error.
+    """Check an author's claim by a decision.
 
-    Where nobody claims anything about the model's answer, people alone say whether it is right.
-    model_label: looked at only where the outcome is unknown.
+    Parameters
+    ----------
+    config
+        The task's.
+    outcome
+        Whether the model was fooled; "unknown" for imports whose source does not say so.
+    decision
+        What votes, or an owner, decided.
+    author_label
+        None where the author gives none.
+    model_label
+        Looked at only where the outcome is unknown.
+
+    Returns
+    -------
+    tuple
+        Whether the decision verifies the example, and whether that is a validated model error.
+
+    Notes
+    -----
+    Where nobody claims anything about the model's answer, only people decide whether it is right.
     """
     if outcome == UNSAID and is_about_model(config, outcome):
         return decision.verdict in ("correct", "incorrect"), decision.verdict == "incorrect"

@@ -63,12 +63,12 @@ class Policy:
 
     @classmethod
     def from_votes(cls, votes: Votes) -> Self:
-        """The policy that a task's configuration names."""
+        """Build the policy that a task's configuration names."""
         return cls(votes.rule, votes.needed, votes.of)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """n-equal:3, at-least:3, strict, plurality or dawid-skene:0.8. Raises ValueError."""
+        """Parse n-equal:3, at-least:3, strict, plurality or dawid-skene:0.8. Raises ValueError."""
         match = _POLICY.fullmatch(text)
         if match is None:
             raise ValueError(
@@ -82,7 +82,10 @@ class Policy:
 
     @property
     def most(self) -> int | None:
-        """Most votes to ask for; None: no limit. N equal of three verdicts need 3N-2 at most."""
+        """Return the most votes to ask for; None: no limit.
+
+        N equal of three verdicts need 3N-2 at most.
+        """
         return 3 * self.needed - 2 if self.rule == "n-equal" and self.of is None else self.of
 
 
@@ -97,12 +100,12 @@ class Decision:
 
     @property
     def label(self) -> str | None:
-        """The consensus label; None without one and where a verdict won."""
+        """Return the consensus label; None without one and where a verdict won."""
         return self.winner.label if self.winner else None
 
     @property
     def verdict(self) -> Verdict | None:
-        """The consensus verdict; None without one and where a label won."""
+        """Return the consensus verdict; None without one and where a label won."""
         return self.winner.verdict if self.winner else None
 
 
@@ -113,10 +116,23 @@ def decide(
     owner: Vote | None = None,
     posterior: Mapping[str, float] | None = None,
 ) -> Decision:
-    """What all votes on one example decide; also from a mapping of choices to numbers of votes.
+    """Decide one example by all its votes.
 
-    owner: the owner's decision that was not withdrawn, if any; it wins over all votes.
-    posterior: label to probability, for dawid-skene (`validation.rules.dawid_skene`).
+    Parameters
+    ----------
+    votes
+        In any order; also a mapping of choices to numbers of votes.
+    policy
+        How votes decide.
+    owner
+        The owner's decision that was not withdrawn, if any; it wins over all votes.
+    posterior
+        Label to probability (0-1), for dawid-skene (`validation.rules.dawid_skene`).
+
+    Returns
+    -------
+    Decision
+        Its state, and the choice that won.
     """
     counts = Counter(votes)
     if owner:
@@ -138,8 +154,15 @@ def votes_still_needed(
     owner: Vote | None = None,
     posterior: Mapping[str, float] | None = None,
 ) -> int:
-    """The fewest further votes that could decide; 0 when decided or impossible.
+    """Return the fewest further votes that could decide; 0 when decided or impossible.
 
+    Parameters
+    ----------
+    votes, policy, owner, posterior
+        As `decide` takes them.
+
+    Notes
+    -----
     For dawid-skene, whose posterior nobody knows beforehand: 1 while votes are left to ask.
     """
     counts = Counter(votes)
@@ -154,9 +177,16 @@ def votes_still_needed(
 def is_verified(
     decision: Decision, author_label: str | None, confirms: Verdict | None = "correct"
 ) -> bool:
-    """A consensus exists and is the author's label where that is known, or the verdict `confirms`.
+    """Return whether a consensus exists that confirms the author.
 
-    confirms: the verdict that agrees with the author; None: the author has claimed nothing.
+    Parameters
+    ----------
+    decision
+        What votes, or an owner, decided.
+    author_label
+        It must be the consensus label where it is known.
+    confirms
+        The verdict that agrees with the author; None: the author has claimed nothing.
     """
     if decision.label is not None:
         return author_label is None or decision.label == author_label
@@ -171,8 +201,21 @@ def validated_error(
     fooled: bool | None = None,
     confirms: Verdict | None = "correct",
 ) -> bool:
-    """A model error that validators confirm, the numerator of vMER.
+    """Return whether it is a model error that validators confirm, as the numerator of vMER counts.
 
+    Parameters
+    ----------
+    decision
+        What votes, or an owner, decided.
+    author_label, model_label
+        None where they are unknown.
+    fooled
+        The stored outcome; None: unknown.
+    confirms
+        As `is_verified` takes it.
+
+    Notes
+    -----
     The example is verified and the target was fooled: by the stored outcome where there is one,
     else because the consensus (or the author's label found correct) is not the model's label.
     """
@@ -185,13 +228,13 @@ def validated_error(
 
 
 def _leaders(counts: Mapping[Vote, int]) -> tuple[int, int]:
-    """How many votes the first and the second choice have."""
+    """Return how many votes the first and the second choice have."""
     first, second, *_ = sorted((*counts.values(), 0, 0), reverse=True)
     return first, second
 
 
 def _winner(counts: Mapping[Vote, int], policy: Policy) -> Vote | None:
-    """The choice that wins. Of verdicts with N equal votes each, Dynabench's first: correct.
+    """Return the choice that wins. Of verdicts with N equal votes each, Dynabench's first: correct.
 
     Such a tie needs votes beyond those asked for; without an order the (3N-2)th would not decide.
     """
@@ -206,9 +249,9 @@ def _winner(counts: Mapping[Vote, int], policy: Policy) -> Vote | None:
 
 
 def _wins(first: int, second: int, total: int, policy: Policy) -> bool:
-    """Whether a leader has enough votes and no other has, or can still get, as many.
+    """Return whether a leader has enough votes and no other has, or can still get, as many.
 
-    N equal votes decide at once; the other rules speak of all votes, so they decide early only
+    N equal votes decide at once; the other rules are about all votes, so they decide early only
     where the votes to come cannot change it.
     """
     to_come = 0 if policy.rule == "n-equal" else max(0, (policy.most or 0) - total)
@@ -216,7 +259,7 @@ def _wins(first: int, second: int, total: int, policy: Policy) -> bool:
 
 
 def _could_win(first: int, second: int, total: int, policy: Policy) -> bool:
-    """Whether the leader would win with all votes to come."""
+    """Return whether the leader would win with all votes to come."""
     if policy.most is None:
         return True
     to_come = max(0, policy.most - total)
@@ -226,7 +269,7 @@ def _could_win(first: int, second: int, total: int, policy: Policy) -> bool:
 
 
 def _threshold(total: int, policy: Policy) -> int:
-    """Equal votes that a choice must have, when `total` votes are there."""
+    """Return how many equal votes a choice must have of `total` votes."""
     if policy.rule == "plurality":
         return 1
     if policy.rule == "strict":
@@ -235,7 +278,7 @@ def _threshold(total: int, policy: Policy) -> int:
 
 
 def _most_probable(posterior: Mapping[str, float], threshold: float) -> Vote | None:
-    """The label that reaches the threshold; above one half there can be only one."""
+    """Return the label that reaches the threshold; above one half there can be only one."""
     for label, probability in posterior.items():
         if probability >= threshold:
             return Vote(label=label)

@@ -8,9 +8,9 @@ from annotation.rules.outcome import squad_normalise
 
 
 def right_answers(corrections: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What validators typed (`answer`), once each: the most frequent first, then as they came.
+    """List what validators typed (`answer`), once each: the most frequent first, then as they came.
 
-    Answers that differ in case, articles, punctuation or spaces alone are the same.
+    Answers that differ only in case, articles, punctuation or spaces are the same.
 
     >>> right_answers([{"answer": "Lund"}, {"answer": "Tarn"}, {"answer": "the tarn."}])
     ['Tarn', 'Lund']

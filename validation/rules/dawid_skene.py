@@ -54,12 +54,29 @@ def dawid_skene(
     tolerance: float = 1e-6,
     max_iterations: int = 500,
 ) -> Aggregation:
-    """Posterior labels, class priors and confusion matrices by EM; the same votes, the same result.
+    """Estimate true labels, class priors and confusion matrices by EM.
 
-    Each confusion matrix is that of the whole crowd, worth `pseudo_votes` votes on each true label,
-    plus the validator's own votes; 0 gives the published maximum likelihood, in which people of
-    one vote (also each unknown person) say nothing. Ends when no posterior moves by more than
-    `tolerance`. Several votes of one validator on one item count as several.
+    Parameters
+    ----------
+    votes
+        Several votes of one validator on one item count as several.
+    pseudo_votes
+        How many votes on each true label the confusion matrix of the whole crowd is worth, which
+        is added to each validator's own votes. 0 gives the published maximum likelihood, in which
+        people of one vote (also each unknown person) say nothing.
+    tolerance
+        It ends when no posterior moves by more than this.
+    max_iterations
+        It ends after these in any case, with a warning.
+
+    Returns
+    -------
+    Aggregation
+        The same for the same votes.
+
+    Notes
+    -----
+    Dawid and Skene 1979, equations 2.3 to 2.5, started from the shares of 3.1.
     """
     import numpy as np
 
@@ -107,7 +124,10 @@ class _Cells:
         return cls(votes.item, votes.validator * labels + votes.label, people, labels)
 
     def maximise(self, posterior: "Floats", pseudo_votes: float) -> tuple["Floats", "Floats"]:
-        """Class priors and confusion matrices (validators × true × given) for given posteriors."""
+        """Return class priors and confusion matrices for given posteriors.
+
+        The matrices are validators × true × given label.
+        """
         import numpy as np
 
         given = self._given(posterior)
@@ -118,12 +138,15 @@ class _Cells:
         return posterior.mean(axis=0), confusion
 
     def crowd(self, posterior: "Floats") -> "Floats":
-        """Votes of everybody together: true × given label, none of them quite 0."""
+        """Count the votes of everybody together: true × given label, none of them quite 0."""
         total: Floats = self._given(posterior).sum(axis=0) + 1e-9
         return total
 
     def _given(self, posterior: "Floats") -> "Floats":
-        """Votes: validators × true × given label, each vote shared out by its item's posterior."""
+        """Count votes, each shared out by its item's posterior.
+
+        The result is validators × true × given label.
+        """
         import numpy as np
 
         size = self.validators * self.labels
@@ -136,7 +159,7 @@ class _Cells:
         )
 
     def expect(self, prior: "Floats", confusion: "Floats", items: int) -> "Floats":
-        """Posteriors (items × labels) for given priors and confusion matrices."""
+        """Return posteriors (items × labels) for given priors and confusion matrices."""
         import numpy as np
 
         tiny = np.finfo(np.float64).tiny  # a probability of 0 weighs heavily, but never alone
@@ -151,14 +174,14 @@ class _Cells:
 
 
 def _shares(votes: CodedVotes) -> "Floats":
-    """Each item's votes as shares, where EM starts."""
+    """Return each item's votes as shares, where EM starts."""
     table = votes.table().astype(float)
     shares: Floats = table / table.sum(axis=1, keepdims=True)
     return shares
 
 
 def _warnings(votes: CodedVotes) -> tuple[str, ...]:
-    """Where the model rests on too little to tell a careless person from a hard example."""
+    """Warn where there are too few votes to tell a careless person from a hard example."""
     found = []
     if len(votes.item) < FEW_VOTES_PER_ITEM * len(votes.items):
         found.append(

@@ -18,7 +18,7 @@ class Check(Enum):
 
 
 def gold_check(correct: int, answered: int) -> Check:
-    """Whether a validator answers gold correctly: by Wilson's lower bound of their share."""
+    """Check whether a validator answers gold correctly: by Wilson's lower bound of their share."""
     if answered < LEAST_GOLD:
         return Check.UNKNOWN
     return Check.PASS if wilson(correct, answered)[0] >= GOLD_BOUND else Check.FAIL

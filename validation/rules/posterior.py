@@ -28,10 +28,11 @@ class Fitted:
     votes: int
 
     def posterior(self, votes: Iterable[tuple[int | None, str]]) -> dict[str, float]:
-        """Label to probability from (validator, label) votes on one example; empty without votes.
+        """Return label to probability from (validator, label) votes on one example.
 
-        Dawid and Skene 1979, equation 2.5. Who is not in the model counts as the crowd does; a
-        label that is not in it says nothing.
+        Empty without votes.
+        Dawid and Skene 1979, equation 2.5. A validator who is not in the model counts as the crowd
+        does; a label that is not in it says nothing.
         """
         known = [(who, self.labels.index(label)) for who, label in votes if label in self.labels]
         if not known:

@@ -34,7 +34,7 @@ class Rate:
 
     @property
     def few_authors(self) -> bool:
-        """Whether to warn that it rests on few authors."""
+        """Return whether to warn that the rate rests on few authors."""
         return self.clusters is not None and self.clusters < FEW_CLUSTERS
 
 
@@ -81,8 +81,27 @@ TOO_FEW_VOTES = gettext_noop("not enough yet: fewer than 10 votes to compare a t
 
 
 def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
-    """The score interval of a share; both may be fractions (an effective n). Raises ValueError.
+    """Compute the score interval of a share.
 
+    Parameters
+    ----------
+    successes, n
+        Both may be fractions: an effective number of cases.
+    confidence
+        Of the interval, 0-1.
+
+    Returns
+    -------
+    tuple
+        Its two ends, 0-1; the share lies between them.
+
+    Raises
+    ------
+    ValueError
+        The successes are negative or more than n, or n is 0.
+
+    Notes
+    -----
     Wilson 1927, without continuity correction; Brown, Cai and DasGupta 2001, equation 4.
     """
     if not 0 <= successes <= n or n == 0:
@@ -96,18 +115,37 @@ def wilson(successes: float, n: float, confidence: float = 0.95) -> tuple[float,
 
 
 def rate(successes: float, n: int, empty: str = NOTHING) -> Rate | Undefined:
-    """A share of independent cases with Wilson's interval; undefined with `empty` for n = 0."""
+    """Return a share of independent cases with Wilson's interval.
+
+    Parameters
+    ----------
+    successes
+        May be a fraction.
+    n
+        Cases.
+    empty
+        Why the share is undefined for n = 0.
+    """
     if n == 0:
         return Undefined(empty)
     return Rate(successes / n, *wilson(successes, n), n, "wilson")
 
 
 def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) -> Rate | Undefined:
-    """A share over clusters of (successes, cases), whose cases may depend on one another.
+    """Return a share over clusters whose cases may depend on one another.
 
+    Parameters
+    ----------
+    clusters
+        (successes, cases) of each. Clusters without cases count for nothing; an example of an
+        unknown author is a cluster by itself. Successes may be sums of shares.
+    empty
+        Why the share is undefined without cases.
+
+    Notes
+    -----
     Clopper and Pearson's interval on the effective number of cases, made smaller where few
-    clusters estimate it (Korn and Graubard 1998). Clusters without cases count for nothing; an
-    example of an unknown author is a cluster by itself. Successes may be sums of shares.
+    clusters estimate it (Korn and Graubard 1998).
     """
     pairs = [pair for pair in clusters if pair[1]]
     successes, n = sum([pair[0] for pair in pairs]), sum([pair[1] for pair in pairs])
@@ -123,7 +161,15 @@ def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) 
 def share_by_author(
     examples: Iterable[tuple[tuple[Hashable | None, bool], int]], empty: str = NOTHING
 ) -> Rate | Undefined:
-    """The share of examples that are so, from ((author or None, whether it is so), how many)."""
+    """Return the share of examples with a property.
+
+    Parameters
+    ----------
+    examples
+        ((author or None, whether it has the property), how many).
+    empty
+        Why the share is undefined without examples.
+    """
     known: dict[Hashable, tuple[int, int]] = {}
     alone: list[tuple[int, int]] = []
     for (author, is_so), times in examples:
@@ -136,7 +182,10 @@ def share_by_author(
 
 
 def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
-    """95 % of a share from the binomial itself; both may be fractions. Clopper and Pearson 1934."""
+    """Return the 95 % interval of a share from the binomial; both arguments may be fractions.
+
+    Clopper and Pearson 1934.
+    """
     from scipy.special import betaincinv
 
     failures = n - successes
@@ -147,7 +196,7 @@ def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
 def _effective_n(
     pairs: Sequence[tuple[float, int]], share: float, n: int, clusters: float
 ) -> float:
-    """How many independent cases would be as sure (Kish 1965); at most all.
+    """Return how many independent cases would be as sure (Kish 1965); at most all.
 
     Without any visible variance the clusters themselves are counted, the careful extreme.
     """
@@ -158,12 +207,12 @@ def _effective_n(
 
 
 def _effective_clusters(pairs: Sequence[tuple[float, int]]) -> float:
-    """How many clusters of one size would be as many (Kish 1965)."""
+    """Return how many clusters of one size would be as many (Kish 1965)."""
     return sum([size for _, size in pairs]) ** 2 / sum([size * size for _, size in pairs])
 
 
 def _freedom(clusters: float) -> float:
-    """Student's degrees of freedom, by how many clusters there are in effect."""
+    """Return Student's degrees of freedom, by how many clusters there are in effect."""
     return max(1.0, clusters - 1)
 
 
@@ -176,19 +225,19 @@ class Ratio(NamedTuple):
 
     @property
     def half(self) -> float:
-        """Half the width of its interval of 95 %."""
+        """Return half the width of its interval of 95 %."""
         return student(self.freedom) * self.error
 
 
 def student(freedom: float) -> float:
-    """The 97.5 % point of Student's t."""
+    """Return the 97.5 % point of Student's t."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.975))
 
 
 def cluster_ratio(pairs: Sequence[tuple[float, int]]) -> Ratio:
-    """A ratio over at least two clusters of (numerator, size): Cochran 1977, 6.4.
+    """Compute a ratio over at least two clusters of (numerator, size): Cochran 1977, 6.4.
 
     A numerator may be negative, as a difference is.
     """
@@ -204,18 +253,26 @@ def _ratio_error(pairs: Sequence[tuple[float, int]]) -> tuple[float, float]:
 
 
 def newcombe(first: Rate, second: Rate) -> tuple[float, float]:
-    """95 % of first − second from their intervals, as if independent: Newcombe 1998, method 10."""
+    """Return the 95 % interval of first − second from their intervals, as if independent.
+
+    Newcombe 1998, method 10.
+    """
     difference = first.value - second.value
     low = difference - hypot(first.value - first.low, second.high - second.value)
     return low, difference + hypot(first.high - first.value, second.value - second.low)
 
 
 def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
-    """`mer`, `vmer`, `fooled_of_decided`, `verified_of_judged`, by author; any order of authors.
+    """Compute `mer`, `vmer`, `fooled_of_decided`, `verified_of_judged`; any order of authors.
 
-    MER = fooled ÷ collected. vMER = validated model errors ÷ collected (Kiela et al. 2021,
-    section 3). fooled_of_decided = validated model errors ÷ examples with a consensus. These two
-    wait for LEAST_DECIDED.
+    Notes
+    -----
+    - MER = fooled ÷ collected.
+    - vMER = validated model errors ÷ collected (Kiela et al. 2021, section 3).
+    - fooled_of_decided = validated model errors ÷ examples with a consensus.
+    - verified_of_judged = verified ÷ judged.
+
+    vMER and fooled_of_decided wait for LEAST_DECIDED.
     """
 
     def over(top: str, bottom: str, empty: str) -> Rate | Undefined:
@@ -244,7 +301,7 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
 
 
 def others_say(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """What the other people say of an example with `counts` votes for each choice.
+    """Yield what the other people say of an example with `counts` votes for each choice.
 
     (choice, votes for it, the one choice that most of the others of such a vote made); nothing
     where the others are divided, or where there are none.
@@ -258,10 +315,15 @@ def others_say(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compared:
-    """The votes on one example and its target's answer, each compared with the other votes.
+    """Compare the votes on one example and its target's answer, each with the other votes.
 
-    target_right: for each choice whether the target is right where that choice is the right one;
-    None where that cannot be said, and then no vote is compared with that choice.
+    Parameters
+    ----------
+    counts
+        The votes for each choice.
+    target_right
+        For each choice whether the target is right where that choice is the right one; None where
+        that is unknown, and then no vote is compared with that choice.
     """
     all_votes = human = model = 0
     for choice, votes, others in others_say(counts):
@@ -274,12 +336,15 @@ def compare(counts: Sequence[int], target_right: Sequence[bool | None]) -> Compa
 
 
 def human_and_model(authors: Iterable[Compared]) -> Mapping[str, Rate | Undefined]:
-    """`human_accuracy`, `model_accuracy` on the same votes, and their `human_model_gap`.
+    """Compute `human_accuracy`, `model_accuracy` on the same votes, and their `human_model_gap`.
 
-    Each vote is held against what the others on the example say (leave-one-out), and so is the
-    target in its place: a target that answers as one more person would has a gap of 0. Interval of
-    the gap: Student's, by the differences of whole authors; where these do not vary, and for a
-    share of 0 or 1, Newcombe's (1998, method 10) of the two intervals, as if they were
+    Notes
+    -----
+    Each vote is compared with what the others on the example say (leave-one-out), and so is the
+    target in its place: a target that answers as one more person would has a gap of 0.
+
+    Interval of the gap: Student's, by the differences of whole authors; where these do not vary,
+    and for a share of 0 or 1, Newcombe's (1998, method 10) of the two intervals, as if they were
     independent. All three wait for LEAST_VOTES.
     """
     compared = [author for author in authors if author.votes]

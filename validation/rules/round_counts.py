@@ -25,7 +25,7 @@ class Cell(NamedTuple):
     validated_error: bool
 
     def counted(self, times: int) -> Collected:
-        """The cell as `rates.round_rates` takes it."""
+        """Return the cell as `rates.round_rates` takes it."""
         known = self.outcome in ("fooled", "not_fooled")
         return Collected(
             collected=times,
@@ -69,7 +69,7 @@ class Part:
         return self
 
     def authors(self) -> list[Collected]:
-        """Counts of each known author; each example of an unknown one apart."""
+        """Return the counts of each known author; each example of an unknown one apart."""
         known: dict[int, Collected] = {}
         alone: list[Collected] = []
         for cell, times in self.cells.items():
@@ -81,7 +81,10 @@ class Part:
         return [*alone, *known.values()]
 
     def authors_compared(self) -> Iterator[Compared]:
-        """Each known author's votes that are held against others; each unknown author's apart."""
+        """Yield each known author's votes that are compared with others.
+
+        Votes on examples of unknown authors come apart.
+        """
         known: dict[int, list[int]] = {}
         for (author, one), times in self.compared.items():
             if author is None:
@@ -95,5 +98,5 @@ class Part:
 
 
 def sum_of(authors: Iterable[Collected]) -> Collected:
-    """The counts of several authors together."""
+    """Sum the counts of several authors."""
     return Collected(*map(sum, zip(*authors, strict=True)))

@@ -9,32 +9,66 @@ from uuid import UUID
 
 
 def order_key(uuid: UUID, secret: str) -> int:
-    """The place of an example among equals: 63 bits that nobody can choose or foresee."""
+    """Draw the place of an example among equals: 63 bits that nobody can choose or foresee."""
     return draw(f"place {uuid}", secret) >> 1
 
 
 def is_in_share(uuid: UUID, share: float, secret: str) -> bool:
-    """Whether an example is in this share (0-1) of all. A larger share holds the smaller one.
+    """Return whether an example is in this share (0-1) of all.
 
+    Parameters
+    ----------
+    uuid
+        The example's.
+    share
+        A larger share holds the smaller one.
+    secret
+        The site's.
+
+    Notes
+    -----
     Drawn independently of the order, so that the share is spread over the queue.
     """
     return draw(f"share {uuid}", secret) < share * 2**64
 
 
 def is_judged(uuid: UUID, outcome: str, judge_not_fooled: float, secret: str) -> bool:
-    """Whether others judge it: all that may be model errors, and a share of what is none."""
+    """Return whether others judge it: all that may be model errors, and a share of the rest.
+
+    Parameters
+    ----------
+    uuid
+        The example's.
+    outcome
+        Whether the model was fooled.
+    judge_not_fooled
+        The share (0-1) of examples that fooled no model.
+    secret
+        The site's.
+    """
     return outcome != "not_fooled" or is_in_share(uuid, judge_not_fooled, secret)
 
 
 def is_sampled_for_review(uuid: UUID, secret: str, share: float = 0.05) -> bool:
-    """Whether an owner looks at it in any case.
+    """Return whether an owner reviews the example in any case.
 
-    Again another draw: with that of `is_in_share` the sample would be drawn from what is judged
+    Parameters
+    ----------
+    uuid
+        The example's.
+    secret
+        The site's.
+    share
+        Of all examples (0-1).
+
+    Notes
+    -----
+    By another draw again: with that of `is_in_share` the sample would be drawn from what is judged
     only because it is in that share, and hold far more than `share` of it.
     """
     return draw(f"review {uuid}", secret) < share * 2**64
 
 
 def draw(what: str, secret: str) -> int:
-    """A number of 64 bits by chance that is always the same, and known to nobody else."""
+    """Draw a number of 64 bits by chance that is always the same, and known to nobody else."""
     return int.from_bytes(hmac.digest(secret.encode(), what.encode(), "sha256")[:8])

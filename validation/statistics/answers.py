@@ -39,8 +39,9 @@ class RightAnswers:
 
 
 def right_answers(rounds: Sequence[Round]) -> RightAnswers:
-    """The shares of rounds of one task; programs' examples are left out. One query.
+    """Compute the shares of right answers in rounds of one task, without programs' examples.
 
+    One query.
     An answer is right if people decided so or, where they choose labels, if it is the decided one.
     What they flagged or could not tell is left out.
     """
@@ -62,8 +63,9 @@ def right_answers(rounds: Sequence[Round]) -> RightAnswers:
 
 
 def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
-    """How often people decided for each label: of all texts under "", and of each tag. One query.
+    """Count how often people decided for each label: of all texts under "", and of each tag.
 
+    One query.
     Empty where they choose no label, or have decided nothing; programs' examples are left out.
     """
     field = label_field(rounds[0].task.config) if rounds else None
@@ -86,7 +88,7 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
 
 
 def _plain_names(models: Collection[str], rounds: Sequence[Round]) -> Mapping[str, str]:
-    """The names as they stood in the file: imported ones begin with the task's code here."""
+    """Return the models' names as in the file; imported ones begin with the task's code here."""
     plain = {one: one.removeprefix(f"{rounds[0].task.code}_") for one in models}
     is_clear = len(set(plain.values())) == len(plain)
     return plain if is_clear else {one: one for one in models}

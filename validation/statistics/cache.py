@@ -26,7 +26,7 @@ Count = Callable[[Wanted], Mapping[str, Mapping[str, Any]]]
 
 
 def all_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
-    """Every number of rounds of one task, by round id; large ones are missing at first.
+    """Return every number of rounds of one task, by round id; large ones are missing at first.
 
     At most four queries.
     """
@@ -34,15 +34,18 @@ def all_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
 
 
 def headline_numbers(rounds: Sequence[Round]) -> Mapping[int, Kept]:
-    """The counts and rates that need no votes, of rounds of any tasks; at most two queries."""
+    """Return the counts and rates that need no votes, of rounds of any tasks.
+
+    At most two queries.
+    """
     return _of_each("headline", rounds, _headlines)
 
 
 def numbers_with(kind: str, round: Round, count: Callable[[Round], Any]) -> Kept | None:
-    """A round's numbers and, under `kind`, what is counted at the same time, so that they agree.
+    """Return a round's numbers and, under `kind`, a count of the same moment, so that they agree.
 
     None while a large round is counted for the first time. A round that was empty is counted again
-    as soon as somebody has written, so that nobody reads of nothing beside what is there.
+    as soon as somebody has written, so that no page shows an empty round beside its examples.
     """
 
     def together(wanted: Wanted) -> Mapping[str, Numbers]:
@@ -60,7 +63,10 @@ def _has_tries(round: Round) -> bool:
 
 
 def kept_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
-    """`report.task_report` of rounds of one task; None while it is counted for the first time."""
+    """Return `report.task_report` of rounds of one task.
+
+    None while it is counted for the first time.
+    """
     name = hashlib.sha256(str([round.pk for round in rounds]).encode()).hexdigest()
 
     def count(wanted: Wanted) -> Mapping[str, Mapping[str, Any]]:

@@ -50,20 +50,20 @@ class Counted:
     choices: Sequence[Choice] = ()
 
     def part(self, round: int, value: str | None) -> Part:
-        """The part of a round with this value, made where there is none."""
+        """Return the part of a round with this value; create it where there is none."""
         key = round, value
         if key not in self.parts:
             self.parts[key] = Part()
         return self.parts[key]
 
     def of(self, round: int) -> dict[str | None, Part]:
-        """A round's parts by value, sorted; what has no value comes last."""
+        """Return a round's parts by value, sorted; the part without a value comes last."""
         found = {value: part for (pk, value), part in self.parts.items() if pk == round}
         return dict(sorted(found.items(), key=lambda one: (not one[0], one[0] or "")))
 
 
 def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True) -> Counted:
-    """All that is counted of rounds of one task, or of their parts `by` one of BY; three queries.
+    """Count rounds of one task, or their parts `by` one of BY; three queries.
 
     stored: with the cells, which tell what is stored of consensus. Raises ValueError for labels
     where the author chooses none.
@@ -88,14 +88,14 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
 
 
 def count_cells(rounds: Sequence[Round], by: str | None = None) -> Counted:
-    """What is stored of consensus alone, of rounds of any tasks; one query. by: as of `count`."""
+    """Count only the stored consensus of rounds of any tasks; one query. by: as of `count`."""
     counted = _empty(rounds, by)
     _count_cells(counted, _examples(rounds, by), by)
     return counted
 
 
 def _empty(rounds: Sequence[Round], by: str | None) -> Counted:
-    """A round without examples has a part too, unless it is broken down."""
+    """Start the counts: a round without examples has a part too, unless it is broken down."""
     return Counted({} if by else {(round.pk, ""): Part() for round in rounds})
 
 
@@ -103,7 +103,10 @@ def _empty(rounds: Sequence[Round], by: str | None) -> Counted:
 
 
 def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
-    """Examples that are not retracted, with the columns to group by. By target: once an answer."""
+    """Select examples that are not retracted, with the columns to group by.
+
+    By target: once an answer.
+    """
     found = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
     values: Mapping[str | None, Any] = {
         None: lambda: Value("", CharField()),
@@ -119,13 +122,13 @@ def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
 
 
 def tag_of() -> Coalesce:
-    """The tag of the example's context; of an imported row that of the row."""
+    """Return the tag of the example's context; of an imported row that of the row."""
     of_row = Cast(KeyTextTransform("tag", "metadata"), CharField())
     return Coalesce(NullIf(F("context__tag"), Value("")), of_row, Value(""))
 
 
 def _author_label(config: TaskConfig) -> str:
-    """The field of the author's label. Raises ValueError where the author chooses none."""
+    """Return the field of the author's label. Raises ValueError where the author chooses none."""
     for name in config.target_fields:
         if config.labels(name):
             return name
@@ -133,7 +136,7 @@ def _author_label(config: TaskConfig) -> str:
 
 
 def _result(by: str | None) -> Any:
-    """Whether the example fooled the targets; by target, whether it fooled this one."""
+    """Return whether the example fooled the targets; by target, whether it fooled this one."""
     if by != "target":
         return F("outcome")
     return Case(
@@ -145,7 +148,7 @@ def _result(by: str | None) -> Any:
 
 
 def _validated_error(by: str | None) -> Any:
-    """Whether it is a validated model error; by target, of this one."""
+    """Return whether it is a validated model error; by target, of this one."""
     if by != "target":
         return F("consensus__is_validated_error")
     return Case(
@@ -156,7 +159,10 @@ def _validated_error(by: str | None) -> Any:
 
 
 def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
-    """With what the target said in the field that votes are about: the first, or by target each."""
+    """Annotate the target's answer in the field that votes are about.
+
+    The first target's, or by target each one's.
+    """
     field = label_field(config)
     if field is None:
         return examples.annotate(said=Value(None, CharField()))
@@ -167,7 +173,7 @@ def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
 
 
 def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
-    """One row for each combination of what `Cell` holds, by part."""
+    """Count one row for each combination of what `Cell` holds, by part."""
     kept = ("author", "result", "judged", "state", "label", "verdict", "verified", "wrong")
     names = (*kept, "by_program", "in_round", "value")
     consensus = {name: F(f"consensus__{name}") for name in ("state", "label", "verdict")}
@@ -215,7 +221,7 @@ def _count_votes(counted: Counted, examples: Examples) -> None:
 def _count_patterns(
     counted: Counted, rounds: Sequence[Round], examples: Examples, about: bool
 ) -> None:
-    """How many examples of an author have which numbers of votes and which answer of the target."""
+    """Count the examples of an author by numbers of votes and answer of the target."""
     columns = ", ".join(f"c{n}" for n in range(len(counted.choices)))
     sums = ", ".join(
         f"SUM(CASE WHEN v.label = %s AND v.verdict = %s THEN 1 ELSE 0 END) AS c{n}"
@@ -249,10 +255,10 @@ def _count_patterns(
 def target_right(
     choices: Sequence[Choice], result: str, said: str | None, about_model: bool
 ) -> list[bool | None]:
-    """For each choice whether the target is right if it is; None where nobody can say.
+    """Return for each choice whether the target is right if it is; None where that is unknown.
 
-    A label is what the target said or not; “correct” is the author's label, which a target that
-    was fooled did not say. Other verdicts do not tell which label is right. about_model: they are
+    A label is the target's answer or not; “correct” is the author's label, which a target that
+    was fooled did not give. Other verdicts do not tell which label is right. about_model: they are
     about the target's own answer.
     """
     fooled = FOOLED.get(result)
@@ -266,7 +272,7 @@ def target_right(
 
 
 def _count_free_patterns(counted: Counted, examples: Examples) -> None:
-    """The patterns without saying which answers they are: the numbers of equal answers."""
+    """Count the patterns by numbers of equal answers, without the answers themselves."""
     rows = _rows(
         "SELECT x.in_round, x.value, x.author, x.id, COUNT(*) FROM {votes} v "
         "JOIN ({examples}) x ON x.id = v.example_id WHERE NOT v.by_program "
@@ -282,8 +288,9 @@ def _count_free_patterns(counted: Counted, examples: Examples) -> None:
 
 
 def _rows(sql: str, examples: Examples, before: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query over votes and some columns of examples; `before`: what stands first.
+    """Yield the rows of a query over votes and some columns of examples.
 
+    `before`: its first values.
     Only names of tables and columns are put into the text; values are parameters.
     """
     inner, values = examples.query.sql_with_params()

@@ -80,7 +80,7 @@ class ValidatorStatistics:
 
 
 def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
-    """Each known author of the rounds, most tries first. Three queries.
+    """Return each known author of the rounds, most tries first. Three queries.
 
     Memory: the people, and one number for each example.
     """
@@ -105,7 +105,10 @@ class _Writing:
 
 
 def _writing(examples: QuerySet[Example]) -> Mapping[int, _Writing]:
-    """By author. An edit comes after what it edits, so one pass finds where chains begin."""
+    """Collect the writing by author.
+
+    An edit comes after what it edits, so one pass finds where chains begin.
+    """
     found: dict[int, _Writing] = defaultdict(_Writing)
     begins: dict[int, tuple[int, int]] = {}  # example: where its chain began, author
     rows = examples.order_by("pk").values_list(
@@ -188,7 +191,7 @@ def counted_paces() -> dict[str, Count]:
 
 
 def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
-    """Each known validator of the rounds, most votes first. Six queries.
+    """Return each known validator of the rounds, most votes first. Six queries.
 
     Memory: the people, and some numbers for each vote.
     """
@@ -245,7 +248,7 @@ def _validator(
 
 
 def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | Undefined:
-    """Over labels; over verdicts where nobody gave a label; not over free text. One query."""
+    """Compare labels; verdicts where nobody gave a label; not free text. One query."""
     rows = list(votes.values_list("example", "validator", "label", "verdict").iterator())
     labels = [(example, who, label) for example, who, label, _ in rows if label]
     if len({label for *_, label in labels}) > MOST_CHOICES:
@@ -259,7 +262,7 @@ def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | U
 
 
 def _gold(rounds: Sequence[Round]) -> Mapping[int, Counter[str]]:
-    """Each validator's answers to gold items: all, and those since their last refresher."""
+    """Count each validator's answers to gold items: all, and those since their last refresher."""
     found: dict[int, Counter[str]] = defaultdict(Counter)
     answers = GoldAnswer.objects.filter(gold__example__round__in=rounds, by_program=False)
     for who, correct, counts in answers.values_list("validator", "is_correct", "counts"):
@@ -273,7 +276,7 @@ def _people(ids: QuerySet) -> Mapping[int, Annotator]:  # type: ignore[type-arg]
 
 
 def _medians(rows: Iterable[tuple[int, float | None]]) -> Mapping[int, float]:
-    """Person to the median of their times in seconds."""
+    """Return each person's median time in seconds."""
     times: dict[int, array[float]] = defaultdict(lambda: array("f"))
     for who, took in rows:
         if took is not None:

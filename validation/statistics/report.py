@@ -36,7 +36,7 @@ Number = int | float | Rate | Undefined | Mapping[str, int] | None
 def task_report(
     rounds: Sequence[Round], *, code: str, policy: Policy | None = None
 ) -> dict[str, Any]:
-    """The numbers of each round and of all together, ready for JSON.
+    """Report the numbers of each round and of all together, ready for JSON.
 
     With a policy all examples are decided by it in memory; without one the stored consensus counts.
     """
@@ -61,7 +61,7 @@ def task_report(
 
 
 def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
-    """The same numbers for each part of each round; `by` is one of `counts.BY`.
+    """Report the same numbers for each part of each round; `by` is one of `counts.BY`.
 
     Raises ValueError for labels where authors choose none.
     """
@@ -90,7 +90,10 @@ def _together(parts: Iterable[Part]) -> Part:
 
 
 def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
-    """Every number of a part by its name; a share with its interval, or why it is unknown."""
+    """Return every number of a part by its name.
+
+    A share with its interval, or why it is unknown.
+    """
     return {
         **headline_numbers(part),
         **_labels(part.cells),
@@ -103,7 +106,7 @@ def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
 
 
 def headline_numbers(part: Part) -> dict[str, Number]:
-    """The numbers that are counted from consensus rows alone, without votes."""
+    """Return the numbers that are counted only from consensus rows, without votes."""
     authors = part.authors()
     total, rates = sum_of(authors), round_rates(authors)
     mer, vmer = rates["mer"], rates["vmer"]
@@ -121,12 +124,15 @@ def headline_numbers(part: Part) -> dict[str, Number]:
 
 
 def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
-    """Every number of a part, for JSON."""
+    """Return every number of a part, for JSON."""
     return as_json(measured(part, choices))
 
 
 def as_json(found: Mapping[str, Number]) -> dict[str, Any]:
-    """Measured numbers in their order. Unknown ones are None, with the reason under `notes`."""
+    """Return measured numbers in their order.
+
+    Unknown ones are None, with the reason under `notes`.
+    """
     notes = {name: one.reason for name, one in found.items() if isinstance(one, Undefined)}
     shown = {name: _shown(one) for name, one in found.items()}
     last = {name: shown.pop(name) for name in (*COMPARED, "program_examples", "program_votes")}
@@ -134,7 +140,7 @@ def as_json(found: Mapping[str, Number]) -> dict[str, Any]:
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of JSON numbers for a table: one column each for a rate's value, interval and n.
+    """Flatten a row of JSON numbers for a table: columns for a rate's value, interval and n.
 
     Unknown ones are empty. Without what has other columns in each round: labels and reasons.
     """
@@ -157,7 +163,7 @@ def _compared(part: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Unde
 
 
 def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
-    """Consensus labels (or verdicts) and `none`, over judged examples and those decided without."""
+    """Count consensus labels (or verdicts) and `none` over examples that are judged or decided."""
     labels: Counter[str] = Counter()
     consensus: Counter[tuple[int | None, bool]] = Counter()
     for cell, times in cells.items():
@@ -175,7 +181,7 @@ def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
 
 
 def _agreement(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
-    """Agreement over labels; over verdicts where nobody gave a label."""
+    """Measure agreement over labels; over verdicts where nobody gave a label."""
     import numpy as np
 
     unanimous = share_by_author(part.unanimous.items(), NO_VOTES)
@@ -195,7 +201,7 @@ def _agreement(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
 
 
 def _people(part: Part) -> dict[str, Number]:
-    """Each vote of an unknown person is by another one; unknown authors cannot be counted."""
+    """Count every anonymous vote as another validator; anonymous authors cannot be counted."""
     validators = {who for who, _ in part.votes_by}
     unknown = sum(times for (who, _), times in part.votes_by.items() if who is None)
     authors = {cell.author for cell in part.cells} - {None}

@@ -126,7 +126,7 @@ class Command(BaseCommand):
             self.stdout.write("Nothing was stored, as --dry-run asks.")
 
     def _check(self, options: Mapping[str, Any]) -> None:
-        """Whether the arguments go together."""
+        """Check that the arguments go together."""
         source, code = options["source"], options["task"]
         if code and not CODE.fullmatch(code):
             raise CommandError(f"--task: {code!r} is no code; use a-z, 0-9 and hyphens.")
@@ -145,7 +145,7 @@ class Command(BaseCommand):
     def _opened(
         self, options: Mapping[str, Any]
     ) -> tuple[str, Terms, Iterator[tuple[int, bytes]] | Iterator[Line]]:
-        """What the rows are called, on what terms they come, and the rows."""
+        """Return the name of the rows, their terms, and the rows."""
         path = Path(options["file"])
         self._bad_file = path.with_name(f"{path.name}.bad")
         if source := FORMATS.get(options["source"]):
@@ -191,9 +191,9 @@ class Command(BaseCommand):
 
 
 def _lines(path: Path, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
-    """The numbered lines of a plain or gzip file or pipe. An endless one is cut, and so no JSON.
+    """Yield the numbered lines of a plain or gzip file or pipe; of a table each row, as JSON.
 
-    Of a table each row, as JSON. Raises FileError.
+    An endless line is cut, and so is no JSON. Raises FileError.
     """
     for start, cure in NO_LINES.items():
         if file.peek(len(start)).startswith(start):
@@ -204,7 +204,7 @@ def _lines(path: Path, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
 
 
 def _rows(lines: Iterator[bytes], ending: str) -> Iterator[tuple[int, bytes]]:
-    """Each row of a table under its header, as JSON. Raises FileError."""
+    """Yield each row of a table under its header, as JSON. Raises FileError."""
     header: list[str] = []
 
     def header_of(cells: list[str]) -> list[str]:

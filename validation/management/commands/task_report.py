@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
 
 def _lines(part: dict[str, Any], title: str, by: str | None) -> list[str]:
-    """One number a line, with its interval or why there is none."""
+    """Return one number a line, with its interval or why there is none."""
     lines = ["", f"{title}, {by} {part[by] or 'unknown'}" if by else title]
     for name, value in part.items():
         if name in ("round", "notes", by):
