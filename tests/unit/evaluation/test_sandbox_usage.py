@@ -3,7 +3,15 @@
 import pytest
 
 from evaluation.contract import MIB
-from evaluation.isolation.sandbox.usage import LEAST_SAMPLES, Cgroup, Pace, Sample, cgroup_of
+from evaluation.isolation.sandbox.usage import (
+    LEAST_SAMPLES,
+    Cgroup,
+    Latency,
+    Pace,
+    Sample,
+    cgroup_of,
+    latency,
+)
 
 ID = "4d5e6f" * 10 + "abcd"
 V1 = {
@@ -129,3 +137,8 @@ def test_loading_is_not_working_ahead(before, after, trusted):
     usage, warning = ahead(before, after, trusted=trusted)
     assert usage.examples_per_second == pytest.approx(10)
     assert not warning
+
+
+def test_a_latency_is_a_value_that_was_measured():
+    assert latency([3.0, 1.0, 2.0]) == Latency(median=2.0, p95=3.0)
+    assert latency([]) == Latency(None, None)
