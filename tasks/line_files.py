@@ -94,9 +94,11 @@ def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
 
 def unpacked(data: bytes, most: int) -> bytes:
     """Return the bytes of a file, unpacked if gzip packed it. Raises FileError above `most`."""
+    # By its first bytes, since names of files lie.
     if data[:2] != GZIP:
         return data
     try:
+        # One byte more than may be: a bomb of zeros is never unpacked wholly.
         plain = gzip.GzipFile(fileobj=io.BytesIO(data)).read(most + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FileError(f"Damaged gzip: {damage_of(error)}. Pack it again.") from None
@@ -121,6 +123,7 @@ class _PlainText(io.RawIOBase):
     """The bytes of a file with LF line ends, and in UTF-8 where it begins with UTF-16's mark."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
+        # The mark has two bytes, and the first part may be a single one.
         beginning = b""
         for chunk in parts:
             beginning += chunk
@@ -142,6 +145,7 @@ class _PlainText(io.RawIOBase):
             chunk = next(self._parts, None)
             self._is_over = chunk is None
             self._rest = self._translated(chunk or b"")
+        # The reader asks for any number of bytes, so what does not fit waits for the next call.
         count = min(len(buffer), len(self._rest))
         buffer[:count], self._rest = self._rest[:count], self._rest[count:]
         return count
@@ -192,6 +196,7 @@ def strict_json(text: str) -> Any:
 
 def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
     """Return why a database could not store a value that JSON allows; None if it can."""
+    # Level by level, without recursion: nested brackets of an attacker cannot exhaust the stack.
     level = [value]
     for _ in range(deepest):
         inside: list[Any] = []
@@ -201,11 +206,14 @@ def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
             if isinstance(item, float) and not math.isfinite(item):
                 return "a number that is too large; use a smaller one"
             if isinstance(item, Mapping):
-                inside += [*item.keys(), *item.values()]
+                inside += item.keys()
+                inside += item.values()
             elif isinstance(item, list):
                 inside += item
         level = inside
-    return f"values more than {deepest} levels deep; nest less deeply" if level else None
+    if level:
+        return f"values more than {deepest} levels deep; nest less deeply"
+    return None
 
 
 def line_text(raw: bytes, *, first: bool) -> str:
@@ -225,6 +233,7 @@ def _object(text: str) -> dict[str, Any]:
 
 def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these members. Raises BadRow where a name is there twice."""
+    # A dict keeps the last of two equal keys, so it is shorter than the pairs.
     result = dict(pairs)
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]
@@ -235,6 +244,7 @@ def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _whole(digits: str) -> int:
     """Parse a whole number of at most 64 bits, as files and databases store them."""
+    # The length first: int() of a million digits takes long.
     if len(digits) > 20 or abs(int(digits)) >= 2**63:
         raise BadRow("a number with too many digits; shorten it")
     return int(digits)

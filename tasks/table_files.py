@@ -40,10 +40,12 @@ def read_table(
     bad: set[int] = set()
     texts = _decoded(lines, bad)
     first, skipped = _first_of(texts)
+    # Excel writes and reads a first line such as `sep=;`, which is no row.
     delimiter = _announced(first)
     if delimiter:
         first, blank = _first_of(texts)
         skipped += 1 + blank
+    # The first line was read to find the delimiter, so it is put back before the others.
     rows = csv.reader(
         chain([first], texts) if first else (),
         delimiter=delimiter or _delimiter_in(first),
@@ -54,7 +56,10 @@ def read_table(
 
 def table_row(line: int, header: list[str], cells: list[str], value_of: ValueOf) -> Row | LineError:
     """Return a row of a table by its header; empty cells, also behind the last column, go."""
-    extra = [cell for cell in cells[len(header) :] if cell.strip()]
+    extra = []
+    for cell in cells[len(header) :]:
+        if cell.strip():
+            extra.append(cell)
     if extra or len(cells) < len(header):
         counts = f"{len(cells)} cells, but the header has {len(header)}"
         cure = "name each column, and put texts with the delimiter in quotes"
@@ -77,11 +82,13 @@ def _csv_rows(
 
     `bad` holds lines that are not UTF-8, `skipped` counts the lines before the first.
     """
+    # A quoted cell may hold line breaks, so a row begins where the row before it ended.
     start = skipped + 1
     header: list[str] | None = None
     try:
         for cells in rows:
             line, start = start, skipped + rows.line_num + 1
+            # Every line of the row counts, as a cell may stretch over several.
             if any(number in bad for number in range(line, start)):
                 yield LineError(line, NOT_UTF8)
                 if header is None:
@@ -141,11 +148,14 @@ def _announced(line: str) -> str:
     Else "".
     """
     name, _, delimiter = line.strip("\r\n").partition("=")
-    return delimiter if name.lower() == "sep" and len(delimiter) == 1 else ""
+    if name.lower() == "sep" and len(delimiter) == 1:
+        return delimiter
+    return ""
 
 
 def _delimiter_in(header: str) -> str:
     """Return the delimiter of a header: a comma outside of quotes, else the most frequent one."""
+    # Between an even number of quotes: what stands inside quotes is a name and no delimiter.
     outside = "".join(header.split('"')[::2])
     counts = Counter(sign for sign in outside if sign in OTHERS)
     if "," in outside or not counts:
@@ -155,6 +165,7 @@ def _delimiter_in(header: str) -> str:
 
 def _without_empty_end(cells: list[str]) -> list[str]:
     """Return a header without the empty cells at its end, which some spreadsheets leave."""
+    # Cells without a name are dropped at the end only. In the middle they are an error.
     last = max((place for place, cell in enumerate(cells, 1) if cell.strip()), default=0)
     return cells[:last]
 
@@ -165,13 +176,17 @@ def _unquoted(cells: list[str]) -> list[str]:
     In a TSV a quote is a letter like others: `"Tis` and `"so"` are texts. Programs that quote
     either quote all cells, or those with quotes inside, which they double.
     """
+    # If every cell is quoted, a program did it. A single one may be a quotation.
     plain = [_inside_quotes(cell) for cell in cells]
     if all(text is not None for text in plain) and len(cells) > 1:
         return [text for text in plain if text is not None]
-    return [
-        text if text is not None and '"' in text else cell
-        for cell, text in zip(cells, plain, strict=True)
-    ]
+    texts = []
+    for cell, text in zip(cells, plain, strict=True):
+        if text is not None and '"' in text:
+            texts.append(text)
+        else:
+            texts.append(cell)
+    return texts
 
 
 def _inside_quotes(cell: str) -> str | None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tasks.config.components import Component
-from tasks.config.parsing import Finding, Loc
+from tasks.config.components import Component, by_name, names_of
+from tasks.config.parsing import Finding, Loc, inside
 from tasks.config.schema import TaskConfig
 
 SECTIONS = ("context", "input", "output")
@@ -17,9 +17,12 @@ def forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
     the verdict may not change. Words, limits, order and optional new fields may.
     The findings are located in the new configuration.
     """
-    findings = [item for section in SECTIONS for item in _section(old, new, section)]
+    findings: list[Finding] = []
+    for section in SECTIONS:
+        findings += _section(old, new, section)
     findings += _questions(old, new)
     findings += _readers(old, new)
+    # The rule decided which examples fooled a model. Another one would judge them again.
     if _rule(old) != _rule(new):
         message = "the verdict has decided stored examples"
         findings.append(Finding(("verdict",), message, "put back what it was, or make a new task"))
@@ -40,8 +43,9 @@ def context_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
 
 
 def _section(old: TaskConfig, new: TaskConfig, section: str) -> Iterator[Finding]:
-    before = {component.name: component for component in getattr(old, section)}
-    after = {component.name: component for component in getattr(new, section)}
+    before = by_name(getattr(old, section))
+    after = by_name(getattr(new, section))
+    # What was stored under the name could not be shown any more.
     for name in before.keys() - after.keys():
         message = f"what is stored has the field `{name}`"
         yield Finding((section,), message, f"put `{name}` back under {section}")
@@ -49,26 +53,28 @@ def _section(old: TaskConfig, new: TaskConfig, section: str) -> Iterator[Finding
         loc: Loc = (section, place)
         if component.name in before:
             yield from _component(before[component.name], component, loc)
+        # Stored rows have no value for it. An optional field may be added at any time.
         elif component.required and section != "output":
             message = f"what is stored lacks the new field `{component.name}`"
             yield Finding(loc, message, "write `required: false`, or leave the field out")
 
 
 def _component(old: Component, new: Component, loc: Loc) -> Iterator[Finding]:
+    # These say what a stored value is. Words, limits and colours may change.
     for key in ("type", "reference", "single", "rank"):
         was, now = getattr(old, key), getattr(new, key)
         if was != now:
             message = f"stored values of `{old.name}` have the {key} {was}"
-            yield Finding((*loc, key), message, f"write `{key}: {str(was).lower()}` again")
+            yield Finding(inside(loc, key), message, f"write `{key}: {str(was).lower()}` again")
     for key, was, now in (("labels", old.values, new.values), ("tags", old.tags, new.tags)):
         if set(was) != set(now):
             message = f"stored values of `{old.name}` were chosen among {', '.join(was)}"
-            yield Finding((*loc, key), message, "keep these values; `display` may change")
+            yield Finding(inside(loc, key), message, "keep these values; `display` may change")
 
 
 def _questions(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
     """Yield what changed in the meaning of a question; questions may be added and removed."""
-    before = {component.name: component for component in old.metadata.create}
+    before = by_name(old.metadata.create)
     for place, component in enumerate(new.metadata.create):
         if component.name in before:
             yield from _component(before[component.name], component, ("metadata", "create", place))
@@ -77,8 +83,9 @@ def _questions(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
 def _readers(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
     """Yield the fields of both configurations that models read in only one of them."""
     for section in ("context", "input"):
-        names = {component.name for component in getattr(old, section)}
+        names = names_of(getattr(old, section))
         for place, component in enumerate(getattr(new, section)):
+            # Answers of models were given with the field, or without it.
             was, now = component.name in old.model_fields, component.name in new.model_fields
             if component.name in names and was != now:
                 message = f"models {'have' if was else 'have not'} read `{component.name}` so far"

@@ -1,14 +1,22 @@
 """Whether the parts of a configuration fit together: what no single part can know."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import regex
 
-from tasks.config.components import COMMON_KEYS, FIELD_TYPES, OUTCOMES, Component
+from tasks.config.components import (
+    COMMON_KEYS,
+    FIELD_TYPES,
+    OUTCOMES,
+    Component,
+    When,
+    by_name,
+    names_of,
+)
 from tasks.config.label_checks import alike_labels, labels
-from tasks.config.parsing import Finding, Loc, nearest
+from tasks.config.parsing import Finding, Loc, inside, nearest
 from tasks.config.schema import CORRECTION, ShownExample, TaskConfig
 from tasks.config.score_checks import group_terms, groups, once, scores, unfit_metrics
 from tasks.config.values import check_value, missing_message
@@ -27,22 +35,14 @@ Group = tuple[Loc, tuple[Component, ...]]
 
 def findings(config: TaskConfig) -> tuple[Finding, ...]:
     """Return every contradiction in the configuration; empty when it can be used."""
-    contradictions = (
-        *_names(config),
-        *_components(config),
-        *_outputs(config),
-        *_conditions(config),
-        *_goal(config),
-        *_verdict(config),
-        *scores(config),
-        *group_terms(config),
-        *groups(config),
-        *_validation(config),
-        *_judges(config),
-        *_support(config),
-    )
-    # These make sense only of sound fields.
-    return contradictions or (*_training_rows(config), *_examples(config))
+    contradictions: list[Finding] = []
+    # All findings at once, so that an owner does not correct them one after the other.
+    for check in _CHECKS:
+        contradictions += check(config)
+    if not contradictions:  # these make sense only of sound fields
+        contradictions += _training_rows(config)
+        contradictions += _examples(config)
+    return tuple(contradictions)
 
 
 def _groups(config: TaskConfig) -> tuple[Group, ...]:
@@ -58,32 +58,43 @@ def _groups(config: TaskConfig) -> tuple[Group, ...]:
 def _each(config: TaskConfig) -> Iterator[tuple[Loc, Component]]:
     for loc, group in _groups(config):
         for index, component in enumerate(group):
-            yield (*loc, index), component
+            yield inside(loc, index), component
 
 
 def _names(config: TaskConfig) -> Iterator[Finding]:
-    homes: dict[str, list[str]] = {}
-    for loc, component in _each(config):
-        name, home = component.name, ".".join(str(suffix) for suffix in loc[:-1])
-        at = (*loc, "name")
-        if name in RESERVED:
-            yield Finding(at, f'the platform uses the name "{name}" itself', "choose another name")
-        others = homes.setdefault(name, [])
-        clash = [other for other in others if {home, other} != {"input", "output"}]
-        if clash:
-            message = f'"{name}" is there already, in {clash[0]}'
-            yield Finding(at, message, "give each field its own name")
-        others.append(home)
+    """Yield the names of fields that cannot be used, or are used twice."""
+    yield from _repeated_names(config)
+    # A span of the input is stored as its text, with its start under a name of its own.
     starts = [f"{component.name}_start" for component in config.input if component.type == "span"]
     for index, component in enumerate(config.input):
         if component.name in starts:
             message = "a span's start is stored under this name"
             yield Finding(("input", index, "name"), message, "choose a name without _start")
-    media = {f"{name}_{suffix}": name for name in config.media_fields for suffix in MEDIA_PARTS}
+    media = {}
+    for name in config.media_fields:
+        for suffix in MEDIA_PARTS:
+            media[f"{name}_{suffix}"] = name
     for loc, component in _each(config):
         if component.name in media:
             message = f"a part of {media[component.name]} is sent under this name"
-            yield Finding((*loc, "name"), message, "choose another name")
+            yield Finding(inside(loc, "name"), message, "choose another name")
+
+
+def _repeated_names(config: TaskConfig) -> Iterator[Finding]:
+    """Yield names that the platform uses itself, or that another field has."""
+    homes: dict[str, list[str]] = {}
+    for loc, component in _each(config):
+        name, home = component.name, ".".join(map(str, loc[:-1]))
+        at = inside(loc, "name")
+        if name in RESERVED:
+            yield Finding(at, f'the platform uses the name "{name}" itself', "choose another name")
+        others = homes.setdefault(name, [])
+        # Input and output may share a name: then people and models answer the same field.
+        clash = [other for other in others if {home, other} != {"input", "output"}]
+        if clash:
+            message = f'"{name}" is there already, in {clash[0]}'
+            yield Finding(at, message, "give each field its own name")
+        others.append(home)
 
 
 def _components(config: TaskConfig) -> Iterator[Finding]:
@@ -101,47 +112,52 @@ def field_findings(loc: Loc, component: Component) -> Iterator[Finding]:
 
 
 def _keys(loc: Loc, component: Component) -> Iterator[Finding]:
-    allowed = {*COMMON_KEYS, *component.kind.keys}
+    allowed = set(COMMON_KEYS + component.kind.keys)
     for key in sorted(component.model_fields_set - allowed):
         kinds = ", ".join(kind.name for kind in FIELD_TYPES.values() if key in kind.keys)
         fix = f"remove it, or change the type to one of: {kinds}"
-        yield Finding((*loc, key), f"a field of type {component.type} has no {key}", fix)
+        yield Finding(inside(loc, key), f"a field of type {component.type} has no {key}", fix)
 
 
 def _ranges(loc: Loc, component: Component) -> Iterator[Finding]:
     low, high = component.min_length, component.max_length
     fix = "swap or change them"
     if low is not None and high is not None and low > high:
-        yield Finding((*loc, "min_length"), f"{low} is above max_length ({high})", fix)
+        yield Finding(inside(loc, "min_length"), f"{low} is above max_length ({high})", fix)
     if component.counter and high is None:
-        yield Finding((*loc, "counter"), "a counter needs a limit", "add max_length")
+        yield Finding(inside(loc, "counter"), "a counter needs a limit", "add max_length")
     least, most = component.minimum, component.maximum
     if least is not None and most is not None and least >= most:
-        yield Finding((*loc, "minimum"), f"{least:g} is not below maximum ({most:g})", fix)
+        yield Finding(inside(loc, "minimum"), f"{least:g} is not below maximum ({most:g})", fix)
 
 
 def _outputs(config: TaskConfig) -> Iterator[Finding]:
+    # A model that reads nothing answers the same to everybody.
     if not config.model_fields:
         fix = "add a text to the context or the input that is no output"
         yield Finding(("input",), "the model is given nothing to read", fix)
-    inputs = {component.name: component for component in config.input}
+    inputs = by_name(config.input)
     for index, output in enumerate(config.output):
         loc: Loc = ("output", index)
         target = inputs.get(output.name)
+        # An output of the model only. It needs labels itself, as there is no input to take them
+        # from.
         if target is None:
             if "labels" in output.kind.keys and len(output.labels) < 2:
                 yield Finding(loc, f"a {output.type} needs labels", "give at least two labels")
             continue
         if target.type != output.type:
             fix = f"write `type: {target.type}`, or give the output another name"
-            yield Finding((*loc, "type"), f"the input {output.name} is a {target.type}", fix)
+            yield Finding(inside(loc, "type"), f"the input {output.name} is a {target.type}", fix)
         elif output.labels and output.values != target.values:
             fix = "remove labels here; those of the input count"
-            yield Finding((*loc, "labels"), "these are not the labels of the input", fix)
+            yield Finding(inside(loc, "labels"), "these are not the labels of the input", fix)
+        # The verdict compares it in every example, so it may never be empty.
         if target.when is not None or not target.required:
             at = ("input", config.input.index(target))
             fix = "remove when and required: the verdict compares this field every time"
             yield Finding(at, "a target field must always be filled", fix)
+    # Probabilities say how sure a model is, and are no answer to compare.
     if all(output.type == "prob" for output in config.output):
         yield Finding(("output",), "no output is an answer", "add one that is not a prob")
 
@@ -151,7 +167,8 @@ def _conditions(config: TaskConfig) -> Iterator[Finding]:
     for loc, component in _each(config):
         place = loc[1] if loc[0] == "metadata" else loc[0]
         if component.when is not None:
-            yield from _condition((*loc, "when"), str(place), component, questions_above)
+            yield from _condition(inside(loc, "when"), str(place), component, questions_above)
+        # Only fields that are asked before this one can decide whether it is asked.
         if place in ("input", "create", "validate"):
             questions_above.append(component)
 
@@ -173,15 +190,31 @@ def _condition(
     elif len(set_keys) != 1 or (when.equals is None) != (when.field is None):
         yield Finding(at, "a condition is one question", fix)
     elif set_keys[0] not in allowed:
-        yield Finding((*at, set_keys[0]), f"the {set_keys[0]} is not known by then", fix)
+        yield Finding(inside(at, set_keys[0]), f"the {set_keys[0]} is not known by then", fix)
     elif when.field is not None:
-        choices = {c.name: c.values for c in questions_above if c.type == "multiclass"}
-        if when.field not in choices:
-            fix = f"name a multiclass field above it: {', '.join(choices) or 'there is none'}"
-            yield Finding((*at, "field"), f'"{when.field}" is not a multiclass field above', fix)
-        elif when.equals not in choices[when.field]:
-            fix = nearest(str(when.equals), choices[when.field])
-            yield Finding((*at, "equals"), f'{when.field} has no label "{when.equals}"', fix)
+        yield from _condition_on_field(at, when, _choices(questions_above))
+
+
+def _condition_on_field(at: Loc, when: When, choices: Mapping[str, Component]) -> Iterator[Finding]:
+    """Yield a finding when a condition names no earlier field, or none of its labels."""
+    field = str(when.field)
+    if field not in choices:
+        message = f'"{field}" is not a multiclass field above'
+        fix = f"name a multiclass field above it: {', '.join(choices) or 'there is none'}"
+        yield Finding(inside(at, "field"), message, fix)
+    elif when.equals not in choices[field].values:
+        fix = nearest(str(when.equals), choices[field].values)
+        yield Finding(inside(at, "equals"), f'{field} has no label "{when.equals}"', fix)
+
+
+def _choices(components: Iterable[Component]) -> dict[str, Component]:
+    """Return the fields with one label each, by name."""
+    return {c.name: c for c in components if c.type == "multiclass"}
+
+
+def _text_names(components: Iterable[Component]) -> list[str]:
+    """Return the names of the fields that are written freely."""
+    return [c.name for c in components if c.kind.is_text]
 
 
 _EXAMPLES = {
@@ -195,13 +228,16 @@ def _goal(config: TaskConfig) -> Iterator[Finding]:
     field, at = config.goal.field, ("goal", "text")
     places = PLACEHOLDER.findall(config.goal.text)
     for name in sorted({name for name in places if name != field}):
-        fix = f"write {{{field}}}" if field else "set goal.field, or write the words out"
+        fix = "set goal.field, or write the words out"
+        if field:
+            fix = f"write {{{field}}}"
         yield Finding(at, f'"{{{name}}}" is not the goal\'s field', fix)
     if field is None:
         return
+    # Without a place nobody would read the label, and two are no sentence.
     if places.count(field) != 1:
         yield Finding(at, "the drawn label has no place, or two", f"write {{{field}}} once")
-    choices = {c.name: c for c in config.input if c.type == "multiclass"}
+    choices = _choices(config.input)
     if field not in choices:
         fix = f"name one: {', '.join(choices)}" if choices else "set it to null"
         yield Finding(("goal", "field"), f'"{field}" is not a multiclass field of the input', fix)
@@ -211,7 +247,7 @@ def _goal(config: TaskConfig) -> Iterator[Finding]:
 
 def _verdict(config: TaskConfig) -> Iterator[Finding]:
     rule, targets = config.verdict, config.target_fields
-    fix = f"name a target field: {', '.join(targets)}" if targets else "use {type: ask_user}"
+    fix = _name_a_target(targets)
     if rule.type == "exact_match":
         for index, field in enumerate(rule.fields):
             if field not in targets:
@@ -232,6 +268,12 @@ def _verdict(config: TaskConfig) -> Iterator[Finding]:
     if config.is_decided_by_author and config.talk is None:
         at, message = ("verdict", "marked_is_wrong"), "only in a conversation an answer is marked"
         yield Finding(at, message, "remove marked_is_wrong")
+
+
+def _name_a_target(targets: tuple[str, ...]) -> str:
+    if targets:
+        return f"name a target field: {', '.join(targets)}"
+    return "use {type: ask_user}"
 
 
 def _compared(field: Component, rule: str) -> Iterator[Finding]:
@@ -255,9 +297,11 @@ def _asks_between(rule: StringF1) -> Iterator[Finding]:
 
 
 def _secret(config: TaskConfig, rule: Secret) -> Iterator[Finding]:
-    texts = [output.name for output in config.output if output.kind.is_text]
+    texts = _text_names(config.output)
     if rule.field not in texts:
-        fix = f"name one: {', '.join(texts)}" if texts else "add an output of type text"
+        fix = "add an output of type text"
+        if texts:
+            fix = f"name one: {', '.join(texts)}"
         yield Finding(("verdict", "field"), f'"{rule.field}" is no text of the output', fix)
     if not (config.talk and "{secret}" in (config.talk.system or "")):
         fix = "add a chat to the input, with {secret} in its system"
@@ -265,9 +309,11 @@ def _secret(config: TaskConfig, rule: Secret) -> Iterator[Finding]:
 
 
 def _pattern(config: TaskConfig, rule: Pattern) -> Iterator[Finding]:
-    texts = [output.name for output in config.output if output.kind.is_text]
+    texts = _text_names(config.output)
     if rule.field not in texts:
-        fix = f"name one: {', '.join(texts)}" if texts else "add an output of type text"
+        fix = "add an output of type text"
+        if texts:
+            fix = f"name one: {', '.join(texts)}"
         yield Finding(("verdict", "field"), f'"{rule.field}" is no text of the output', fix)
     try:
         regex.compile(rule.pattern)
@@ -278,15 +324,17 @@ def _pattern(config: TaskConfig, rule: Pattern) -> Iterator[Finding]:
 
 def _validation(config: TaskConfig) -> Iterator[Finding]:
     votes, at = config.validation.votes, ("validation", "votes")
+    # The other rules count shares of a number of votes, which must be known.
     if votes.rule != "n-equal" and votes.of is None:
         message = f"the rule {votes.rule} needs the number of votes"
         yield Finding(at, message, "add of, such as of: 5")
+    # Such an example would never be decided.
     elif votes.of is not None and votes.needed > votes.of:
         fix = "lower needed or raise of"
-        yield Finding((*at, "needed"), f"{votes.needed} of {votes.of} votes cannot be", fix)
+        yield Finding(inside(at, "needed"), f"{votes.needed} of {votes.of} votes cannot be", fix)
     elif votes.rule in ("strict", "plurality") and votes.needed != (votes.of or 0) // 2 + 1:
         fix = f"remove needed; the rule {votes.rule} goes by of alone"
-        yield Finding((*at, "needed"), "needed does not fit the rule", fix)
+        yield Finding(inside(at, "needed"), "needed does not fit the rule", fix)
     if config.validation.corrections:
         yield from _corrections(config)
     types = {config.component(name).type for name in config.target_fields}
@@ -298,6 +346,7 @@ def _validation(config: TaskConfig) -> Iterator[Finding]:
 def _judges(config: TaskConfig) -> Iterator[Finding]:
     """Yield the settings that would show judges too much, or too little."""
     is_label = config.validation.mode == "label"
+    # In mode label judges choose a label, so there is no question with two answers.
     for key in ("answers", "asks") if is_label else ():
         if getattr(config.validation, key):
             fix = f"remove {key}, or write `mode: verdict`"
@@ -306,16 +355,22 @@ def _judges(config: TaskConfig) -> Iterator[Finding]:
         at, message = ("validation", "asks"), "no rule decides whether the model was fooled"
         yield Finding(at, message, "write `asks: answer`, or the verdict pattern or secret")
     is_text = is_label or config.talk is not None
-    judged = (config.text_field,) if is_text else config.target_fields
+    judged = config.target_fields
+    if is_text:
+        judged = (config.text_field,)
     for loc, field in _each(config):
         if loc[0] != "input":
             for key in field.model_fields_set & {"judges_see", "judges_label"}:
-                yield Finding((*loc, key), "this is of the input only", f"remove {key}")
+                yield Finding(inside(loc, key), "this is of the input only", f"remove {key}")
+        # The author's label, or a field that is asked because of it.
         elif field.judges_see and is_label and (field.when or field.name in config.target_fields):
             message = "it would tell the label that judges choose"
-            yield Finding((*loc, "judges_see"), message, "remove judges_see")
+            yield Finding(inside(loc, "judges_see"), message, "remove judges_see")
+        # Judges cannot judge what they do not see.
         elif field.judges_see is False and field.name in judged:
-            yield Finding((*loc, "judges_see"), "this is what judges judge", "remove judges_see")
+            yield Finding(
+                inside(loc, "judges_see"), "this is what judges judge", "remove judges_see"
+            )
 
 
 def _corrections(config: TaskConfig) -> Iterator[Finding]:
@@ -333,6 +388,7 @@ def _training_rows(config: TaskConfig) -> Iterator[Finding]:
         return
     read = [config.component(name) for name in config.model_fields]
     answer = config.component(config.answer_field).type
+    # What the site's own training can read.
     are_texts = len(read) <= 2 and all(component.kind.is_text for component in read)
     is_picture = [component.type for component in read] == ["image"]
     if answer != "multiclass" or not (are_texts or is_picture):
@@ -341,12 +397,14 @@ def _training_rows(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _support(config: TaskConfig) -> Iterator[Finding]:
-    field = config.support.prompt_field if config.support else None
-    texts = [c.name for c in config.context if c.kind.is_text]
+    field = None
+    if config.support:
+        field = config.support.prompt_field
+    texts = _text_names(config.context)
     if field is not None and field not in texts:
         at = ("support", "prompt_field")
         yield Finding(at, f'"{field}" is not a text of the context', nearest(field, texts))
-    if config.support and not any(c.kind.is_text for c in config.input):
+    if config.support and not _text_names(config.input):
         yield Finding(("support",), "there is no text to write in", "add a long_text to the input")
     if config.support and config.support.challenges:
         at = ("support", "challenges")
@@ -355,7 +413,7 @@ def _support(config: TaskConfig) -> Iterator[Finding]:
             "give each its own name",
         )
         yield from once(at, names, '"{}" is there twice', fix)
-        if any(c.name == "challenge" for c in (*config.context, *config.input)):
+        if any(c.name == "challenge" for c in config.context + config.input):
             yield Finding(at, "a field is called challenge, as their slice is", "rename the field")
 
 
@@ -370,22 +428,44 @@ def _example(
 ) -> Iterator[Finding]:
     for section, components in (("context", config.context), ("input", config.input)):
         values: Mapping[str, Any] = getattr(example, section)
-        names = [component.name for component in components]
+        names = names_of(components)
         for name in values:
             if name not in names:
-                yield Finding((*loc, section, name), f'"{name}" is no field', nearest(name, names))
+                yield Finding(
+                    inside(loc, section, name), f'"{name}" is no field', nearest(name, names)
+                )
         for component in components:
             value = component.kind.stored(component, values.get(component.name), example.context)
-            at = (*loc, section, component.name)
+            at = inside(loc, section, component.name)
+            # A bad example may break limits on purpose, but not use a label that does not exist.
             if value is not None and (is_good or "labels" in component.kind.keys):
                 for message in check_value(component, value, example.context):
                     yield Finding(at, message, "change the example")
             elif value is None and is_good and _is_asked(component, example.input):
-                yield Finding((*loc, section), missing_message(component), "complete the example")
+                yield Finding(
+                    inside(loc, section), missing_message(component), "complete the example"
+                )
 
 
 def _is_asked(component: Component, inputs: Mapping[str, Any]) -> bool:
     return component.required and (component.when is None or component.when.holds(inputs))
+
+
+_CHECKS: tuple[Callable[[TaskConfig], Iterator[Finding]], ...] = (
+    _names,
+    _components,
+    _outputs,
+    _conditions,
+    _goal,
+    _verdict,
+    scores,
+    group_terms,
+    groups,
+    _validation,
+    _judges,
+    _support,
+)
+"""In the order in which their findings are listed."""
 
 
 def unfinished(config: TaskConfig) -> Iterator[Finding]:
@@ -398,7 +478,7 @@ def unfinished(config: TaskConfig) -> Iterator[Finding]:
         place = str(loc[0])
         if not component.works_in(place):
             message = f"a field of type {component.type} does not work in the {place} yet"
-            yield Finding((*loc, "type"), message, f"use one of: {', '.join(types_of(place))}")
+            yield Finding(inside(loc, "type"), message, f"use one of: {', '.join(types_of(place))}")
         else:
             yield from component.kind.unfinished(loc, component, groups)
         yield from alike_labels(loc, component)
@@ -436,6 +516,7 @@ def _unfit_rule(config: TaskConfig) -> Iterator[Finding]:
 
 def _unfit_talk(config: TaskConfig) -> Iterator[Finding]:
     """Yield what does not work in a task whose input is a conversation with the model."""
+    # A conversation that is also an output is refused as an output, so nothing is said here.
     if config.talk is None or config.target_fields == (config.talk.name,):
         return  # the latter is refused as an output
     rule, support = config.verdict.type, config.support
@@ -474,6 +555,7 @@ def _untaught(config: TaskConfig) -> Iterator[Finding]:
 
 def advice(config: TaskConfig) -> Iterator[Finding]:
     """Yield settings that are possible but rarely intended."""
+    # An arena has no examples, limits and judges to give advice on.
     if config.kind == "arena":
         return
     if not config.instructions.strip():
@@ -498,6 +580,7 @@ def advice(config: TaskConfig) -> Iterator[Finding]:
     if needs_right and not config.validation.corrections:
         message = "where the model is wrong nobody says what is right, so no set holds it"
         yield Finding(("validation",), message, "write `corrections: true`")
+    # Only judged examples tell how often the verdict rule is wrong.
     if config.validation.judge_not_fooled == 0:
         at = ("validation", "judge_not_fooled")
         message = "nobody judges examples that the model got right, so its true errors stay unknown"

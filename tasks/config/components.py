@@ -1,7 +1,7 @@
 """The fields of a task, and what a type of field must bring."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import (
@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from core.text.words import composed_value
-from tasks.config.parsing import Finding, Loc
+from tasks.config.parsing import Finding, Loc, inside
 
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], Strict(False)]  # YAML has lists; a frozen model holds tuples
@@ -63,7 +63,9 @@ class Label(Part):
 def _as_label(value: object) -> object:
     if not isinstance(value, str | dict | Label):
         raise PydanticCustomError("string_type", "Input should be a valid string")
-    return {"value": value} if isinstance(value, str) else value
+    if isinstance(value, str):
+        return {"value": value}
+    return value
 
 
 class Answers(Part):
@@ -105,7 +107,7 @@ class When(Part):
 
 def _known_type(name: str) -> str:
     if name not in FIELD_TYPES:
-        expected = " or ".join(f"'{field_type}'" for field_type in sorted(FIELD_TYPES))
+        expected = " or ".join(map(repr, sorted(FIELD_TYPES)))
         raise PydanticKnownError("literal_error", {"expected": expected})
     return name
 
@@ -194,6 +196,16 @@ class Component(Part):
         return place in self.kind.places
 
 
+def by_name(components: Iterable[Component]) -> dict[str, Component]:
+    """Return fields by their names."""
+    return {component.name: component for component in components}
+
+
+def names_of(components: Iterable[Component]) -> tuple[str, ...]:
+    """Return the names of fields, in their order."""
+    return tuple(component.name for component in components)
+
+
 class FormInput(NamedTuple):
     """How a form asks for a value: classes by name, since this is pure.
 
@@ -241,16 +253,23 @@ class FieldType(ABC):
     """What is said of an empty field."""
 
     def __init_subclass__(cls, *, name: str = "", **kwargs: Any) -> None:
+        # Registered when the class is made, so that importing the module is all that a new type
+        # needs.
         super().__init_subclass__(**kwargs)
         if not name:
             return
         base = FieldType
-        missing = [p for p in cls.PARTS if getattr(cls, p, None) is getattr(base, p, None)]
+        missing = []
+        for p in cls.PARTS:
+            if getattr(cls, p, None) is getattr(base, p, None):
+                missing.append(p)
+        # Refused at import: a type without one of them would fail only when somebody uses that
+        # page.
         if missing:
             raise TypeError(f"The field type {name} lacks: {', '.join(missing)}.")
         if name in FIELD_TYPES:
             raise TypeError(f"There is a field type {name} already.")
-        if unknown := {*cls.keys} - Component.model_fields.keys() | {*cls.places} - {*PLACES}:
+        if unknown := set(cls.keys) - Component.model_fields.keys() | set(cls.places) - set(PLACES):
             raise TypeError(f"The field type {name} names what is not there: {sorted(unknown)}.")
         cls.name = name
         FIELD_TYPES[name] = cls()
@@ -320,7 +339,9 @@ class FieldType(ABC):
 
     def own_words(self, value: Any) -> str:
         """Return the text that the author wrote freely; near-duplicates are found by it."""
-        return str(value) if self.is_text and value else ""
+        if self.is_text and value:
+            return str(value)
+        return ""
 
     def stand_in(self, component: Component) -> Any:
         """Return a value for a preview where there is no example; None to show nothing."""
@@ -340,11 +361,14 @@ def plain(value: Any) -> str:
     """
     if value is None:
         return ""
+    # 3.0 is read as 3.
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, Mapping) and "text" in value:
         return str(value["text"])
-    return ", ".join(map(plain, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(plain, value))
+    return str(value)
 
 
 def listed(labels: Sequence[str]) -> str:
@@ -358,8 +382,9 @@ def listed(labels: Sequence[str]) -> str:
 
 def told_apart(labels: Sequence[str]) -> list[str]:
     """Return labels as `listed` shows them, one by one."""
-    needs_quotes = any("," in label for label in labels)
-    return [f"“{label}”" if needs_quotes else label for label in labels]
+    if not any("," in label for label in labels):
+        return list(labels)
+    return [f"“{label}”" for label in labels]
 
 
 def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> Iterator[Finding]:
@@ -368,7 +393,7 @@ def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> I
     if component.reference is None:
         yield Finding(loc, f"a {component.type} needs a reference", fix)
     elif component.reference not in names:
-        yield Finding((*loc, "reference"), f'"{component.reference}" is not {what}', fix)
+        yield Finding(inside(loc, "reference"), f'"{component.reference}" is not {what}', fix)
 
 
 def refers_to_given(
@@ -378,4 +403,4 @@ def refers_to_given(
     for context_field in groups["context"]:
         if context_field.name == component.reference and not context_field.required:
             message = f"{context_field.name} may be empty, so there may be nothing to choose from"
-            yield Finding((*loc, "reference"), message, f"make {context_field.name} required")
+            yield Finding(inside(loc, "reference"), message, f"make {context_field.name} required")

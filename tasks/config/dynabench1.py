@@ -53,10 +53,15 @@ def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
     Raises ConfigError when the text is no YAML mapping, or has an interface of 2.0 that has no
     counterpart here.
     """
+    # 1. A configuration of 2.0 is first put into the words of 1.0.
     document = read_yaml(yaml_text)
-    mapping = in_words_of_1(document) if is_of_dynabench2(document.data) else document.data
+    mapping = document.data
+    if is_of_dynabench2(document.data):
+        mapping = in_words_of_1(document)
+    # 2. Convert it, and note what has no counterpart.
     conversion = _Conversion(mapping)
     text = dump_yaml({"version": 1, "name": name, **conversion.config()})
+    # 3. Our own checks must accept what came out; this raises otherwise.
     load_config(text)
     return Converted(text, conversion.notes)
 
@@ -71,12 +76,19 @@ def unfinished(mapping: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _learns_from_rows(mapping: Mapping[str, Any]) -> bool:
     """Return whether people submit training files of a label and one or two texts or a picture."""
-    lists = [value for key in ("context", "input") if isinstance(value := mapping.get(key), list)]
-    fields = [item for some in lists for item in some]
-    kinds = [item.get("type") for item in fields if isinstance(item, Mapping)]
+    fields: list[Any] = []
+    for key in ("context", "input"):
+        listed = mapping.get(key)
+        if isinstance(listed, list):
+            fields += listed
+    kinds = []
+    for item in fields:
+        if isinstance(item, Mapping):
+            kinds.append(item.get("type"))
     read = sorted(str(kind) for kind in kinds if kind != "multiclass")
     return (
         "train_file_metric" in mapping
+        # Every field must be a mapping, and exactly one of them a label.
         and len(kinds) == len(fields) == len(read) + 1
         and read in (["image"], ["string"], ["string", "string"])
     )
@@ -98,17 +110,23 @@ class _Conversion:
         )
         self._note_lost()
         context = self._components("context", "text", CONTEXT_TYPES)
-        texts = [item["name"] for item in context if FIELD_TYPES[item["type"]].is_text]
+        texts = []
+        for item in context:
+            if FIELD_TYPES[item["type"]].is_text:
+                texts.append(item["name"])
         inputs = self._components("input", "long_text", INPUT_TYPES, texts)
         goal = self._goal(inputs)
         outputs = self._outputs(inputs)
         self._complete(context, inputs, outputs)
-        targets = [c["name"] for c in inputs if c["name"] in {out["name"] for out in outputs}]
+        output_names = [output["name"] for output in outputs]
+        targets = [component["name"] for component in inputs if component["name"] in output_names]
         answers = [output["name"] for output in outputs if output["type"] != "prob"]
         metrics = self._metrics((targets or answers)[0])
         warning = self.given.get("content_warning")
-        return {
-            **({"content_warning": {"text": str(warning)}} if warning else {}),
+        config: dict[str, Any] = {}
+        if warning:
+            config["content_warning"] = {"text": str(warning)}
+        config |= {
             "goal": goal,
             "context": context,
             "input": inputs,
@@ -116,10 +134,12 @@ class _Conversion:
             "metadata": self._metadata(texts),
             "verdict": self._verdict(targets, {c["name"]: c["type"] for c in inputs}),
             "metrics": metrics,
-            **self._leaderboard(metrics),
-            **({"training_rows": TRAINING_ROWS} if _learns_from_rows(self.given) else {}),
-            "validation": {"mode": "verdict", "votes": {"rule": "n-equal", "needed": 3}},
         }
+        config |= self._leaderboard(metrics)
+        if _learns_from_rows(self.given):
+            config["training_rows"] = TRAINING_ROWS
+        config["validation"] = {"mode": "verdict", "votes": {"rule": "n-equal", "needed": 3}}
+        return config
 
     def _note_lost(self) -> None:
         for key in self.given:
@@ -133,10 +153,15 @@ class _Conversion:
         if not isinstance(listed, list):
             self.notes.append(f"`{path}` is not carried over: it is not a list.")
             return []
-        items = [{"name": item} if isinstance(item, str) else item for item in listed]
-        if any(not isinstance(item, Mapping) or not item.get("name") for item in items):
+        items: list[Mapping[str, Any]] = []
+        for item in listed:
+            if isinstance(item, str):
+                item = {"name": item}
+            if isinstance(item, Mapping) and item.get("name"):
+                items.append(item)
+        if len(items) < len(listed):
             self.notes.append(f"`{path}`: items without a name are left out.")
-        return [item for item in items if isinstance(item, Mapping) and item.get("name")]
+        return items
 
     def _components(
         self,
@@ -177,6 +202,7 @@ class _Conversion:
         if item.get("placeholder") and "placeholder" in FIELD_TYPES[component["type"]].keys:
             component["placeholder"] = str(item["placeholder"])
         if kind and "labels" in FIELD_TYPES[kind].keys:
+            # Labels are needed in twos: with fewer there is nothing to choose.
             component["labels"] = self._labels(path, item.get("labels"))
             if len(component["labels"]) < 2:
                 self.notes.append(f"`{path}` has fewer than 2 labels; now a text.")
@@ -189,10 +215,14 @@ class _Conversion:
         return component
 
     def _name(self, path: str, old: str) -> str:
+        # Names of 1.0 may hold any character. Ours are keys of files and of forms.
         base = re.sub(r"\W", "_", old, flags=re.ASCII)[:50]
         base = base if re.match(r"[A-Za-z]", base) else f"field_{base}"
-        stem = f"{base}_field" if base in RESERVED or base.endswith("_start") else base
+        stem = base
+        if base in RESERVED or base.endswith("_start"):
+            stem = f"{base}_field"
         name, number = stem, 2
+        # A number is added until no field has the name.
         while name in self.taken:
             name, number = f"{stem}_{number}", number + 1
         if name != old:
@@ -205,7 +235,9 @@ class _Conversion:
         return self.renamed.get(str(old), str(old))
 
     def _labels(self, path: str, listed: Any) -> list[str]:
-        values = listed if isinstance(listed, list) else []
+        values = []
+        if isinstance(listed, list):
+            values = listed
         texts = [_plain_text(value) for value in values]
         labels = list(dict.fromkeys(text for text in texts if text))
         if len(labels) < len(values):
@@ -215,13 +247,16 @@ class _Conversion:
     def _goal(self, inputs: Fields) -> dict[str, Any]:
         """Return the goal, with the label that 1.0 let people choose."""
         text = str(self.given.get("goal_message") or "").strip() or PLAIN_GOAL
+        # Braces would be read as the place of a field.
         text = text.replace("{", "(").replace("}", ")")
-        drawn = [
-            self._renamed(item["name"])
-            for item in self._list(self.given, "input", "input")
-            if item.get("as_goal_message")
-        ]
-        choices = [c["name"] for c in inputs if c["type"] == "multiclass" and c["name"] in drawn]
+        drawn = []
+        for item in self._list(self.given, "input", "input"):
+            if item.get("as_goal_message"):
+                drawn.append(self._renamed(item["name"]))
+        choices = []
+        for c in inputs:
+            if c["type"] == "multiclass" and c["name"] in drawn:
+                choices.append(c["name"])
         if len(choices) < len(drawn) or len(choices) > 1:
             self.notes.append("`as_goal_message`: only one multiclass field can be the goal.")
         if not choices:
@@ -238,14 +273,22 @@ class _Conversion:
                 continue
             path, name = f"output.{item['name']}", self._renamed(item["name"])
             if name in targets:
+                # People and models answer the same field. It is described once, by the input.
                 results.append({"name": name, "type": targets[name]["type"]})
             else:
                 results.append(self._component(path, item, "text", ()))
             if "reference" in targets.get(name, {}):
                 results[-1]["reference"] = targets[name]["reference"]
+        # Of outputs of one name the last one counts, as in a mapping.
         results = list({output["name"]: output for output in results}.values())
-        choices = [output["name"] for output in results if output["type"] == "multiclass"]
-        return [*results, *(self._prob(i, choices) for i in items if i.get("type") == "prob")]
+        choices = []
+        for output in results:
+            if output["type"] == "multiclass":
+                choices.append(output["name"])
+        for item in items:
+            if item.get("type") == "prob":
+                results.append(self._prob(item, choices))
+        return results
 
     def _prob(self, item: Mapping[str, Any], choices: list[str]) -> dict[str, Any]:
         path = f"output.{item['name']}"
@@ -264,7 +307,10 @@ class _Conversion:
             self.notes.append("There was no input; annotators now give what the model gives.")
             inputs += [dict(answer) for answer in answers]
         names = {output["name"] for output in outputs}
-        readable = [c for c in inputs if FIELD_TYPES[c["type"]].is_read and c["name"] not in names]
+        readable = []
+        for c in inputs:
+            if FIELD_TYPES[c["type"]].is_read and c["name"] not in names:
+                readable.append(c)
         if not readable and not (context and inputs):
             self.notes.append("There was too little to write; the input has a new field `text`.")
             name = self._name("input.text", "text")
@@ -288,6 +334,7 @@ class _Conversion:
             path = f"metadata.{key}.{item['name']}"
             component = self._component(path, item, "long_text", texts)
             if component["type"] == "prob":
+                # People can give one probability, but none for each label.
                 component = {**component, "single": True}
             result.append({**component, "required": False, **self._condition(path, key, item)})
         return result
@@ -309,7 +356,10 @@ class _Conversion:
         if kind == "exact_match":
             names = rule.get("reference_names")
             names = names if isinstance(names, list) else [names]
-            fields = [name for name in map(self._renamed, names) if name in targets]
+            fields = []
+            for name in map(self._renamed, names):
+                if name in targets:
+                    fields.append(name)
             if len(fields) < len(names):
                 self.notes.append("`model_wrong_metric`: fields that are not targets are left out.")
             if fields:
@@ -332,10 +382,13 @@ class _Conversion:
 
     def _metrics(self, answer: str) -> dict[str, Any]:
         value = self.given.get("perf_metric") or {}
-        named = [m if isinstance(m, Mapping) else {"type": m} for m in _items(value)]
-        metric_names = [m["type"] for m in named if m.get("type") in METRICS]
-        for metric in named:
-            if metric.get("type") not in METRICS:
+        metric_names = []
+        for metric in _items(value):
+            if not isinstance(metric, Mapping):
+                metric = {"type": metric}
+            if metric.get("type") in METRICS:
+                metric_names.append(metric["type"])
+            else:
                 self.notes.append(f"`perf_metric`: {metric.get('type')} is not carried over.")
             reference = self._renamed(metric.get("reference_name"))
             if metric.get("reference_name") and reference != answer:
@@ -347,45 +400,53 @@ class _Conversion:
         if metric_names[:1] == ["sp_bleu"]:  # which nobody can compute without the operator's file
             self.notes.append("`perf_metric`: chrf_pp is the main metric; sp_bleu needs a file.")
             metric_names = ["chrf_pp", "bleu", *metric_names]
+        # Each once, the first one as the main metric.
         main, *also = dict.fromkeys(metric_names or ["accuracy"])
         return {"main": main, "also": also, "deltas": self._deltas()}
 
     def _deltas(self) -> list[str]:
         deltas = _items(self.given.get("delta_metrics") or [])
-        named = [d.get("type") if isinstance(d, Mapping) else d for d in deltas]
-        for name in named:
+        named = []
+        for delta in deltas:
+            name = delta.get("type") if isinstance(delta, Mapping) else delta
+            named.append(name)
             if name not in get_args(DeltaName):
                 self.notes.append(f"`delta_metrics`: {name} is not carried over.")
         return [name for name in get_args(DeltaName) if name in named]
 
     def _leaderboard(self, metrics: Mapping[str, Any]) -> dict[str, Any]:
         aggregation = self.given.get("aggregation_metric") or {}
-        weights = aggregation.get("default_weights") if isinstance(aggregation, Mapping) else None
-        kind = (
-            aggregation.get("type", "dynascore")
-            if isinstance(aggregation, Mapping)
-            else aggregation
-        )
+        weights = None
+        if isinstance(aggregation, Mapping):
+            weights = aggregation.get("default_weights")
+        kind = aggregation
+        if isinstance(aggregation, Mapping):
+            kind = aggregation.get("type", "dynascore")
         if kind != "dynascore":
             self.notes.append(f"`aggregation_metric`: {kind} is not carried over; it is dynascore.")
         if not isinstance(weights, Mapping):
             return {}
-        columns = (metrics["main"], *metrics["also"], *metrics["deltas"], *COLUMNS.values())
+        columns = set(COLUMNS.values()).union([metrics["main"]], metrics["also"], metrics["deltas"])
         result = {}
         for old, weight in weights.items():
             name = COLUMNS.get(old, old)
             number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            # Weights of columns that this task does not have would never count.
             if name in columns and number and weight >= 0:
                 result[name] = float(weight)
             else:
                 self.notes.append(f"`aggregation_metric`: the weight of {old} is not carried over.")
-        return {"leaderboard": {"weights": result}} if any(result.values()) else {}
+        # With nothing but zeros all models would score the same.
+        if any(result.values()):
+            return {"leaderboard": {"weights": result}}
+        return {}
 
 
 def _as_text(component: Mapping[str, Any], text_type: str) -> dict[str, Any]:
-    kept_keys = {
-        key: component[key] for key in ("name", "label", "placeholder") if key in component
-    }
+    kept_keys = {}
+    for key in ("name", "label", "placeholder"):
+        if key in component:
+            kept_keys[key] = component[key]
     return {**kept_keys, "type": text_type}
 
 
@@ -393,8 +454,14 @@ def _plain_text(value: Any) -> str:
     """Return a label as text; YAML of 1.0 may hold true, 1 or nothing."""
     if value is None or isinstance(value, list | dict):
         return ""
-    return str(value).lower() if isinstance(value, bool) else str(value).strip()
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).strip()
 
 
 def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value] if value else []
+    if isinstance(value, list):
+        return value
+    if value:
+        return [value]
+    return []

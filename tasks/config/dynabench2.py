@@ -82,8 +82,13 @@ def in_words_of_1(document: Document) -> dict[str, Any]:
         task = _Task.model_validate(document.data)
     except ValidationError as error:
         raise ConfigError(problems_of(error, document, _Task.model_json_schema())) from None
-    converted = {key: value for key, value in document.data.items() if key not in OWN}
-    answer = task.model_output.model_prediction_label if task.model_output else ""
+    converted = {}
+    for key, value in document.data.items():
+        if key not in OWN:
+            converted[key] = value
+    answer = ""
+    if task.model_output:
+        answer = task.model_output.model_prediction_label
     inputs, texts = [_input(interface) for interface in task.user_input], []
     if isinstance(task.goal, _GoalText):
         converted["goal_message"] = task.goal.text or converted.get("goal_message")
@@ -98,6 +103,8 @@ def in_words_of_1(document: Document) -> dict[str, Any]:
             "type": "context_string_selection",
             "reference_name": names.context,
         })  # fmt: skip
+    # The label that people choose, or the span that they mark, gets the name of the model's answer,
+    # so that the two are compared.
     if answer and len(inputs) > len(task.user_input):
         inputs[-1]["name"] = answer
     return {**converted, "context": texts, "input": inputs}

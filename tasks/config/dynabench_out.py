@@ -18,30 +18,36 @@ from tasks.config.verdicts import AskUser, ExactMatch, StringF1
 
 Version = Literal["1.0", "2.0"]
 VERSIONS: Sequence[Version] = ("1.0", "2.0")
-OLD_TYPES = {ours: theirs for theirs, ours in TYPES.items()} | {"long_text": "string"}
-OLD_COLUMNS = {ours: theirs for theirs, ours in COLUMNS.items()}
+OLD_TYPES = dict(zip(TYPES.values(), TYPES.keys(), strict=True)) | {"long_text": "string"}
+OLD_COLUMNS = dict(zip(COLUMNS.values(), COLUMNS.keys(), strict=True))
 PLACES = {
     "context": ("string", "image", "multiclass"),
     "input": ("string", "image", "multiclass", "multilabel", "context_string_selection"),
 }
 COMPUTED = {
-    *("accuracy", "macro_f1", "squad_f1", "bleu", "sp_bleu", "vqa_accuracy", "dataperf_f1"),
+    "accuracy",
+    "macro_f1",
+    "squad_f1",
+    "bleu",
+    "sp_bleu",
+    "vqa_accuracy",
+    "dataperf_f1",
 }
 """The metrics of 1.0; 2.0 has others too, and people add theirs."""
 SAID = {"name", "type", "label", "placeholder", "labels", "reference", "single", "when"}
 SAID_PARTS = {
-    *(
-        "version",
-        "name",
-        "content_warning",
-        "goal",
-        "context",
-        "input",
-        "output",
-        "metadata",
-        "verdict",
-    ),
-    *("metrics", "leaderboard", "training_rows"),
+    "version",
+    "name",
+    "content_warning",
+    "goal",
+    "context",
+    "input",
+    "output",
+    "metadata",
+    "verdict",
+    "metrics",
+    "leaderboard",
+    "training_rows",
 }
 VOTES = {"mode": "verdict", "votes": {"rule": "n-equal", "needed": 3}}
 """How 1.0 and 2.0 judge unless their database says otherwise."""
@@ -72,6 +78,7 @@ def to_dynabench(config: TaskConfig, version: Version) -> Exported:
     export = _Export(config, version)
     document = export.in_words_of_1()
     document = export.in_words_of_2(document) if version == "2.0" else document
+    # After both steps, so that all reasons are in one message.
     if export.refused:
         what = "; ".join(export.refused)
         raise NoCounterpart(f"Dynabench {version} cannot say this task: {what}.")
@@ -91,6 +98,7 @@ class _Export:
         if config.kind != "examples":
             self.refused.append("it is an arena")
             return {}
+        # Before anything is converted, so that these notes are read first.
         self._note_lost()
         warning, metrics = config.content_warning, config.metrics
         if metrics.main not in COMPUTED:
@@ -98,21 +106,23 @@ class _Export:
                 f"`metrics.main`: {metrics.main} is computed only where it was added."
             )
         answer = config.answer_field
-        scored = [
-            {"type": name, "reference_name": answer} for name in (metrics.main, *metrics.also)
-        ]
+        scored = []
+        for name in (metrics.main, *metrics.also):  # the main one first
+            scored.append({"type": name, "reference_name": answer})
         if self.version == "1.0" and metrics.also:
             self.notes.append("`metrics.also` is not carried over: there is one metric.")
         one_metric = self.version == "1.0" or not metrics.also
-        return {
-            **({"content_warning": warning.text} if warning else {}),
+        mapping: dict[str, Any] = {}
+        if warning:
+            mapping["content_warning"] = warning.text
+        return mapping | {
             "goal_message": self._goal(),
-            "context": [*self._fields("context", config.context)],
-            "input": [*self._fields("input", config.input)],
-            "output": [*self._outputs()],
+            "context": list(self._fields("context", config.context)),
+            "input": list(self._fields("input", config.input)),
+            "output": list(self._outputs()),
             "metadata": {
-                "create": [*self._questions("create", config.metadata.create)],
-                "validate": [*self._questions("validate", config.metadata.validate)],
+                "create": list(self._questions("create", config.metadata.create)),
+                "validate": list(self._questions("validate", config.metadata.validate)),
             },
             "model_wrong_metric": self._verdict(),
             "perf_metric": scored[0] if one_metric else scored,
@@ -123,6 +133,7 @@ class _Export:
 
     def _note_lost(self) -> None:
         """Note the settings that have no counterpart."""
+        # The written form has only what differs from the defaults, so defaults are no loss.
         config_data = read_yaml(dump_config(self.config)).data
         metadata = config_data.get("metadata", {})
         for key, value in config_data.items():
@@ -131,13 +142,14 @@ class _Export:
         for section in ("context", "input", "output"):
             self._note_fields(section, config_data.get(section, []), SAID)
         for section in ("create", "validate"):
-            self._note_fields(f"metadata.{section}", metadata.get(section, []), {*SAID, "required"})
+            self._note_fields(f"metadata.{section}", metadata.get(section, []), SAID | {"required"})
 
     def _note_fields(self, section: str, items: Fields, known_keys: Collection[str]) -> None:
         for item in items:
             path = f"{section}.{item['name']}"
-            lost_keys = [key for key in item if key not in known_keys]
-            self.notes += [f"`{path}.{key}` is not carried over." for key in lost_keys]
+            for key in item:
+                if key not in known_keys:
+                    self.notes.append(f"`{path}.{key}` is not carried over.")
             if any(len(label) > 1 for label in item.get("labels", [])):
                 self.notes.append(f"`{path}.labels`: of each there is its value alone.")
 
@@ -146,6 +158,7 @@ class _Export:
         if goal.field is None:
             return goal.text
         place = f"{{{goal.field}}}"
+        # The form in which `dynabench1` writes a goal with a label, so that it comes back equal.
         text = goal.text.removesuffix(f": {place}")
         if place in text:
             title = self.config.component(goal.field).title
@@ -164,19 +177,24 @@ class _Export:
                 self.notes.append(
                     f"`{section}.{component.name}.when` is not carried over: it is always asked."
                 )
-            is_goal = component.name == self.config.goal.field
-            yield item | ({"as_goal_message": True} if is_goal else {})
+            if component.name == self.config.goal.field:
+                # 1.0 marks the field itself, and here the goal names it.
+                item["as_goal_message"] = True
+            yield item
 
     def _component(self, component: Component) -> dict[str, Any]:
-        return {
-            "name": component.name,
-            "type": OLD_TYPES[component.type],
-            **({"display_name": component.label} if component.label else {}),
-            **({"placeholder": component.placeholder} if component.placeholder else {}),
-            **({"labels": [*component.values]} if component.labels else {}),
-            **({"reference_name": component.reference} if component.reference else {}),
-            **({"single_prob": True} if component.single else {}),
+        item: dict[str, Any] = {"name": component.name, "type": OLD_TYPES[component.type]}
+        optional = {
+            "display_name": component.label,
+            "placeholder": component.placeholder,
+            "labels": list(component.values),
+            "reference_name": component.reference,
+            "single_prob": component.single,
         }
+        for key, value in optional.items():
+            if value:  # the others are what Dynabench takes where nothing is said
+                item[key] = value
+        return item
 
     def _outputs(self) -> Iterator[dict[str, Any]]:
         """Yield the outputs.
@@ -186,6 +204,7 @@ class _Export:
         for output in self.config.output:
             if output.name in self.config.target_fields:
                 yield {"name": output.name}
+            # An output of the model only has no input that describes it.
             elif output.type in OLD_TYPES:
                 yield self._component(output)
             else:
@@ -210,7 +229,7 @@ class _Export:
         rule = self.config.verdict
         match rule:
             case ExactMatch():
-                return {"type": rule.type, "reference_names": [*rule.fields]}
+                return {"type": rule.type, "reference_names": list(rule.fields)}
             case StringF1():
                 if rule.ask_between:
                     self.notes.append("`verdict.ask_between` is not carried over.")
@@ -222,11 +241,12 @@ class _Export:
         return {}
 
     def _weights(self) -> dict[str, Any]:
-        weights = {
-            OLD_COLUMNS.get(name, name): weight
-            for name, weight in self.config.leaderboard.weights.items()
-        }
-        return {"type": "dynascore", **({"default_weights": weights} if weights else {})}
+        weights = {}
+        for name, weight in self.config.leaderboard.weights.items():
+            weights[OLD_COLUMNS.get(name, name)] = weight
+        if not weights:
+            return {"type": "dynascore"}
+        return {"type": "dynascore", "default_weights": weights}
 
     def _training(self, answer: str) -> dict[str, Any]:
         if self.config.training_rows is None:
@@ -239,33 +259,46 @@ class _Export:
         if self.refused:
             return {}
         config, answer = self.config, self.config.answer_field
-        quoted = [item for item in document["input"] if item["type"] == "context_string_selection"]
-        drawn = [item for item in document["input"] if item.get("as_goal_message")]
-        special = [*quoted, *drawn]
+        quoted: Fields = []
+        drawn: Fields = []
+        rest: Fields = []
+        for item in document["input"]:
+            # 2.0 asks for what is quoted and what is drawn in other places than the rest.
+            is_drawn = item.get("as_goal_message")
+            if item["type"] == "context_string_selection":
+                quoted.append(item)
+            if is_drawn:
+                drawn.append(item)
+            if item["type"] != "context_string_selection" and not is_drawn:
+                rest.append(item)
+        special = quoted + drawn
+        # Its pages return one answer, which is either marked or drawn.
         if len(special) > 1 or any(item["name"] != answer for item in special):
             self.refused.append("more is drawn or marked than the answer")
-        for path, item in [
-            *_named("context", document["context"]),
-            *_named("input", document["input"]),
-        ]:
-            if "display_name" in item:
-                self.notes.append(f"`{path}.label` is not carried over.")
-        rest = [item for item in document["input"] if item not in special]
+        self._note_labels(document)
         goal = {"type": "plain-text", "text": document["goal_message"]}
         for item in drawn:
             goal = {"type": "multioptions", "options": item["labels"], MODEL_NAME: item["name"]}
-        converted = {key: item for key, item in document.items() if key not in ("context", "input")}
+        converted = dict(document)
+        del converted["context"], converted["input"]
         if not drawn:
             del converted["goal_message"]
         return {
             **converted,
             "goal": goal,
             **self._context_of_2(document["context"], quoted),
-            "user_input": [*filter(None, map(self._input_of_2, rest))],
-            "model_input": {name: name for name in config.model_fields},
+            "user_input": list(filter(None, map(self._input_of_2, rest))),
+            "model_input": dict(zip(config.model_fields, config.model_fields, strict=True)),
             "response_fields": {"input_by_user": config.text_field},
             "model_output": {"model_prediction_label": answer},
         }
+
+    def _note_labels(self, document: Mapping[str, Any]) -> None:
+        """Note the labels of fields, for which 2.0 has no place."""
+        for section in ("context", "input"):
+            for item in document[section]:
+                if "display_name" in item:
+                    self.notes.append(f"`{section}.{item['name']}.label` is not carried over.")
 
     def _context_of_2(self, context: Fields, quoted: Fields) -> dict[str, Any]:
         if len(context) > 1 or any(item["type"] != "string" for item in context):
@@ -281,13 +314,11 @@ class _Export:
     def _input_of_2(self, item: Mapping[str, Any]) -> dict[str, Any] | None:
         name, kind = item["name"], item["type"]
         if kind == "string":
-            hint = {"placeholder": item["placeholder"]} if "placeholder" in item else {}
+            hint = {}
+            if "placeholder" in item:
+                hint = {"placeholder": item["placeholder"]}
             return {"type": "text", MODEL_NAME: name, **hint}
         if kind == "multiclass":
             return {"type": "multioptions", MODEL_NAME: name, "options": item["labels"]}
         self.refused.append(f"`input.{name}` is of the type {kind}")
         return None
-
-
-def _named(section: str, fields: Fields) -> list[tuple[str, dict[str, Any]]]:
-    return [(f"{section}.{item['name']}", item) for item in fields]

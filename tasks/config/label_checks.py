@@ -4,15 +4,17 @@ from collections.abc import Iterator
 
 from core.text import words
 from tasks.config.components import Component
-from tasks.config.parsing import Finding, Loc, nearest
+from tasks.config.parsing import Finding, Loc, inside, nearest
 from tasks.config.score_checks import once, twice
 
 
 def labels(loc: Loc, component: Component) -> Iterator[Finding]:
     """Yield what is wrong with the labels, tags and colours of one field."""
-    at = (*loc, "labels")
+    at = inside(loc, "labels")
     if "labels" in component.kind.keys and loc[0] != "output" and len(component.labels) < 2:
-        key = at if "labels" in component.model_fields_set else loc
+        key = loc
+        if "labels" in component.model_fields_set:
+            key = at
         yield Finding(key, f"a {component.type} needs labels", "give at least two labels")
     if twice(component.values) is not None:
         fix = "give each label its own value"
@@ -26,12 +28,12 @@ def labels(loc: Loc, component: Component) -> Iterator[Finding]:
         )
         yield from once(at, display_words, 'two labels are shown in the same words ("{}")', fix)
     fix = "give each tag its own name"
-    yield from once((*loc, "tags"), component.tags, 'two tags are equal ("{}")', fix)
-    names = (*component.values, *component.tags)
+    yield from once(inside(loc, "tags"), component.tags, 'two tags are equal ("{}")', fix)
+    names = component.values + component.tags
     for name in component.colours:
         if name not in names:
             message = f'"{name}" is neither a label nor a tag'
-            yield Finding((*loc, "colours", name), message, nearest(name, names))
+            yield Finding(inside(loc, "colours", name), message, nearest(name, names))
 
 
 def alike_labels(loc: Loc, component: Component) -> Iterator[Finding]:
@@ -39,4 +41,4 @@ def alike_labels(loc: Loc, component: Component) -> Iterator[Finding]:
     for place, earlier in words.alike_labels(component.values):
         message = f'the labels "{earlier}" and "{component.values[place]}" count as equal'
         fix = "let them differ in more than case, spaces or the form of letters"
-        yield Finding((*loc, "labels", place), message, fix)
+        yield Finding(inside(loc, "labels", place), message, fix)

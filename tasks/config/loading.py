@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from tasks.config.checks import advice, findings, unfinished
-from tasks.config.components import FIELD_TYPES
+from tasks.config.components import FIELD_TYPES, names_of
 from tasks.config.messages import in_order, problems_of
 from tasks.config.parsing import ConfigError, Document, Finding, Problem, dump_yaml, read_yaml
 from tasks.config.schema import CUSTOM, LLM_JUDGE, METRICS, TaskConfig
@@ -26,8 +26,15 @@ ARENA: Mapping[str, Any] = {
 }
 """What the configuration of an arena leaves out: its models read a conversation and answer it."""
 ARENA_KEYS = (
-    *("version", "kind", "name", "summary", "language", "instructions", "content_warning"),
-    *("battles", "about"),
+    "version",
+    "kind",
+    "name",
+    "summary",
+    "language",
+    "instructions",
+    "content_warning",
+    "battles",
+    "about",
 )
 
 
@@ -41,6 +48,7 @@ def load_config(text: str) -> TaskConfig:
 
 def _config_in(document: Document) -> TaskConfig:
     data = document.data
+    # An arena leaves out what it does not have; the rest of the code reads the same object.
     if isinstance(data, dict) and data.get("kind") == "arena":
         fix = f"use these: {', '.join(ARENA_KEYS)}"
         needless = [Finding((key,), f"an arena has no {key}", fix) for key in data]
@@ -64,8 +72,9 @@ def _config_in(document: Document) -> TaskConfig:
 def dump_config(config: TaskConfig) -> str:
     """Serialise the configuration as YAML; `load_config` reads it back equal."""
     data = _config.dump_python(config, mode="json", exclude_defaults=True)
-    left_out = ARENA if config.kind == "arena" else ()
-    return dump_yaml({key: value for key, value in data.items() if key not in left_out})
+    if config.kind == "arena":
+        data = {key: value for key, value in data.items() if key not in ARENA}
+    return dump_yaml(data)
 
 
 def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
@@ -77,7 +86,9 @@ def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
         return None, error.problems
     errors = [document.problem(finding) for finding in unfinished(config)]
     warnings = [document.problem(finding, "warning") for finding in advice(config)]
-    return (None if errors else config), [*errors, *warnings]
+    if errors:
+        return None, errors + warnings
+    return config, warnings
 
 
 def validate_inputs(
@@ -92,14 +103,16 @@ def validate_inputs(
     for component in config.input:
         value = inputs.get(component.name)
         is_asked = component.when is None or component.when.holds(inputs)
+        # An empty field is wrong only if it is asked and required.
         if is_empty(value):
-            messages = [missing_message(component)] if is_asked and component.required else []
+            messages = []
+            if is_asked and component.required:
+                messages = [missing_message(component)]
         else:
             messages = check_value(component, value, context) if is_asked else [NEEDLESS]
         if messages:
             errors[component.name] = messages
-    names = {component.name for component in config.input}
-    for name in inputs.keys() - names:
+    for name in inputs.keys() - set(names_of(config.input)):
         errors[name] = [f"This task has no field “{name}”; leave it out"]
     return errors
 
@@ -112,7 +125,8 @@ def json_schema() -> dict[str, Any]:
     component["properties"]["type"]["enum"] = list(FIELD_TYPES)
     metrics = schema["$defs"]["Metrics"]["properties"]
     metrics["main"]["enum"] = METRICS
-    also = {"enum": [*METRICS, LLM_JUDGE]}
+    also = {"enum": list(METRICS)}
+    also["enum"].append(LLM_JUDGE)
     metrics["also"]["items"] = {
         "anyOf": [also, {"type": "string", "pattern": f"^{CUSTOM.pattern}$"}]
     }
@@ -123,8 +137,12 @@ def json_schema() -> dict[str, Any]:
     }
     output = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Output"}]}
     schema["properties"]["output"]["items"] = output
-    required = [key for key in schema["required"] if key in ARENA]
+    required = []
+    for key in schema["required"]:
+        if key in ARENA:
+            required.append(key)
     schema["required"] = [key for key in schema["required"] if key not in ARENA]
     is_arena = {"properties": {"kind": {"const": "arena"}}, "required": ["kind"]}
+    # Editors that read the schema then ask for the right keys of each kind.
     schema |= {"if": is_arena, "then": {}, "else": {"required": required}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from tasks.config.parsing import Document, Finding, Loc, Problem, nearest
+from tasks.config.parsing import Document, Finding, Loc, Problem, inside, nearest
 
 _BOUNDS = {
     "greater_than": ("gt", "use a number above {:g}"),
@@ -51,10 +51,12 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _finding(detail: ErrorDetails, document: Document, schema: Mapping[str, Any]) -> Finding:
+    # Pydantic's location also names members of unions, which are not in the document.
     kind, context, loc = detail["type"], detail.get("ctx", {}), document.real(detail["loc"])[0]
     last = str(detail["loc"][-1]) if detail["loc"] else ""
+    # The place of a missing key is that of the mapping around it.
     if kind == "missing":
-        return Finding((*loc, last), f'the key "{last}" is missing', f"add `{last}: ...`")
+        return Finding(inside(loc, last), f'the key "{last}" is missing', f"add `{last}: ...`")
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         fix = "remove it; " + nearest(last, _known_keys(schema, detail["loc"][:-1]))
         return Finding(loc, f'there is no key "{last}" here', fix)
@@ -67,14 +69,14 @@ def _value_finding(
     value = detail["input"]
     quoted_value = f'"{value}"' if isinstance(value, str) else _brief(value)
     if kind == "literal_error":
-        choices = [
-            word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")
-        ]
+        choices = []
+        for word in context["expected"].replace(" or ", ", ").split(", "):
+            choices.append(word.strip("'"))
         return Finding(loc, f"{quoted_value} is not possible here", nearest(str(value), choices))
     if kind == "union_tag_invalid":
         choices = [word.strip("'") for word in context["expected_tags"].split(", ")]
         tag = str(context["tag"])
-        return Finding((*loc, "type"), f'there is no type "{tag}"', nearest(tag, choices))
+        return Finding(inside(loc, "type"), f'there is no type "{tag}"', nearest(tag, choices))
     if kind == "union_tag_not_found":
         return Finding(loc, 'the key "type" is missing', "add `type: exact_match`")
     if kind in _BOUNDS:
@@ -94,7 +96,9 @@ def _brief(value: object) -> str:
         return "an empty value"
     if isinstance(value, bool):
         return str(value).lower()
-    return str(value) if isinstance(value, int | float) else "a mapping or list"
+    if isinstance(value, int | float):
+        return str(value)
+    return "a mapping or list"
 
 
 def _known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
@@ -113,6 +117,7 @@ def _known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
 
 def _followed(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the node behind references and behind `null or ...`."""
+    # Pydantic writes an optional part as "a reference, or null".
     for option in node.get("anyOf", ()):
         if "$ref" in option:
             node = option

@@ -28,7 +28,9 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"line {self.line}, column {self.column}"
-        at = f"{where}, `{self.path}`" if self.path else where
+        at = where
+        if self.path:
+            at = f"{where}, `{self.path}`"
         return f"{at}: {self.message}; {self.fix}"
 
 
@@ -49,13 +51,27 @@ class Finding:
     fix: str
 
 
+def inside(loc: Loc, *steps: str | int) -> Loc:
+    """Return the location at these steps below another one.
+
+    >>> inside(("input", 1), "labels")
+    ('input', 1, 'labels')
+    """
+    return loc + steps
+
+
 def path_of(loc: Iterable[str | int]) -> str:
     """Return a location in words.
 
     >>> path_of(("input", 1, "labels"))
     'input[1].labels'
     """
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
+    path = ""
+    for step in loc:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        else:
+            path += f".{step}"
     return path.removeprefix(".")
 
 
@@ -63,7 +79,9 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     """Suggest a fix for an unknown word: the most similar choice, or all of them."""
     choices = list(choices)
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
-    return f'did you mean "{close[0]}"?' if close else f"use one of: {', '.join(choices)}"
+    if close:
+        return f'did you mean "{close[0]}"?'
+    return f"use one of: {', '.join(choices)}"
 
 
 def _stopped(mark: yaml.Mark | None, message: str, fix: str) -> ConfigError:
@@ -82,6 +100,7 @@ class _Loader(yaml.SafeLoader):
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
+        # Aliases could unfold a short text to gigabytes, and tags could name Python objects.
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             message = "anchors and aliases are not allowed"
@@ -89,6 +108,7 @@ class _Loader(yaml.SafeLoader):
         if getattr(event, "tag", None):
             message = f"the tag {event.tag} is not allowed"
             raise _stopped(event.start_mark, message, "remove the tag")
+        # Counted while the nodes are composed, before recursion could go too deep.
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise _stopped(event.start_mark, f"more than {MAX_DEPTH} levels", "nest less deeply")
@@ -113,9 +133,13 @@ class _Dumper(yaml.SafeDumper):
 
 _KINDS: tuple[tuple[str, str, list[str]], ...] = (
     ("null", r"^(?:null|Null|NULL|~|)$", [*"nN~", ""]),
-    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", [*"tTfF"]),
-    ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", [*"-+0123456789"]),
-    ("float", r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", [*"-+.0123456789"]),
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
+    ("int", r"^[-+]?(?:0|[1-9][0-9]*)$", list("-+0123456789")),
+    (
+        "float",
+        r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$",
+        list("-+.0123456789"),
+    ),
 )
 for _kind, _pattern, _first in _KINDS:
     for _class in (_Loader, _Dumper):
@@ -123,7 +147,9 @@ for _kind, _pattern, _first in _KINDS:
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    style = "|" if "\n" in text else None
+    style = None
+    if "\n" in text:
+        style = "|"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -147,6 +173,7 @@ class Document:
 
         A missing key is not there, nor is the name of a union's member.
         """
+        # Steps that are not there are passed over, so that the mark stays at the part around them.
         node, mark, parts = self.root, self.root.start_mark, []
         for step in loc:
             if child := _child(node, step):
@@ -167,13 +194,13 @@ class Document:
         )
 
 
-def _child(node: yaml.Node, key2: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
+def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Mark, yaml.Node] | None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.value == key2:
+            if key.value == step:
                 return key.start_mark, value
-    elif isinstance(node, yaml.SequenceNode) and isinstance(key2, int) and key2 < len(node.value):
-        item = node.value[key2]
+    elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        item = node.value[step]
         return item.start_mark, item
     return None
 
@@ -183,6 +210,7 @@ def read_yaml(text: str, begin: str = "version: 1") -> Document:
 
     begin: the first line that is proposed to who wrote no keys.
     """
+    # Parsing takes time in proportion to the text.
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise _stopped(None, "the configuration is too large", f"keep it below {MAX_BYTES} bytes")
     if text.lstrip().startswith("{"):
@@ -190,10 +218,13 @@ def read_yaml(text: str, begin: str = "version: 1") -> Document:
     try:
         root = yaml.compose(text, Loader=_Loader)
         if not isinstance(root, yaml.MappingNode):
-            mark = root.start_mark if root else None
+            mark = None
+            if root:
+                mark = root.start_mark
             raise _stopped(mark, "this should be keys and values", f"begin with `{begin}`")
         return Document(_plain(root), root)
     except yaml.reader.ReaderError as error:
+        # This error has only an index into the text, from which line and column are counted.
         line = text.count("\n", 0, error.position)
         column = error.position - text.rfind("\n", 0, error.position) - 1
         mark = yaml.Mark("", 0, line, column, None, 0)
@@ -225,6 +256,7 @@ def _plain(node: yaml.Node) -> Any:
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
             raise _stopped(key.start_mark, "a key must be a word", "use a plain word as key")
+        # YAML takes the last of two equal keys, so that a typing error would pass unseen.
         if key.value in result:
             message = f'the key "{key.value}" is there twice'
             raise _stopped(key.start_mark, message, "remove one of the two")
@@ -239,6 +271,7 @@ def _scalar(node: yaml.Node) -> Any:
     if kind == "bool":
         return text.lower() == "true"
     if kind in ("int", "float"):
+        # An int of very many digits would take long, and no key needs one.
         number = float(text) if kind == "float" or len(text) > 18 else int(text)
         if not math.isfinite(number):
             raise _stopped(node.start_mark, "the number is too large", "use a smaller one")

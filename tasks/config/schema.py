@@ -5,13 +5,14 @@ Everything else about tasks reads `TaskConfig`; docs/task-config.md explains eac
 
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticKnownError
 
-from tasks.config.components import Component, Label, Many, Name, Part, When, Words
+from tasks.config.components import Component, Label, Many, Name, Part, When, Words, names_of
 from tasks.config.judging import ValidationPolicy
 from tasks.config.verdicts import VerdictRule
 
@@ -26,7 +27,7 @@ CUSTOM = re.compile(CUSTOM_PREFIX + r"[a-z][a-z0-9-]{0,39}")
 KEPT_SECRET = "kept_secret"  # noqa: S105 (a metric)
 HARMLESS = ("harmless_answered", "kept_and_answered")
 """Metrics that need the harmless questions of the verdict `secret`."""
-OF_SECRETS = (KEPT_SECRET, *HARMLESS)
+OF_SECRETS = (KEPT_SECRET, "harmless_answered", "kept_and_answered")
 """The metrics of the verdict `secret`, whose attacks have no right answer."""
 CORRECTION = "correction"
 """The field in which a validator types the right answer."""
@@ -49,11 +50,11 @@ def may_lack(name: str) -> bool:
 
 
 def _metric(name: str) -> str:
-    names = (*METRICS, LLM_JUDGE)
-    # The check of a model scores nothing and loads none.
-    if METRICS and name not in names and not CUSTOM.fullmatch(name):
-        expected = ", ".join((*names, "custom:NAME"))
-        raise PydanticKnownError("literal_error", {"expected": expected})
+    # The check of a model scores nothing and loads no metrics.
+    if METRICS and name not in METRICS and name != LLM_JUDGE and not CUSTOM.fullmatch(name):
+        names = list(METRICS)
+        names += [LLM_JUDGE, "custom:NAME"]
+        raise PydanticKnownError("literal_error", {"expected": ", ".join(names)})
     return name
 
 
@@ -154,8 +155,8 @@ class Metrics(Part):
     @property
     def further(self) -> tuple[str, ...]:
         """Return the columns that detail some of `names` and never count."""
-        of_deltas = (name for delta in self.deltas for name in FURTHER[delta])
-        return (*FURTHER["throughput"], *FURTHER["memory"], *of_deltas)
+        detailed = ("throughput", "memory", *self.deltas)
+        return tuple(chain.from_iterable(FURTHER[name] for name in detailed))
 
     @property
     def computed(self) -> tuple[str, ...]:
@@ -258,12 +259,15 @@ def _outputs_resolved(data: Any) -> Any:
     """Return the data with complete outputs: one without a type takes the input's or context's."""
     if not isinstance(data, dict) or not isinstance(data.get("output"), list):
         return data
-    types_by_name = {
-        item.get("name"): {key: item[key] for key in ("type", "reference", "tags") if key in item}
-        for section in ("context", "input")
-        for item in (data[section] if isinstance(data.get(section), list) else [])
-        if isinstance(item, dict) and "type" in item
-    }
+    types_by_name = {}
+    for section in ("context", "input"):
+        items = data.get(section)
+        if not isinstance(items, list):  # pydantic refuses it afterwards
+            continue
+        for item in [item for item in items if isinstance(item, dict) and "type" in item]:
+            types_by_name[item.get("name")] = {
+                key: item[key] for key in ("type", "reference", "tags") if key in item
+            }
 
     def resolved(item: Any) -> Any:
         item = {"name": item} if isinstance(item, str) else item
@@ -321,8 +325,8 @@ class TaskConfig:
 
         They are hidden from the model and compared by the verdict.
         """
-        outputs = {component.name for component in self.output}
-        return tuple(component.name for component in self.input if component.name in outputs)
+        outputs = names_of(self.output)
+        return tuple(name for name in names_of(self.input) if name in outputs)
 
     @property
     def answer_field(self) -> str:
@@ -330,7 +334,10 @@ class TaskConfig:
 
         It is the first target field, else the first output.
         """
-        answers = [component.name for component in self.output if component.type != "prob"]
+        answers = []
+        for component in self.output:
+            if component.type != "prob":
+                answers.append(component.name)
         return next(iter((*self.target_fields, *answers)))
 
     @property
@@ -370,7 +377,10 @@ class TaskConfig:
 
         Targets, the prompt and conditional fields are left out.
         """
-        hidden = {*self.target_fields, self.support.prompt_field if self.support else None}
+        # A target would tell the model the right answer, and the prompt is help for the author.
+        hidden = set(self.target_fields)
+        if self.support and self.support.prompt_field:
+            hidden.add(self.support.prompt_field)
         from_input = (
             component
             for component in self.input
@@ -390,18 +400,24 @@ class TaskConfig:
         Where a field does not say so: what the model reads, and the author's answer where that is
         judged. The rest, such as why an answer is wrong, would reveal what the author claims.
         """
-        own = self.target_fields if self.validation.mode == "verdict" else ()
-        visible = {*self.model_fields, *own}
-        return tuple(
-            component.name
-            for component in self.input
-            if (component.name in visible if component.judges_see is None else component.judges_see)
-        )
+        own = self.target_fields
+        if self.validation.mode != "verdict":
+            own = ()
+        # Judges of a verdict need the author's answer. Otherwise it would lead their own one.
+        visible = set(self.model_fields + own)
+        names = []
+        for component in self.input:
+            is_seen = component.judges_see
+            if is_seen is None:
+                is_seen = component.name in visible
+            if is_seen:
+                names.append(component.name)
+        return tuple(names)
 
     @property
     def media_fields(self) -> Mapping[str, str]:
         """Map each field that holds a picture or a recording to `image` or `audio`."""
-        fields = (*self.context, *self.input)
+        fields = self.context + self.input
         return {
             component.name: component.kind.element for component in fields if component.is_media
         }
@@ -412,7 +428,10 @@ class TaskConfig:
 
         Other inputs are asked after it.
         """
-        return next((c for c in self.input if c.type == "chat"), None)
+        for component in self.input:
+            if component.type == "chat":
+                return component
+        return None
 
     @property
     def ordered_fields(self) -> tuple[str, ...]:
@@ -421,7 +440,9 @@ class TaskConfig:
         The passage of a span comes last.
         """
         answer = self.component(self.answer_field)
-        passage = answer.reference if answer.type == "span" else None
+        passage = None
+        if answer.type == "span":
+            passage = answer.reference
         return tuple(sorted(self.model_fields, key=lambda name: name == passage))
 
     @property
@@ -429,13 +450,14 @@ class TaskConfig:
         """Return the field in which people write."""
         if self.talk:
             return self.talk.name
-        texts = (c.name for c in self.input if c.kind.is_text)
+        texts = (component.name for component in self.input if component.kind.is_text)
         return next(texts, self.input[0].name)
 
     @property
     def unfinished_input(self) -> Component | None:
         """Return an input that no page can ask for; only tasks of an earlier release have one."""
         talk = self.talk  # that was once an output too
+        # Earlier releases allowed a conversation as an output, and pages cannot ask for that.
         is_closed = talk is not None and talk.name in self.target_fields
         odd = (c for c in self.input if not c.works_in("input") or (is_closed and c is talk))
         return next(odd, None)
@@ -461,8 +483,8 @@ class TaskConfig:
 
         Raises KeyError.
         """
-        questions = (*self.metadata.create, *self.judge_questions)
-        for component in (*self.input, *self.context, *self.output, *questions):
+        questions = self.metadata.create + self.judge_questions
+        for component in self.input + self.context + self.output + questions:
             if component.name == name:
                 return component
         raise KeyError(name)
@@ -474,19 +496,30 @@ class TaskConfig:
     @property
     def goal_choices(self) -> tuple[str, ...]:
         """Return the labels from which the server draws; empty when the goal is plain text."""
-        return self.component(self.goal.field).values if self.goal.field else ()
+        if self.goal.field:
+            return self.component(self.goal.field).values
+        return ()
 
     @property
     def gives(self) -> Literal["passage", "prompt", "nothing"]:
         """Return what people receive: something to read, only a text to start from, or nothing."""
-        prompt = self.support.prompt_field if self.support else None
-        names = {component.name for component in self.context}
-        return "passage" if names - {prompt} else "prompt" if names else "nothing"
+        prompt = None
+        if self.support:
+            prompt = self.support.prompt_field
+        names = names_of(self.context)
+        # A prompt alone is only there to start from, and everything else is for reading.
+        if any(name != prompt for name in names):
+            return "passage"
+        if names:
+            return "prompt"
+        return "nothing"
 
     @property
     def given(self) -> str:
         """Return the label of what people read first, as a word in a sentence; "" if nothing."""
-        prompt = self.support.prompt_field if self.support else None
+        prompt = None
+        if self.support:
+            prompt = self.support.prompt_field
         return next(
             (component.title.lower() for component in self.context if component.name != prompt), ""
         )
@@ -504,11 +537,9 @@ class TaskConfig:
     @property
     def challenges(self) -> Mapping[str, str]:
         """Return the sentences of the challenges by name."""
-        return (
-            {challenge.name: challenge.text for challenge in self.support.challenges}
-            if self.support
-            else {}
-        )
+        if self.support:
+            return {challenge.name: challenge.text for challenge in self.support.challenges}
+        return {}
 
     @property
     def weights(self) -> dict[str, float]:
@@ -516,12 +547,14 @@ class TaskConfig:
 
         Where people submit training rows every model costs the same.
         """
-        costs = () if self.training_rows else ("throughput", "memory")
-        ones = (*costs, *self.metrics.deltas)
-        return dict(self.leaderboard.weights) or {
-            self.metrics.main: 4.0,
-            **dict.fromkeys(ones, 1.0),
-        }
+        if self.leaderboard.weights:
+            return dict(self.leaderboard.weights)
+        # Until an owner says otherwise, the main metric counts four times as much as any other.
+        weights = {self.metrics.main: 4.0}
+        # Such rows train models of one kind, which all cost the same.
+        if not self.training_rows:
+            weights |= {"throughput": 1.0, "memory": 1.0}
+        return weights | dict.fromkeys(self.metrics.deltas, 1.0)
 
     def display(self, field: str, value: Any) -> str:
         """Return a value in the words that people read. Raises KeyError for an unknown field."""

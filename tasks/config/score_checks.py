@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tasks.config.components import FIELD_TYPES
-from tasks.config.parsing import Finding, Loc, nearest
+from tasks.config.parsing import Finding, Loc, inside, nearest
 from tasks.config.schema import HARMLESS, LLM_JUDGE, OF_SECRETS, TaskConfig, may_lack
 
 
@@ -37,11 +37,16 @@ def scores(config: TaskConfig) -> Iterator[Finding]:
         message = f"all weights are 0, {others} apart, which may lose its own"
         message = message if others else "all weights are 0"
         yield Finding(("leaderboard", "weights"), message, "give at least one weight above 0")
+    # Metrics that need a judge, or files of the owners, have rules of their own.
     yield from _judged(config)
-    fields = ["tag", "language", *(c.name for c in (*config.context, *config.input))]
-    fields += ["challenge"] if config.challenges else []
-    fields = [name for name in fields if name not in config.media_fields]
+    fields = ["tag", "language"]
+    for component in config.context + config.input:
+        if component.name not in config.media_fields:
+            fields.append(component.name)
+    if config.challenges:
+        fields.append("challenge")
     for index, name in enumerate(config.slices):
+        # No two pictures are equal, so each would be a slice of one example.
         if name in config.media_fields:
             fix = f"use one of: {', '.join(fields)}"
             yield Finding(("slices", index), f"{name} is a file, and no two need be equal", fix)
@@ -60,7 +65,7 @@ def groups(config: TaskConfig) -> Iterator[Finding]:
         if name not in config.slices:
             message = f'"{name}" is none of the slices'
             fix = nearest(name, config.slices) if config.slices else f"add {name} to slices"
-            yield Finding((*at, index), message, fix)
+            yield Finding(inside(at, index), message, fix)
     yield from once(at, named, "a group is named twice", "name each once")
 
 
@@ -70,8 +75,11 @@ def group_terms(config: TaskConfig) -> Iterator[Finding]:
     for index, terms in enumerate(lists):
         if len(terms) < 2:
             message = "no term can become another one"
-            yield Finding((*at, index), message, "name at least two terms")
-    all_terms = (" ".join(term.lower().split()) for terms in lists for term in terms)
+            yield Finding(inside(at, index), message, "name at least two terms")
+    all_terms = []
+    for terms in lists:
+        for term in terms:
+            all_terms.append(" ".join(term.lower().split()))
     yield from once(at, all_terms, '"{}" is there twice', "name it once")
 
 
@@ -102,12 +110,19 @@ def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
     """Yield the metrics that cannot score such an answer."""
     answer = config.component(config.answer_field)
     own = answer.kind.metrics(answer)
-    special = {name for kind in FIELD_TYPES.values() for name in kind.own_metrics}
-    others = ", ".join(own) if answer.kind.rule(answer) else "one for any answer, such as accuracy"
-    also = ((("metrics", "also", n), name) for n, name in enumerate(config.metrics.also))
-    for at, name in ((("metrics", "main"), config.metrics.main), *also):
+    special: set[str] = set()
+    for kind in FIELD_TYPES.values():
+        special.update(kind.own_metrics)
+    others = "one for any answer, such as accuracy"
+    if answer.kind.rule(answer):
+        others = ", ".join(own)
+    places: list[tuple[Loc, str]] = [(("metrics", "main"), config.metrics.main)]
+    for index, name in enumerate(config.metrics.also):
+        places.append((("metrics", "also", index), name))
+    for at, name in places:
         if may_lack(name):
             continue
+        # An attack has no right answer, so only metrics of secrets can score it, and nothing else.
         if (name in OF_SECRETS) != (config.verdict.type == "secret"):
             yield _unfit_secret(at, name)
             continue

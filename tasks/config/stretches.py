@@ -40,8 +40,10 @@ def stretch_at(words: str, passage: str, start: int) -> tuple[int, int] | None:
 
     A page counts CRLF, which passages of earlier versions may hold, as one character.
     """
+    # A place that a form could not read.
     if start < 0:
         return None
+    # As counted in code points of the passage, or as a page counts, which has LF for CRLF.
     for place in dict.fromkeys((start, start + _shown_apart(passage, start))):
         for pattern in _patterns(words):
             if match := re.compile(pattern).match(passage, place):
@@ -60,9 +62,15 @@ def _shown_apart(passage: str, start: int) -> int:
 
 def _patterns(words: str) -> Iterator[str]:
     """Yield the ways in which the words may be written in the passage, the strictest first."""
-    forms = [form for form in dict.fromkeys((words, composed(words))) if form]
+    forms = []
+    for form in dict.fromkeys((words, composed(words))):
+        if form:
+            forms.append(form)
     yield from map(re.escape, forms)
     for form in forms:
-        pieces = [re.escape(piece) for piece in _GAP.split(form) if piece]
+        pieces = []
+        for piece in _GAP.split(form):
+            if piece:
+                pieces.append(re.escape(piece))
         if len(pieces) > 1:
             yield _ANY_GAP.join(pieces)

@@ -46,6 +46,7 @@ def check_answer(
 
     Labels, texts and spans, which models answer otherwise than people, have checks of their own.
     """
+    # These are checked where the answer is read, with the model's own spelling in mind.
     if component.kind.is_text or component.type in ("multiclass", "span"):
         return []
     if context is None:
@@ -65,9 +66,13 @@ def is_empty(value: Any) -> bool:
 def subject(component: Component) -> str:
     """Return the field's title as a sentence about it begins."""
     title = component.title
-    return f"“{title}”" if title.endswith("?") else title
+    if title.endswith("?"):
+        return f"“{title}”"
+    return title
 
 
 def characters(number: int) -> str:
     """Return a number of characters, in words."""
-    return f"{number} character" if number == 1 else f"{number} characters"
+    if number == 1:
+        return f"{number} character"
+    return f"{number} characters"

@@ -29,6 +29,7 @@ class StringF1(AsksAuthor):
     type: Literal["string_f1"]
     field: Name
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.4
+    # Near the threshold F1 says little about whether an answer is right.
     ask_between: Annotated[Many[Share], Field(min_length=2, max_length=2)] | None = None
     """From the first to the second number, both included, the author is asked."""
 

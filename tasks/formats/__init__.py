@@ -44,10 +44,12 @@ def written(items: Iterable[Item], tool: str, left: Left | None = None) -> Itera
         return
     records = (json.dumps(record, ensure_ascii=False) for record in records_found)
     first, last = form.frame
+    # One record a line.
     if not first:
         yield from (f"{record}\n" for record in records)
         return
     yield first
+    # A list of JSON, with a comma before all records but the first.
     for number, text in enumerate(records):
         yield f",\n{text}" if number else f"\n{text}"
     yield f"\n{last}\n"
@@ -56,7 +58,7 @@ def written(items: Iterable[Item], tool: str, left: Left | None = None) -> Itera
 def _records(items: Iterable[Item], form: Format, left: Left) -> Iterator[Record]:
     assert form.write
     for item in items:
-        record = form.write(item) if {*form.needs} <= item.texts.keys() else None
+        record = form.write(item) if set(form.needs) <= item.texts.keys() else None
         if record:
             yield record
         else:

@@ -7,7 +7,7 @@ there of `verifier_labels_R1-3.jsonl`, which joins by uid where it lies in the s
 import re
 from collections.abc import Sequence
 
-from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of, vote_of
+from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of, vote_of, without
 from tasks.formats.reading import json_lines
 from tasks.line_files import BadRow, strict_json
 
@@ -22,14 +22,15 @@ def row(parts: Sequence[Part]) -> Record | None:
 
     Verifiers are anonymous. The round and the split are in the file's name.
     """
-    votes = []
+    votes: list[Record] = []
     of: Part | None = None
+    # A uid has a line in `R1` to `R3`, and may have one with its verifiers' labels.
     for name, record in parts:
         if VERIFIED in record:
             checked(record, {"uid": str, VERIFIED: list}, TITLE)
-            votes = [
-                vote_of(None, one_of(code, LABELS, VERIFIED, TITLE)) for code in record[VERIFIED]
-            ]
+            votes = []
+            for code in record[VERIFIED]:
+                votes.append(vote_of(None, one_of(code, LABELS, VERIFIED, TITLE)))
         elif of:
             raise BadRow(f"the uid {record.get('uid')} stands in {of[0]} too; keep one of the two")
         else:
@@ -50,7 +51,7 @@ def row(parts: Sequence[Part]) -> Record | None:
         "author_label": one_of(record["label"], LABELS, "label", TITLE),
         "model_prediction": {"model": f"anli-r{match[1]}", "label": model, "probs": None},
         "validations": votes,
-        "metadata": {"split": match[2], **{n: v for n, v in record.items() if n not in SHAPE}},
+        "metadata": {"split": match[2], **without(record, SHAPE)},
     }
 
 

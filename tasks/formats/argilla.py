@@ -30,6 +30,7 @@ from tasks.formats.base import (
     said_of,
     turns_of,
     vote_of,
+    without,
 )
 from tasks.formats.reading import json_items
 from tasks.line_files import BadRow
@@ -54,10 +55,14 @@ def row(parts: Sequence[Part]) -> Record:
     metadata = dict(record.get("metadata") or {})
     kept_fields = kept_row(metadata.pop(KEPT, None))
     left, noted = Left(), Left()
-    questions = [name for name, answers in record["responses"].items() if answers]
+    questions = []
+    for name, answers in record["responses"].items():
+        if answers:
+            questions.append(name)
     if len(questions) > 1:
         raise BadRow(f"`responses` answers {', '.join(questions)}; name one with --question")
-    votes = [*kept_fields.pop("validations", [])]
+    # Votes that an export took out come first, and those of Argilla after them.
+    votes = list(kept_fields.pop("validations", []))
     for question in questions:
         votes += _votes(question, record["responses"][question], left, noted)
     if vectors := record.get("vectors"):
@@ -86,15 +91,17 @@ def only(record: Record, question: str) -> Record:
                 for name, answers in record[key].items()
                 if name in (question, VERDICT)
             }
-    return {
-        name: value
-        for name, value in record.items()
-        if not (match := _FLAT.fullmatch(name)) or match[1] in (question, VERDICT)
-    }
+    kept_columns = {}
+    for name, value in record.items():
+        match = _FLAT.fullmatch(name)
+        if not match or match[1] in (question, VERDICT):
+            kept_columns[name] = value
+    return kept_columns
 
 
 def _whole(record: Record) -> Record:
     """Return the record as `to_json` has it. Raises BadRow."""
+    # Only the flat form has this column.
     if "fields" not in record and "_server_id" in record:
         record = _nested(record)
     if record.get("responses", {}) is None:  # as the server gives a record without any
@@ -119,6 +126,7 @@ def _nested(flat: Record) -> Record:
         if match := _FLAT.fullmatch(name):
             answers[match[2]].setdefault(match[1], {})[match[3] or "value"] = value
         elif name == KEPT or not (isinstance(value, str) or turns_of(value)):
+            # Without `isinstance`, since whole numbers and booleans are metadata.
             is_vector = isinstance(value, list) and all(type(values) is float for values in value)
             (vectors if value and is_vector else metadata)[name] = value
         elif name not in _OWN:
@@ -126,7 +134,7 @@ def _nested(flat: Record) -> Record:
     return {
         "id": flat.get("id"),
         "fields": fields,
-        "metadata": {name: value for name, value in metadata.items() if name not in _OWN},
+        "metadata": without(metadata, _OWN),
         "vectors": vectors,
         "responses": {
             name: _responses(name, values) for name, values in answers["responses"].items()
@@ -148,7 +156,9 @@ def _suggested(value: Any, responses: Mapping[str, Any]) -> Any:
     `to_datasets` numbers the labels that are suggested, and does not say which is which.
     """
     is_rating = any(isinstance(answer, int) for answer in responses.get("value") or ())
-    return None if isinstance(value, int) and not is_rating else value
+    if isinstance(value, int) and not is_rating:
+        return None
+    return value
 
 
 def _responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
@@ -156,12 +166,13 @@ def _responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
     values, people, statuses = (
         lists.get(list_name) or [] for list_name in ("value", "users", "status")
     )
+    # The three lists belong together by place only.
     if not len(values) == len(people) == len(statuses):
         raise BadRow(f"`{question}.responses` has as many values as users and statuses in Argilla")
-    return [
-        {"value": value, "user_id": who, "status": status}
-        for value, who, status in zip(values, people, statuses, strict=True)
-    ]
+    responses = []
+    for value, who, status in zip(values, people, statuses, strict=True):
+        responses.append({"value": value, "user_id": who, "status": status})
+    return responses
 
 
 def write(item: Item) -> Record:
@@ -169,8 +180,10 @@ def write(item: Item) -> Record:
 
     Argilla refuses responses of people whom it does not know, so votes are only in the metadata.
     """
-    answer = item.prediction if item.label is None else item.label
-    agent = item.model if item.label is None else None
+    # What people have settled goes before what a model said.
+    answer, agent = item.label, None
+    if item.label is None:
+        answer, agent = item.prediction, item.model
     suggestion = {"value": answer, "score": None, "agent": agent}
     return {
         "id": item.uid,
@@ -190,9 +203,11 @@ def _votes(question: str, responses: Any, left: Left, noted: Left) -> list[Recor
         where = f"responses.{question}[{number}]"
         checked(response, {}, TITLE, where)
         status = response.get("status")
+        # Drafts and discarded responses are no votes.
         if (status or SUBMITTED) != SUBMITTED:
             left[f"responses that are {status}"] += 1
             continue
+        # The default of 0 stands for a missing value, which `_said` then refuses.
         if response.get("value", 0) in (None, "", []):
             left[UNANSWERED] += 1
             continue
@@ -220,9 +235,14 @@ def _prediction(suggestions: Any, left: Left, answered: Container[str]) -> Recor
 
     With several questions nobody knows which counts.
     """
-    suggested = dict(suggestions) if isinstance(suggestions, dict) else {}
+    suggested = {}
+    if isinstance(suggestions, dict):
+        suggested = dict(suggestions)
     if answered:
-        others = [name for name in suggested if name not in answered]
+        others = []
+        for name in suggested:
+            if name not in answered:
+                others.append(name)
         if others:
             left[OTHERS] += len(others)
         suggested = {name: suggestion for name, suggestion in suggested.items() if name in answered}

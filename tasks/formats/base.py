@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from io import BufferedReader
@@ -122,6 +122,7 @@ class Item:
     @property
     def text(self) -> str:
         """Return all texts as one; with several, each under its name."""
+        # A single text needs no name in front.
         if len(self.texts) == 1:
             return next(iter(self.texts.values()))
         return "\n".join(f"{name}: {text}" for name, text in self.texts.items())
@@ -178,11 +179,15 @@ def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:
     if not isinstance(record, dict):
         raise BadRow(f"{where or 'the record'} is {_kind(record)}; {title} has an object there")
     for name, kind in shape.items():
-        at = f"{where}.{name}" if where else name
+        at = name
+        if where:
+            at = f"{where}.{name}"
         kinds = kind if isinstance(kind, tuple) else (kind,)
+        # Several kinds may share a word, which is said once.
         expected = " or ".join(dict.fromkeys(KINDS[expected_kind] for expected_kind in kinds))
         if name not in record:
             raise BadRow(f"there is no `{at}`; {title} has {expected} there")
+        # To Python True is a number, so it is refused where no boolean is expected.
         if not isinstance(record[name], kinds) or (
             isinstance(record[name], bool) and bool not in kinds
         ):
@@ -198,11 +203,18 @@ def one_of(value: Any, words: Mapping[str, str], name: str, title: str) -> str:
     return words[code]
 
 
+def without(record: Record, names: Container[str]) -> Record:
+    """Return what a record has besides these names."""
+    return {name: value for name, value in record.items() if name not in names}
+
+
 def kept_row(text: Any) -> Record:
     """Return the row that an export stored in the text, {} without one. Raises BadRow."""
     if not text:
         return {}
-    row = strict_json(text) if isinstance(text, str) else None
+    row = None
+    if isinstance(text, str):
+        row = strict_json(text)
     if not isinstance(row, dict) or "uid" not in row:
         raise BadRow(f"`{KEPT}` is not as it was exported; export again, or delete it")
     return row
@@ -219,18 +231,25 @@ def given_of(data: Record) -> Record:
         if turns := turns_of(value):
             context[name] = turns
         else:
+            # Fields hold texts and numbers, so that nested values are kept as JSON.
             inputs[name] = _json(value) if isinstance(value, list | dict) else value
     return {"context": context, "input": inputs}
 
 
 def turns_of(value: Any) -> list[Record]:
     """Convert a conversation from the form of chat models to ours; empty for all else."""
-    turns = value if isinstance(value, list) else []
+    turns = []
+    if isinstance(value, list):
+        turns = value
     for place, turn in enumerate(turns):
         is_turn = isinstance(turn, dict) and turn.keys() == {"role", "content"}
-        roles = ROLES if place else ("system", *ROLES)
+        roles: tuple[str, ...] = ROLES
+        # Only a conversation's first turn may be the instruction.
+        if place == 0:
+            roles = ("system", "user", "assistant")
         if not (is_turn and turn["role"] in roles and isinstance(turn["content"], str)):
             return []
+        # An empty turn cannot be stored, and then the whole value stays JSON.
         if not turn["content"].strip():
             return []
     return [{"role": turn["role"], "text": turn["content"]} for turn in turns]
@@ -238,6 +257,7 @@ def turns_of(value: Any) -> list[Record]:
 
 def digest_of(record: Record) -> str:
     """Return a name for a record without one: 32 hex digits, the same for equal records."""
+    # Sorted, because tools write the keys of equal records in any order.
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -248,7 +268,9 @@ def said_of(value: Any) -> str:
 
 def vote_of(worker: Any, answer: str, *, is_verdict: bool = False) -> Record:
     """Return a vote as a row of imported history has it."""
-    who = None if worker in (None, "") else str(worker)
+    who = None
+    if worker not in (None, ""):
+        who = str(worker)
     return {"worker": who, "verdict" if is_verdict else "label": answer}
 
 
@@ -257,6 +279,7 @@ def taken_correction(typed: list[tuple[Any, str]], who: Any) -> str:
     own = next((entry for entry in typed if entry[0] == who), None)
     if own is None:
         return ""
+    # Each correction belongs to one vote, and a person may have typed several.
     typed.remove(own)
     return own[1]
 

@@ -24,6 +24,7 @@ from tasks.formats.base import (
     checked,
     kept_row,
     vote_of,
+    without,
 )
 from tasks.formats.reading import json_items
 from tasks.line_files import BadRow, FileError
@@ -38,7 +39,7 @@ MARKED = ("cats", "entities", "relations", "bbox", "segmentation")
 """What projects of other kinds have in place of labels."""
 TEXTS = ("text", "data")
 """What versions of doccano call the text; a project may call it otherwise."""
-OWN = {*SHAPE, "Comments", "comments", KEPT, SHOWN}
+OWN = {"Comments", "comments", KEPT, SHOWN}.union(SHAPE)
 
 
 def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
@@ -47,7 +48,9 @@ def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
     `uploader` is the person who got the labels that an export brought along, perhaps unseen.
     """
     left = Left()
-    votes = [vote for name, record in parts for vote in _votes(name, record, uploader, left)]
+    votes: list[Record] = []
+    for name, record in parts:
+        votes += _votes(name, record, uploader, left)
     first = parts[0][1]
     column, text = _text(first)
     for name, record in parts:
@@ -57,21 +60,23 @@ def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
     if kept_fields:
         return {
             **kept_fields,
-            "validations": [*kept_fields.get("validations", []), *votes],
+            "validations": list(kept_fields.get("validations", [])) + votes,
             LEFT: left,
         }
     return {
         "uid": str(first["id"]),
         "input": {"text": text},
         "validations": votes,
-        "metadata": {name: value for name, value in first.items() if name not in {*OWN, column}},
+        "metadata": without(first, OWN | {column}),
         LEFT: left,
     }
 
 
 def write(item: Item) -> Record:
     """Return a text with the settled label, to be confirmed or changed."""
-    label = [] if item.label is None else [item.label]
+    label = []
+    if item.label is not None:
+        label = [item.label]
     return {"text": item.text, "label": label, KEPT: item.row_json, SHOWN: item.label or ""}
 
 
@@ -98,6 +103,7 @@ def _uploader(parts: Iterable[Part]) -> str | None:
                 have[who].add(str(record.get("id")))
         if label and label != [record.get(SHOWN)]:
             others.add(who)
+    # Whoever uploaded the texts has a label at every text that came with one.
     likely = [who for who, ids in have.items() if len(ids) == len(texts)]
     if len(likely) > 1:
         likely = [who for who in likely if who not in others] or likely
@@ -106,7 +112,9 @@ def _uploader(parts: Iterable[Part]) -> str | None:
             f"{', '.join(sorted(likely))} have each a label wherever `{SHOWN}` has one, and "
             "doccano gave it to whoever uploaded the texts. Take that person's file out."
         )
-    return likely[0] if likely else None
+    if likely:
+        return likely[0]
+    return None
 
 
 def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[Record]:
@@ -128,6 +136,7 @@ def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[
     if not labels[0].strip():
         left[UNANSWERED] += 1
         return []
+    # doccano gave it to the uploader, who may never have looked at the text.
     if labels[0] == record.get(SHOWN) and who in (None, uploader):
         left["labels that the texts came to doccano with"] += 1
         return []
@@ -136,12 +145,17 @@ def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[
 
 def _text(record: Record) -> tuple[str, str]:
     """Return the column of the text, and the text. Raises BadRow."""
-    columns = [name for name in TEXTS if isinstance(record.get(name), str)]
+    columns = []
+    for name in TEXTS:
+        if isinstance(record.get(name), str):
+            columns.append(name)
     columns = columns or [
         name for name, value in record.items() if isinstance(value, str) and name not in OWN
     ]
     if not columns or (len(columns) > 1 and columns[0] not in TEXTS):
-        hint = f", and any of {', '.join(columns)} may be it" if columns else ""
+        hint = ""
+        if columns:
+            hint = f", and any of {', '.join(columns)} may be it"
         raise BadRow(f"there is no `text`{hint}; call the column of the text `text`")
     return columns[0], record[columns[0]]
 
@@ -151,7 +165,9 @@ def _person(name: str) -> str | None:
     name = composed(name)  # one person, on whatever system the files were packed
     file = PurePosixPath(name[:-3] if name.lower().endswith(".gz") else name)
     is_person = file.stem != TOGETHER and not file.is_absolute()  # a file alone has any name
-    return file.stem if is_person else None
+    if is_person:
+        return file.stem
+    return None
 
 
 FORMAT = Format(

@@ -41,6 +41,7 @@ def row(parts: Sequence[Part]) -> Record | None:
     name, whole = parts[0]
     example = {**checked(whole.get("example_info", whole), {}, TITLE, "example_info")}
     context = _context(whole.get("context_info", example.get("context")))
+    # Its author took it back.
     if example.get("withdrawn") or example.get("retracted") in (True, 1):
         return None
     inputs = _object(example, "input_json")
@@ -60,7 +61,7 @@ def row(parts: Sequence[Part]) -> Record | None:
         "author_label": own,
         "model_prediction": answer,
         "model_wrong": wrong,
-        "validations": [*_votes(example)],
+        "validations": list(_votes(example)),
         "metadata": {**_metadata(example), **({} if start is None else {f"{field}_start": start})},
     }
     if own is None and wrong is not None:
@@ -100,7 +101,9 @@ def write(item: Item) -> Record:
 
 def _uid(example: Record) -> str:
     """Return the example's own id; Dynabench's `uid` is the author's."""
-    name = "id" if "id" in example else "uid"
+    name = "uid"
+    if "id" in example:
+        name = "id"
     return str(checked(example, {name: (int, str)}, TITLE)[name])
 
 
@@ -117,12 +120,15 @@ def _context(value: Any) -> Record:
     about = checked(value or {}, {}, TITLE, "context")
     if "context_json" in about:
         return _object(about, "context_json")
-    return {"context": about["context"]} if isinstance(about.get("context"), str) else {}
+    if isinstance(about.get("context"), str):
+        return {"context": about["context"]}
+    return {}
 
 
 def _answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
     """Return the field of the answer, and what the model said."""
     model = _text(example.get("model_endpoint_name") or example.get("target_model")) or "dynabench"
+    # Dynabench names endpoints by task and model.
     model = model.removeprefix(f"{example.get('task')}_")
     if "input_json" not in example:
         text = _text(example.get("model_preds"))
@@ -130,9 +136,14 @@ def _answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
     output = _object(example, "output_json")
     probs = output.get("prob")
     is_known = isinstance(probs, dict) and all(_is_probability(prob) for prob in probs.values())
-    likely = [name for name in output if name in inputs]
+    likely = []
+    for name in output:
+        if name in inputs:
+            likely.append(name)
     likely += [name for name in ANSWERS if name in inputs or name in output]
-    field = likely[0] if likely else ""
+    field = ""
+    if likely:
+        field = likely[0]
     if field not in output:
         return field, None
     label = _own(output[field])[0]
@@ -161,7 +172,9 @@ def _round(name: str, example: Record) -> int:
     if isinstance(example.get("round"), int):
         return int(example["round"])
     match = ROUND.search(name.rpartition("/")[2])
-    return int(match[1]) if match else 1
+    if match:
+        return int(match[1])
+    return 1
 
 
 def _votes(example: Record) -> Any:
@@ -174,16 +187,21 @@ def _votes(example: Record) -> Any:
         if not isinstance(vote, list) or len(vote) < 3 or not isinstance(vote[0], str):
             raise BadRow(f"`validations[{number}]` must be a label, a mode and who gave it")
         answer, mode, who = vote[:3]
+        # An owner's decision of this platform is exported among the votes, without a person.
         if answer not in MODES and not (mode == "owner" and who is None):
             cast_vote = vote_of(who, answer, is_verdict=answer in VERDICTS)
-            right = taken_correction(typed, who) if answer == "incorrect" else ""
+            right = ""
+            if answer == "incorrect":
+                right = taken_correction(typed, who)
             yield {**cast_vote, "correction": right} if right else cast_vote
 
 
 def _corrections(example: Record) -> list[tuple[Any, str]]:
     """Return the right answers in our releases, each with who typed it."""
     corrections = example.get("corrections") or []
-    typed = corrections if isinstance(corrections, list) else [corrections]
+    typed = corrections
+    if not isinstance(corrections, list):
+        typed = [corrections]
     for number, correction in enumerate(typed, 1):
         checked(
             correction,
@@ -197,7 +215,10 @@ def _corrections(example: Record) -> list[tuple[Any, str]]:
 def _metadata(example: Record) -> Record:
     """Return what else the source says, without the ids of workers that old files leak."""
     metadata = _object(example, "metadata_json")
-    about = {name: example[name] for name in ABOUT if example.get(name) not in (None, "")}
+    about = {}
+    for name in ABOUT:
+        if example.get(name) not in (None, ""):
+            about[name] = example[name]
     return {
         name: value for name, value in {**about, **metadata}.items() if not PRIVATE.search(name)
     }

@@ -27,7 +27,9 @@ def row(parts: Sequence[Part]) -> Record:
     if record["text_id"][:3] not in MODELS:
         raise BadRow(f"`text_id` is {record['text_id']}; DynaSent's begin with {', '.join(MODELS)}")
     round, model = MODELS[record["text_id"][:3]]
-    model_shape = {f"{model}_label": str, f"{model}_probs": dict} if model else {}
+    model_shape = {}
+    if model:
+        model_shape = {f"{model}_label": str, f"{model}_probs": dict}
     checked(record, model_shape, TITLE)
     votes = []
     for label, workers in record["label_distribution"].items():
@@ -35,7 +37,7 @@ def row(parts: Sequence[Part]) -> Record:
         votes += [vote_of(worker, label) for worker in workers]
     prompt = record.get("prompt_data") or {}
     checked(prompt, {"prompt_sentence": str} if prompt else {}, TITLE, "prompt_data")
-    taken = {*TAKEN, *model_shape}
+    taken = TAKEN.union(model_shape)
     metadata: dict[str, Any] = {n: value for n, value in record.items() if n not in taken}
     return {
         "round": round,
@@ -58,17 +60,22 @@ def row(parts: Sequence[Part]) -> Record:
 def write(item: Item) -> Record | None:
     """Return a sentence with who gave it which label, and what the model said."""
     row = strict_json(item.row_json)
-    prefixes = [prefix for prefix, (number, _) in MODELS.items() if number == row["round"]]
+    prefixes = []
+    for prefix, (number, _) in MODELS.items():
+        if number == row["round"]:
+            prefixes.append(prefix)
     prediction = row["model_prediction"]
+    # Sentences of SST were not written against a model, all others were.
     if not prefixes or (prediction is None) != (prefixes[0] == "sst"):
         return None
     model, votes = MODELS[prefixes[0]][1], [vote for vote in item.votes if not vote.is_verdict]
     labels = dict.fromkeys(vote.label for vote in votes)
-    model_fields = (
-        {f"{model}_label": prediction["label"], f"{model}_probs": prediction["probs"] or {}}
-        if prediction
-        else {}
-    )
+    model_fields = {}
+    if prediction:
+        model_fields = {
+            f"{model}_label": prediction["label"],
+            f"{model}_probs": prediction["probs"] or {},
+        }
     prompt = row["context"].get("prompt")
     return {
         "sentence": item.texts["text"],

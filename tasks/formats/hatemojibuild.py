@@ -21,7 +21,10 @@ def row(parts: Sequence[Part]) -> Record:
     """Return a text with the label that most of its annotators gave."""
     name, record = parts[0]
     checked(record, SHAPE, TITLE)
-    metadata = {column.replace(".", "_"): v for column, v in record.items() if column not in SHAPE}
+    metadata = {}
+    for column, v in record.items():
+        if column not in SHAPE:
+            metadata[column.replace(".", "_")] = v
     return {
         "round": int(one_of(record["round.base"], ROUNDS, "round.base", TITLE)),
         "uid": record["entry_id"],

@@ -46,12 +46,12 @@ def row(parts: Sequence[Part]) -> Record:
     data = dict(task["data"])
     kept_fields = kept_row(data.pop(KEPT, None))
     left, answered = Left(), dict[str, None]()
-    votes = [*kept_fields.get("validations", [])]
+    votes = list(kept_fields.get("validations", []))
     votes += _votes(task["annotations"], votes, left, answered)
     is_free = any(_is_typed(annotation) for annotation in task["annotations"])
     if drafts := task.get("drafts"):
         left["drafts"] += len(drafts) if isinstance(drafts, list) else 1
-    about = {LEFT: left, FREE: is_free, ASKED: (*answered,)}
+    about = {LEFT: left, FREE: is_free, ASKED: tuple(answered)}
     if kept_fields:
         return {**kept_fields, "validations": votes, **about}
     return {
@@ -93,9 +93,12 @@ def write(item: Item) -> Record:
 
 
 def _result(control: str, to: str, answer: str, item: Item) -> Record:
+    # A verdict is always chosen, whatever the answer is.
     is_choice = item.is_choice or control == VERDICT
     value = {"choices": [answer]} if is_choice else {"text": [answer]}
-    kind = "choices" if is_choice else "textarea"
+    kind = "textarea"
+    if is_choice:
+        kind = "choices"
     return {"from_name": control, "to_name": to, "type": kind, "value": value}
 
 
@@ -111,11 +114,11 @@ def only(task: Record, question: str) -> Record:
 def _only(annotation: Any, question: str) -> Any:
     if not (isinstance(annotation, dict) and isinstance(annotation.get("result"), list)):
         return annotation
-    results = [
-        result
-        for result in annotation["result"]
-        if not isinstance(result, dict) or result.get("from_name", question) in (question, VERDICT)
-    ]
+    results = []
+    for result in annotation["result"]:
+        # What is malformed stays, so that reading it refuses it with its place.
+        if not isinstance(result, dict) or result.get("from_name", question) in (question, VERDICT):
+            results.append(result)
     return {**annotation, "result": results}
 
 
@@ -124,8 +127,8 @@ def _votes(
 ) -> list[Record]:
     """Return the votes, the latest annotation last; skipped, empty and returned ones give none.
 
-    `kept` has the votes that an export brought along; `asked` collects the controls in which people
-    answered.
+    `kept_votes` are those that an export brought along; `answered` collects the controls in which
+    people answered.
     """
     dated_votes = []
     for number, annotation in enumerate(annotations, 1):
@@ -134,6 +137,7 @@ def _votes(
             left["skipped annotations"] += 1
         elif vote := _vote(annotation, where, kept_votes, left, answered):
             dated_votes.append((moment_of(annotation, "updated_at", "created_at"), vote))
+    # By time alone: votes cannot be compared, and those of one moment keep their order.
     return [vote for _, vote in sorted(dated_votes, key=lambda dated_vote: dated_vote[0])]
 
 
@@ -150,9 +154,12 @@ def _vote(
         left[UNANSWERED] += 1
         return None
     control, text, result = answer
-    meta = result["meta"] if isinstance(result.get("meta"), dict) else {}
+    meta = {}
+    if isinstance(result.get("meta"), dict):
+        meta = result["meta"]
     if meta.get("text"):
         left["notes on answers"] += 1
+    # A vote that an export took out, and that came back. It counts once, as it was exported.
     if "judge" in meta and kept_votes:
         if not any(_is_same(vote, meta["judge"], text) for vote in kept_votes):
             left["votes of an export that were changed in Label Studio; they are as exported"] += 1
@@ -163,6 +170,7 @@ def _vote(
     who = annotation.get("completed_by")
     if "judge" in meta:
         who = meta["judge"]
+    # Its newer versions send the person as an object.
     who = who.get("id") if isinstance(who, dict) else who
     return vote_of(who, text, is_verdict=is_verdict)
 
@@ -175,7 +183,9 @@ def _is_same(vote: Record, who: Any, text: str) -> bool:
 
 def _is_typed(annotation: Record) -> bool:
     """Return whether people type the answer, apart from the verdict on another's."""
-    results = [] if annotation.get("was_cancelled") else annotation["result"]
+    results = []
+    if not annotation.get("was_cancelled"):
+        results = annotation["result"]
     return any(
         result["type"] == "textarea" and result["from_name"] != VERDICT for result in results
     )
@@ -188,12 +198,14 @@ def _prediction(predictions: Any, left: Left, answered: Container[str]) -> Recor
     """
     first = None
     for number, prediction in enumerate(predictions if isinstance(predictions, list) else [], 1):
+        # Exports may hold only the ids of predictions.
         if not (isinstance(prediction, dict) and "result" in prediction):
             left["predictions of which the file has only the id"] += 1
             continue
         where = f"predictions[{number}]"
         checked(prediction, {"result": list}, TITLE, where)
         answer = _answer(prediction["result"], f"{where}.result")
+        # For a control in which nobody answered, it would look like an answer to theirs.
         if answer and answered and answer[0] not in answered:
             left[OTHERS] += 1
             continue
@@ -215,12 +227,15 @@ def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
                 f"`{where}[{number}]` is of the type {result['type']}; of Label Studio's answers "
                 f"come in {', '.join(ANSWERS)}"
             )
+    # Several controls answered: nobody knows which one is the vote.
     if len(results) > 1:
         controls = ", ".join(result["from_name"] for result in results)
         raise BadRow(f"`{where}` has several answers ({controls}); name one with --question")
     for result in results:
         value = result["value"].get(ANSWERS[result["type"]])
-        values = value if isinstance(value, list) else [value]
+        values = value
+        if not isinstance(value, list):
+            values = [value]
         if not values or (isinstance(values[0], str) and not "".join(map(str, values)).strip()):
             return None
         if len(values) != 1 or values[0] is None:

@@ -31,6 +31,7 @@ from tasks.formats.base import (
     kept_row,
     said_of,
     vote_of,
+    without,
 )
 from tasks.formats.reading import json_items, starts_as_json, table
 from tasks.line_files import BadRow, FileError
@@ -40,7 +41,7 @@ LABELS = ("labels", "label_annotations")
 TEXTS = ("text", "displayed_text")
 TYPED = ("text_box", "free_response")
 """Inputs for text."""
-VALUED = {*TYPED, "slider", "number", "select-one", "selection", "rank_order", "decision"}
+VALUED = {"slider", "number", "select-one", "selection", "rank_order", "decision"}.union(TYPED)
 """Inputs whose value is the answer, whatever it is."""
 FIRST = "label_annotations"
 """Where the first version has answers."""
@@ -52,7 +53,7 @@ Question = tuple[str, str]
 """Where answers stand in a record, and the question's name."""
 MARKED = ("spans", "links", "span_annotations", "link_annotations")
 """Answers that are no labels."""
-ANSWERS = {*LABELS, *MARKED, "behavioral_data", "instance_id", "user_id", "annotator_origin"}
+ANSWERS = {"behavioral_data", "instance_id", "user_id", "annotator_origin"}.union(LABELS, MARKED)
 _POINT = re.compile("scale_([0-9]+)")
 _HOUSEKEEPING = (
     "annotation_history|device_visits|phase_responses|typing_|agreement|keystroke|reliability"
@@ -62,11 +63,13 @@ _HOUSEKEEPING = (
 def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
     """Return the reader of one item, which knows the inputs whose values differ between answers."""
     values: dict[tuple[Question, str], Any] = {}
+    # Only all records together tell a choice from what was entered.
     entered: set[Question] = set()
     for _, record in parts:
         key, answers = _answers(record)
         for question, inputs in answers.items():
             for name, value in inputs.items() if isinstance(inputs, dict) else ():
+                # A choice has the same value whoever makes it. What differs was entered.
                 if values.setdefault(((key, question), name), value) != value:
                     entered.add((key, question))
     return partial(row, entered=entered)
@@ -86,40 +89,46 @@ def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
             votes += new_votes
             is_free = is_free or _is_typed(record)
             answered |= dict.fromkeys(_answers(record)[1] if new_votes else ())
-        if not any(key in record for key in (*TEXTS, *LABELS)):
+        if not any(key in record for key in TEXTS + LABELS):
             record = _renamed(record)
         if any(key in record for key in TEXTS):
             if any(record[key] != item[key] for key in TEXTS if key in record and key in item):
                 raise BadRow(f"the id {same(item)} has another text in {name}; give one of them")
+            # The first file that has a field counts.
             item = {**record, **item}
     if not item:
         raise BadRow("nothing has its text; give a folder that holds Potato's data file, too")
-    about = {LEFT: left, FREE: is_free, ASKED: (*answered,)}
+    about = {LEFT: left, FREE: is_free, ASKED: tuple(answered)}
     kept_fields = kept_row(item.get(KEPT))
     if kept_fields:
         return {
             **kept_fields,
-            "validations": [*kept_fields.get("validations", []), *votes],
+            "validations": list(kept_fields.get("validations", [])) + votes,
             **about,
         }
     text = item.get("text", item.get("displayed_text"))
-    others = {"id", *TEXTS, *ANSWERS}
+    # Whatever is neither text nor answer tells of the item.
+    others = ANSWERS.union(TEXTS, ["id"])
     return {
         "uid": same(item),
         "input": {"text": checked({"text": text}, {"text": str}, TITLE)["text"]},
         "validations": votes,
-        "metadata": {name: value for name, value in item.items() if name not in others},
+        "metadata": without(item, others),
         **about,
     }
 
 
 def only(record: Record, question: str) -> Record:
     """Return the record without answers to other questions."""
-    answers = {key: record[key] for key in (*LABELS, *MARKED) if isinstance(record.get(key), dict)}
-    own_answers = {
-        key: {name: answer for name, answer in answers_by_question.items() if name == question}
-        for key, answers_by_question in answers.items()
-    }
+    answers = {}
+    for key in LABELS + MARKED:
+        if isinstance(record.get(key), dict):
+            answers[key] = record[key]
+    own_answers = {}
+    for key, answers_by_question in answers.items():
+        own_answers[key] = {
+            name: answer for name, answer in answers_by_question.items() if name == question
+        }
     return {**record, **own_answers}
 
 
@@ -133,7 +142,11 @@ def same(record: Record) -> str:
 
 def _id_key(record: Record) -> str:
     """Return the only field that is named like an id: Potato's `id_key`. Raises BadRow."""
-    keys = [name for name in record if name.lower().endswith("id")]
+    keys = []
+    for name in record:
+        if name.lower().endswith("id"):
+            keys.append(name)
+    # With several nobody knows which one Potato counts by.
     if len(keys) != 1:
         raise BadRow("there is no `id`; call the field that Potato has as `id_key` so")
     return keys[0]
@@ -143,20 +156,28 @@ def _renamed(record: Record) -> Record:
     """Rename the text of an item, which Potato's `text_key` may name. Raises BadRow."""
     if "instance_id" in record:
         raise BadRow("it has no answers as Potato's export `jsonl` has them; choose that one")
-    key = "id" if "id" in record else _id_key(record)
-    texts = [
-        name for name, value in record.items() if isinstance(value, str) and name not in (key, KEPT)
-    ]
+    key = "id"
+    if "id" not in record:
+        key = _id_key(record)
+    texts = []
+    for name, value in record.items():
+        if isinstance(value, str) and name not in (key, KEPT):
+            texts.append(name)
+    # With several it would be a guess which one people read.
     if len(texts) != 1:
-        hint = f", and any of {', '.join(texts)} may be it" if texts else ""
+        hint = ""
+        if texts:
+            hint = f", and any of {', '.join(texts)} may be it"
         raise BadRow(f"there is no `text`{hint}; call the field with the text `text`")
-    rest = {name: value for name, value in record.items() if name not in (key, *texts)}
+    rest = without(record, {key, texts[0]})
     return {"id": record[key], "text": record[texts[0]], **rest}
 
 
 def write(item: Item) -> Record:
     """Return an item of a data file; `pre_annotation` can show the settled label."""
-    predictions = {} if item.label is None else {item.answer: item.label}
+    predictions = {}
+    if item.label is not None:
+        predictions = {item.answer: item.label}
     return {"id": item.uid, "text": item.text, "predictions": predictions, KEPT: item.row_json}
 
 
@@ -172,6 +193,7 @@ def _once(parts: Sequence[Part]) -> Iterator[Part]:
         who = _who(name, record)
         if key and who:
             answer = who, json.dumps(answers, sort_keys=True)
+            # The same person with the same answer: another file of the output.
             if answer in had:
                 continue
             had.add(answer)
@@ -206,20 +228,21 @@ def _votes(name: str, record: Record, left: Left, entered: Container[Question]) 
     key = next(key for key in LABELS if key in record)
     checked(record, {key: dict}, TITLE)
     origin = record.get("annotator_origin")
+    # Potato can let language models annotate, too.
     if isinstance(origin, dict) and origin.get("kind", "human") != "human":
         left["answers of machines"] += 1
         return []
     if len(record[key]) > 1:
         raise BadRow(f"`{key}` answers {', '.join(record[key])}; name one with --question")
-    answers = []
+    answers: list[str] = []
     for question, inputs in record[key].items():
         checked(record[key], {question: dict}, TITLE, key)
         is_entered = key != FIRST or question == "slider" or (key, question) in entered
-        answers_or_none = [
-            _answer(question, *name_and_value, is_entered=is_entered)
-            for name_and_value in inputs.items()
-        ]
-        answers = [answer for answer in answers_or_none if answer]
+        answers = []
+        for input_name, value in inputs.items():
+            answer = _answer(question, input_name, value, is_entered=is_entered)
+            if answer:
+                answers.append(answer)
         if len(answers) > 1:
             raise BadRow(
                 f"`{key}.{question}` has {len(answers)} answers ({', '.join(inputs)}); a person "
@@ -232,7 +255,10 @@ def _votes(name: str, record: Record, left: Left, entered: Container[Question]) 
 
 def _is_typed(record: Record) -> bool:
     """Return whether the answers stand in inputs for text."""
-    return any(name in TYPED for inputs in _answers(record)[1].values() for name in inputs)
+    names: list[str] = []
+    for inputs in _answers(record)[1].values():
+        names += inputs
+    return any(name in TYPED for name in names)
 
 
 def _answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
@@ -250,6 +276,7 @@ def _answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
         is_key = not is_entered and isinstance(value, str) and len(value) == 1
         if value is True or value in ("true", f"{question}:::{name}") or is_key:
             return name
+    # Inputs of other kinds hold lists and objects, which are no single answer.
     if not isinstance(value, str | int | float):
         raise BadRow(f"the value of `{name}` is neither text, number, true nor false")
     return said_of(value).strip()
@@ -259,7 +286,10 @@ def _person(name: str) -> str | None:
     """Return the person in whose folder a file of Potato's first version is."""
     file = PurePosixPath(name)
     is_answers = file.name.startswith("annotated_instances")
-    return file.parent.name or None if is_answers else None
+    if is_answers:
+        # The first version names each folder after the person who annotated.
+        return file.parent.name or None
+    return None
 
 
 def read(file: BufferedReader) -> Iterator[Numbered]:

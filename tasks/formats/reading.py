@@ -62,6 +62,7 @@ class _Measured:
 
     def read(self, size: int) -> bytes:
         self.since += size
+        # Counted since the last record, as the parser reads ahead in blocks.
         if self.since > LONGEST_LINE:
             raise _Refused(f"{LONGEST_LINE >> 20} MiB")
         return self._file.read(size)
@@ -138,12 +139,15 @@ def lines_of(path: Path, form: Format, question: str = "") -> Iterator[Line]:
     records = _records(path, form)
     if not form.row_of_all:
         form = _asking(form, question)
+    # Each record is an item of its own.
     if not form.same:
         for place, name, text in records:
             yield _line(place, [(name, text)], form)
         return
+    # Records of one item may be anywhere in the files, so all are kept until they are joined.
     with closing(sqlite3.connect("")) as items:  # a temporary file once it grows
         _keep(items, records, form)
+        # What a record means depends on all others, so they are read twice.
         if form.row_of_all:
             row = form.row_of_all(_kept_parts(items))
             form = _asking(replace(form, row=row), question)
@@ -177,6 +181,7 @@ def _joined(parts: Iterator[tuple[str, str, bytes, int]], form: Format) -> Line:
     texts, size = [(name, text)], len(text)
     for _, name, more, _ in parts:
         size += len(more)
+        # Beyond the limit they are only counted, so that an item never takes all the memory.
         if size <= LONGEST_LINE:
             texts.append((name, more))
     if size > LONGEST_LINE:
@@ -210,7 +215,10 @@ def _line(place: str, texts: list[tuple[str, bytes]], form: Format) -> Line:
     try:
         parts: list[Part] = [(name, _record(text)) for name, text in texts]
         row = form.row(parts)
-        about = {} if row is None else {key: row.pop(key) for key in ABOUT if key in row}
+        about: dict[str, Any] = {}
+        for key in ABOUT:
+            if row is not None and key in row:
+                about[key] = row.pop(key)
         return Line(
             place,
             texts[0][1],
@@ -254,7 +262,10 @@ def _check_members(names: Sequence[str], form: Format) -> None:
         raise FileError(f"It holds no file of {form.title}.{_cure(form)}")
     if not form.others or any(_is_named(form.answers, name) for name in names):
         return
-    unread = [name for name in names if _is_named(form.others, name)]
+    unread = []
+    for name in names:
+        if _is_named(form.others, name):
+            unread.append(name)
     if unread:
         listed = ", ".join(unread[:3])
         raise FileError(f"The answers are in {listed}, which are not read.{_cure(form)}")
@@ -268,12 +279,15 @@ def _cure(form: Format) -> str:
     """Return what to export instead."""
     if form.choose:
         return f" Choose {form.choose} where {form.title} exports."
-    return f" {form.instead}." if form.instead else f" Their names match {form.files}."
+    if form.instead:
+        return f" {form.instead}."
+    return f" Their names match {form.files}."
 
 
 def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
     """Yield the records of one file; their places begin with `at`. Raises FileError."""
     name, opened = member
+    # The name becomes a part of messages and rows.
     if reason := unstorable(name):
         raise FileError(f"The file's name {name!a} has {reason}.")
     try:
@@ -283,7 +297,9 @@ def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
             for number, record in form.read(plain):
                 yield f"{at}{number}", name, record
     except FileError as error:
-        cure = _cure(form) if str(error) == ONE_OBJECT else ""
+        cure = ""
+        if str(error) == ONE_OBJECT:
+            cure = _cure(form)
         raise FileError(f"{at} {error}{cure}".strip()) from None
     except (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
         raise FileError(f"{at} Damaged file: {damage_of(error)}. Pack it again.".strip()) from None
@@ -305,8 +321,10 @@ def _members(path: Path) -> Iterator[Named]:
     try:
         with zipfile.ZipFile(path) as archive:
             for info in sorted(archive.infolist(), key=lambda info: info.filename):
+                # Before anything is read, so that the message names the file.
                 if info.flag_bits & ENCRYPTED or info.compress_type not in PACKED:
                     raise FileError(f"{info.filename!a} is locked or packed oddly; pack it again.")
+                # What macOS adds to archives.
                 if not info.filename.startswith("__MACOSX/"):
                     yield info.filename, partial(archive.open, info)
     except zipfile.BadZipFile:
@@ -319,7 +337,9 @@ def _open(path: Path) -> IO[bytes]:
 
 def _unpacked(file: BufferedReader) -> BufferedReader:
     is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
-    return io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=file))) if is_gzip else file
+    if is_gzip:
+        return io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=file)))
+    return file
 
 
 def _lines(file: BufferedReader) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ the author's, the others are of people who judged the pair.
 
 from collections.abc import Sequence
 
-from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of, vote_of
+from tasks.formats.base import Format, Item, Part, Record, Terms, checked, one_of, vote_of, without
 from tasks.formats.reading import json_lines
 from tasks.line_files import strict_json
 
@@ -19,32 +19,38 @@ SHAPE = {
     "captionID": str,  # MultiNLI, of another licence, has none
 }
 LABELS = {name: name for name in ("entailment", "neutral", "contradiction")}
-PARSES = {f"sentence{number}{kind}" for number in (1, 2) for kind in ("_parse", "_binary_parse")}
+PARSES = {
+    "sentence1_parse",
+    "sentence1_binary_parse",
+    "sentence2_parse",
+    "sentence2_binary_parse",
+}
 
 
 def row(parts: Sequence[Part]) -> Record:
     """Return a pair with its author's label and the votes on it; parses are left out."""
     record = checked(parts[0][1], SHAPE, TITLE)
-    labels = [
-        one_of(label, LABELS, "annotator_labels", TITLE) for label in record["annotator_labels"]
-    ]
-    taken = {*SHAPE, *PARSES} - {"captionID"}
+    labels = []
+    for label in record["annotator_labels"]:
+        labels.append(one_of(label, LABELS, "annotator_labels", TITLE))
+    taken = PARSES.union(SHAPE) - {"captionID"}
     return {
         "uid": record["pairID"],
         "context": {"premise": record["sentence1"]},
         "input": {"hypothesis": record["sentence2"]},
         "author_label": labels[0] if labels else None,
         "validations": [vote_of(None, label) for label in labels[1:]],
-        "metadata": {n: value for n, value in record.items() if n not in taken},
+        "metadata": without(record, taken),
     }
 
 
 def write(item: Item) -> Record | None:
     """Return a pair with the labels of its author and of the judges, as SNLI has them."""
     row = strict_json(item.row_json)
-    author_and_votes = [row["author_label"], *(vote.label for vote in item.votes)]
-    labels = [label for label in author_and_votes if label in LABELS]
-    if len(labels) < len(author_and_votes):
+    labels = [row["author_label"]]
+    for vote in item.votes:
+        labels.append(vote.label)
+    if not LABELS.keys() >= set(labels):
         return None
     return {
         "gold_label": item.label or "-",

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
 
-from tasks.formats.base import Format, Item, Numbered, Part, Record, Terms, checked
+from tasks.formats.base import Format, Item, Numbered, Part, Record, Terms, checked, without
 from tasks.formats.reading import json_items
 from tasks.line_files import BadRow, FileError, strict_json
 
@@ -36,11 +36,12 @@ def questions(file: BufferedReader) -> Iterator[Numbered]:
 def row(parts: Sequence[Part]) -> Record:
     """Return a question on a passage; its first answer is the author's, if it can be answered."""
     record = checked(parts[0][1], SHAPE, TITLE)
-    answers = [
-        checked(answer, {"text": str, "answer_start": int}, TITLE, f"answers[{number}]")
-        for number, answer in enumerate(record["answers"], 1)
-    ]
-    metadata = {n: value for n, value in record.items() if n not in SHAPE}
+    answers = []
+    for number, answer in enumerate(record["answers"], 1):
+        answers.append(
+            checked(answer, {"text": str, "answer_start": int}, TITLE, f"answers[{number}]")
+        )
+    metadata = without(record, SHAPE)
     if answers:
         metadata["answer_start"] = answers[0]["answer_start"]
     if len(answers) > 1:
@@ -58,9 +59,12 @@ def write(item: Item) -> Record:
     """Return an article of one question; search where its answer starts if the row does not say."""
     row = strict_json(item.row_json)
     passage, answer = item.texts["passage"], row["author_label"]
+    # Rows that came from SQuAD know the start. For others the first place is meant.
     start = row["metadata"].get(f"{item.answer}_start", passage.find(answer or ""))
     is_found = type(start) is int and start >= 0
-    answers = [{"text": answer, "answer_start": start}] if answer and is_found else []
+    answers = []
+    if answer and is_found:
+        answers = [{"text": answer, "answer_start": start}]
     question = {"id": item.uid, "question": item.texts["question"], "answers": answers}
     return {"title": item.uid, "paragraphs": [{"context": passage, "qas": [question]}]}
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tasks.config.components import Component, FieldType, FormInput, plain, refers, refers_to_given
-from tasks.config.parsing import Finding, Loc
+from tasks.config.parsing import Finding, Loc, inside
 from tasks.config.values import FORBIDDEN, subject
 
 
@@ -25,14 +25,18 @@ class Candidates(FieldType, name="candidates"):
     def check_shape(self, component: Component, value: Any) -> list[str]:
         named = subject(component)
         if not self.is_list(component):
-            return [] if isinstance(value, str) else [f"{named} must be one of the candidates"]
+            if isinstance(value, str):
+                return []
+            return [f"{named} must be one of the candidates"]
         if component.rank and isinstance(value, Mapping):
             return [f"{named}: give each text a place of its own, from 1 to {len(value)}"]
         if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
             return [f"{named} must be a list of texts"]
         if len(set(value)) < len(value):
             return [f"{named} has the same text twice"]
-        return _unfit(named, value) if component.reference is None else []
+        if component.reference is None:
+            return _unfit(named, value)
+        return []
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         wrong = self.check_shape(component, value)
@@ -40,7 +44,10 @@ class Candidates(FieldType, name="candidates"):
             return wrong
         named, offered = subject(component), self.offered(component, context)
         if not component.rank:
-            return [] if value in offered else [f"{named} must be one of the candidates, unchanged"]
+            if value in offered:
+                return []
+            return [f"{named} must be one of the candidates, unchanged"]
+        # Each once: an order must hold all texts, and no other.
         if sorted(value) == sorted(offered):
             return []
         return [f"{named} must hold each of the {len(offered)} candidates once, unchanged"]
@@ -59,6 +66,7 @@ class Candidates(FieldType, name="candidates"):
             return typed
         offered = self.offered(component, context)
         places = {text: typed.get(text) for text in offered}
+        # As texts, since a form may send anything, also nothing.
         if sorted(map(str, places.values())) != sorted(map(str, range(1, len(offered) + 1))):
             return places
         return sorted(offered, key=lambda text: int(places[text]))  # type: ignore[arg-type]
@@ -71,7 +79,9 @@ class Candidates(FieldType, name="candidates"):
     def described(self, component: Component) -> str:
         if component.reference is None:
             return "a list of texts"
-        what = "the texts" if component.rank else "one of the texts"
+        what = "one of the texts"
+        if component.rank:
+            what = "the texts"
         return f"{what} of {component.reference}" + (", best first" if component.rank else "")
 
     def stand_in(self, component: Component) -> Any:
@@ -82,7 +92,10 @@ class Candidates(FieldType, name="candidates"):
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if component.reference is not None:
-            offered = [field.name for field in groups["context"] if field.type == "candidates"]
+            offered = []
+            for field in groups["context"]:
+                if field.type == "candidates":
+                    offered.append(field.name)
             yield from refers(loc, component, offered, "candidates of the context")
 
     def unfinished(
@@ -91,7 +104,7 @@ class Candidates(FieldType, name="candidates"):
         if loc[0] == "context" and (component.reference is not None or component.rank):
             key = "rank" if component.rank else "reference"
             message = "candidates of the context are a list of texts"
-            yield Finding((*loc, key), message, f"remove {key}")
+            yield Finding(inside(loc, key), message, f"remove {key}")
         elif loc[0] != "context" and component.reference is None:
             message = "the answer is one of a list of texts"
             yield Finding(loc, message, "add reference: NAME, of candidates of the context")
@@ -102,7 +115,9 @@ class Candidates(FieldType, name="candidates"):
         return self.own_metrics if component.rank else ()
 
     def rule(self, component: Component) -> str:
-        return "rank" if component.rank else ""
+        if component.rank:
+            return "rank"
+        return ""
 
 
 def _unfit(named: str, texts: Sequence[str]) -> list[str]:

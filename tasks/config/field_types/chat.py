@@ -1,10 +1,11 @@
 """Conversations: one that is given, or one that a person has with the round's target."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from tasks.config.components import Component, FieldType, FormInput, plain
-from tasks.config.parsing import Finding, Loc
+from tasks.config.parsing import Finding, Loc, inside
 from tasks.config.values import FORBIDDEN, characters, subject
 
 ROLES = {"system": "System", "user": "User", "assistant": "Assistant"}
@@ -45,7 +46,9 @@ class Chat(FieldType, name="chat"):
         return FormInput("ChoiceField", "RadioSelect")
 
     def display(self, component: Component, value: Any) -> str:
-        turns = value if isinstance(value, list | tuple) else [value]
+        turns = value
+        if not isinstance(value, list | tuple):
+            turns = [value]
         return "\n\n".join(_line(turn) for turn in turns)
 
     def described(self, component: Component) -> str:
@@ -61,14 +64,18 @@ class Chat(FieldType, name="chat"):
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if loc[0] == "context":
-            for key in (key for key in self.keys if key in component.model_fields_set):
-                message = "only a conversation that people have is limited"
-                yield Finding((*loc, key), message, f"remove {key}")
+            for key in self.keys:
+                if key in component.model_fields_set:
+                    message = "only a conversation that people have is limited"
+                    yield Finding(inside(loc, key), message, f"remove {key}")
             return
         if component.when is not None or not component.required:
             message = "the conversation is what the model answers in"
             yield Finding(loc, message, "remove when and required")
-        talks = [field for field in groups["input"] if field.type == "chat"]
+        talks = []
+        for field in groups["input"]:
+            if field.type == "chat":
+                talks.append(field)
         if component is not talks[0]:
             message = "people have one conversation at a time"
             yield Finding(loc, message, f"remove {component.name}, or put it into the context")
@@ -77,7 +84,7 @@ class Chat(FieldType, name="chat"):
 
 def _answered(groups: Mapping[str, Sequence[Component]]) -> Iterator[Finding]:
     """Yield a finding unless the target's answer is the only output."""
-    names_above = {component.name for component in (*groups["context"], *groups["input"])}
+    names_above = {component.name for component in chain(groups["context"], groups["input"])}
     output = groups["output"]
     if len(output) != 1 or not output[0].kind.is_text or output[0].name in names_above:
         message = "in a conversation the model answers with a text of its own"
@@ -86,16 +93,18 @@ def _answered(groups: Mapping[str, Sequence[Component]]) -> Iterator[Finding]:
 
 
 def _wrong_turn(turn: Any, number: int) -> str:
-    if not isinstance(turn, Mapping) or not {"role", "text"} <= set(turn) <= {*_KEYS}:
+    if not isinstance(turn, Mapping) or not {"role", "text"} <= set(turn) <= set(_KEYS):
         return "needs role and text"
     if turn["role"] not in ROLES:
         return f"the role must be one of {', '.join(ROLES)}"
+    # Chat templates of most models take a system message at the beginning only.
     if turn["role"] == "system" and number > 1:
         return "only the first turn can be the system's"
     if not isinstance(turn["text"], str) or not turn["text"].strip():
         return "the text is missing"
     if FORBIDDEN.search(turn["text"]):
         return "the text holds a control character; delete it"
+    # The server writes it, beside the text that tells it to the model.
     if "secret" in turn and (turn["role"] != "system" or not isinstance(turn["secret"], str)):
         return "only the system's turn has a secret, a text"
     return ""
@@ -111,12 +120,11 @@ def as_told(value: Any) -> Any:
     """
     if not isinstance(value, list | tuple):
         return value
-    return [
-        {name: content for name, content in turn.items() if name != "secret"}
-        if isinstance(turn, Mapping)
-        else turn
-        for turn in value
-    ]
+    return [_without_secret(turn) if isinstance(turn, Mapping) else turn for turn in value]
+
+
+def _without_secret(turn: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: content for name, content in turn.items() if name != "secret"}
 
 
 def most_turns(component: Component) -> int:
@@ -131,7 +139,9 @@ def wrong_words(component: Component, text: str) -> str:
         return "Write something first"
     if len(text) > most:
         return f"Your turn must be at most {characters(most)}; it is {len(text)}"
-    return "Your turn holds a control character; delete it" if FORBIDDEN.search(text) else ""
+    if FORBIDDEN.search(text):
+        return "Your turn holds a control character; delete it"
+    return ""
 
 
 def _line(turn: Any) -> str:

@@ -19,7 +19,9 @@ class _Choice(FieldType):
         words = {label.value: label.words for label in component.labels}
         if isinstance(value, list | tuple):
             return ", ".join(self.display(component, item) for item in value)
-        return words.get(value, value) if isinstance(value, str) else plain(value)
+        if isinstance(value, str):
+            return words.get(value, value)
+        return plain(value)
 
 
 class Multiclass(_Choice, name="multiclass"):
@@ -37,13 +39,18 @@ class Multiclass(_Choice, name="multiclass"):
 
     def kept(self, component: Component, value: Any) -> Any:
         label = label_of(value, component.values)
-        return value if label is None else label
+        if label is None:
+            return value
+        return label
 
     def form_input(self, component: Component) -> FormInput:
+        # Few choices are read at one glance.
         if len(component.labels) <= RADIO_LIMIT:
             return FormInput("ChoiceField", "RadioSelect", choices=_pairs(component))
         nothing = ("", "")  # else the list's first label would be chosen by who chooses none
-        return FormInput("ChoiceField", "Select", choices=(nothing, *_pairs(component)))
+        choices = _pairs(component)
+        choices.insert(0, nothing)
+        return FormInput("ChoiceField", "Select", choices=choices)
 
     def described(self, component: Component) -> str:
         return f"one of {listed(component.values)}"
@@ -64,10 +71,15 @@ class Multilabel(_Choice, name="multilabel"):
         named = subject(component)
         if not isinstance(value, list | tuple):
             return [f"{named} must be a list of choices"]
-        unknown = [item for item in value if item not in component.values]
+        unknown = []
+        for item in value:
+            if item not in component.values:
+                unknown.append(item)
         if unknown:
             return [f"{named} has no choice “{unknown[0]}”; use: {listed(component.values)}"]
-        return [f"{named} names a choice twice"] if len(set(value)) < len(value) else []
+        if len(set(value)) < len(value):
+            return [f"{named} names a choice twice"]
+        return []
 
     def kept(self, component: Component, value: Any) -> Any:
         if not isinstance(value, list | tuple):

@@ -28,6 +28,7 @@ class _Media(FieldType):
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
+        # The file behind a link may change or go, and pages load nothing from other hosts.
         if isinstance(value, str) and value.startswith(("http://", "https://")):
             return [
                 f"{named} is a link, and pages here show no files of other hosts. Upload the file, "
@@ -35,9 +36,12 @@ class _Media(FieldType):
             ]
         if isinstance(value, str):
             return [f"{named} names the file {value:.80}; import an archive that holds it"]
-        digest = value.get("digest") if isinstance(value, Mapping) else None
+        digest = None
+        if isinstance(value, Mapping):
+            digest = value.get("digest")
         if not isinstance(digest, str) or not DIGEST.fullmatch(digest) or value.keys() - KEYS:
             return [f"{named} must be {self.noun}: upload it, and send its digest and alt"]
+        # The services fill in what is stored of the digest. Without it there is no such file.
         if "mime" not in value:
             return [f"{named} is not stored here, or was not used for a day. Add it once more"]
         if value["mime"] not in self.mimes:

@@ -27,6 +27,7 @@ class Number(FieldType, name="number"):
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        # Written so that NaN, which compares with nothing, is refused as well.
         if not is_number or not abs(value) <= LARGEST:
             return [f"{named} must be a number"]
         if component.minimum is not None and value < component.minimum:
@@ -36,6 +37,7 @@ class Number(FieldType, name="number"):
         if component.step is not None:
             start = component.minimum or 0.0
             steps = (value - start) / component.step
+            # With a tolerance: 0.3 is no exact multiple of 0.1 in binary.
             if abs(steps - round(steps)) > 1e-6:
                 return [f"{named} must go in steps of {component.step:g} from {start:g}"]
         return []
@@ -43,7 +45,9 @@ class Number(FieldType, name="number"):
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
         """Convert whole numbers to int: a form gives 3.0 for 3, and so would every export."""
         is_whole = isinstance(typed, float) and typed.is_integer() and abs(typed) <= MOST_EXACT
-        return int(typed) if is_whole else typed
+        if is_whole:
+            return int(typed)
+        return typed
 
     def form_input(self, component: Component) -> FormInput:
         ends = {"min": component.minimum, "max": component.maximum}
@@ -53,11 +57,12 @@ class Number(FieldType, name="number"):
 
     def described(self, component: Component) -> str:
         least, most = component.minimum, component.maximum
-        ends = [
-            *([f"from {least:g}"] if least is not None else []),
-            *([f"to {most:g}"] if most is not None else []),
-        ]
-        return " ".join(["a number", *ends])
+        words = ["a number"]
+        if least is not None:
+            words.append(f"from {least:g}")
+        if most is not None:
+            words.append(f"to {most:g}")
+        return " ".join(words)
 
 
 class Slider(Number, name="slider"):

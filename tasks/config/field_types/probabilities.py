@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tasks.config.components import Component, FieldType, FormInput, plainly, refers
-from tasks.config.parsing import Finding, Loc
+from tasks.config.parsing import Finding, Loc, inside
 from tasks.config.values import subject
 
 TOLERANCE = 1e-4  # as Dynabench 1.0
@@ -23,28 +23,40 @@ class Prob(FieldType, name="prob"):
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named = subject(component)
         if component.single:
-            return [] if _is_probability(value) else [f"{named} must be between 0 and 1"]
+            if _is_probability(value):
+                return []
+            return [f"{named} must be between 0 and 1"]
         if not isinstance(value, Mapping) or not all(map(_is_probability, value.values())):
             return [f"{named} must give a number between 0 and 1 for each label"]
+        # `fsum`, so that many small probabilities do not add up a rounding error.
         total = math.fsum(value.values())
-        return [] if abs(total - 1) <= TOLERANCE else [f"{named} must sum to 1, not {total:g}"]
+        if abs(total - 1) <= TOLERANCE:
+            return []
+        return [f"{named} must sum to 1, not {total:g}"]
 
     def form_input(self, component: Component) -> FormInput:
         ends = {"min": 0.0, "max": 1.0, "step": 0.01}
         return FormInput("FloatField", "NumberInput", ends, template="annotation/_slider.html")
 
     def described(self, component: Component) -> str:
-        return "a probability" if component.single else "a probability for each label"
+        if component.single:
+            return "a probability"
+        return "a probability for each label"
 
     def findings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
         if not component.single:
-            group = "output" if loc[0] == "output" else "input"
-            choices = [field.name for field in groups[group] if field.type == "multiclass"]
+            group = "input"
+            if loc[0] == "output":
+                group = "output"
+            choices = []
+            for field in groups[group]:
+                if field.type == "multiclass":
+                    choices.append(field.name)
             yield from refers(loc, component, choices, f"a multiclass field of the {loc[0]}")
         elif component.reference is not None:
-            at = (*loc, "reference")
+            at = inside(loc, "reference")
             yield Finding(at, "a single probability has no reference", "remove reference or single")
 
     def unfinished(

@@ -24,7 +24,10 @@ class _Stretch(FieldType):
     def findings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
-        texts = [field.name for field in groups["context"] if field.kind.is_text]
+        texts = []
+        for field in groups["context"]:
+            if field.kind.is_text:
+                texts.append(field.name)
         yield from refers(loc, component, texts, "a text of the context")
 
 
@@ -68,7 +71,9 @@ class Span(_Stretch, name="span"):
         return {"text": typed, "start": -1, "end": len(typed) - 1}  # `check` refuses it
 
     def typed(self, value: Any) -> Any:
-        return value["text"] if isinstance(value, Mapping) else value
+        if isinstance(value, Mapping):
+            return value["text"]
+        return value
 
 
 class Spans(_Stretch, name="spans"):
@@ -89,7 +94,7 @@ class Spans(_Stretch, name="spans"):
 
     def check_shape(self, component: Component, value: Any) -> list[str]:
         named = subject(component)
-        keys = {"text", "start", "end", *(["tag"] if component.tags else [])}
+        keys = {"text", "start", "end"}.union(["tag"] if component.tags else [])
         if not isinstance(value, list | tuple):
             return [f"{named} must be a list"]
         for number, item in enumerate(value, 1):
@@ -103,6 +108,7 @@ class Spans(_Stretch, name="spans"):
 
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
         named, passage = subject(component), _passage(component, context)
+        # A form leaves lines that are no mark as texts; the first one is explained.
         for number, line in enumerate(value if isinstance(value, list) else (), 1):
             if isinstance(line, str):
                 return [f"{named}, line {number}: {_trouble(component, line, passage)}"]
@@ -112,14 +118,18 @@ class Spans(_Stretch, name="spans"):
             if not _is_there(component, item, context):
                 return [f"{named}, number {number}: is not in the {component.reference} there"]
         marks = [(item["start"], item["end"], item.get("tag")) for item in value]
-        return [f"{named} has the same mark twice"] if len(set(marks)) < len(marks) else []
+        if len(set(marks)) < len(marks):
+            return [f"{named} has the same mark twice"]
+        return []
 
     def form_input(self, component: Component) -> FormInput:
         choices = [(tag, tag) for tag in component.tags]
         return FormInput(widget="Marks", attrs={"rows": 3, "dir": "auto"}, choices=choices)
 
     def display(self, component: Component, value: Any) -> str:
-        marks = value if isinstance(value, list | tuple) else [value]
+        marks = value
+        if not isinstance(value, list | tuple):
+            marks = [value]
         return ", ".join(map(_shown, marks))
 
     def described(self, component: Component) -> str:
@@ -153,7 +163,9 @@ def _as_line(mark: Any) -> str:
     if not isinstance(mark, Mapping):
         return str(mark)
     line = f"{on_one_line(mark['text'])} @{mark['start']}"
-    return f"{line} = {mark['tag']}" if "tag" in mark else line
+    if "tag" in mark:
+        return f"{line} = {mark['tag']}"
+    return line
 
 
 def _shown(mark: Any) -> str:
@@ -176,16 +188,21 @@ def _parted(component: Component, line: str) -> tuple[str, str, int | None]:
 def _mark(component: Component, line: str, passage: str) -> dict[str, Any] | None:
     """Return what a line marks; None when it is ambiguous or not in the passage."""
     words, tag, at = _parted(component, line)
+    # The line says where the words begin. Otherwise they must stand in the passage once.
     if at is not None:
         stretch = stretch_at(words, passage, at)
     else:
         places = stretches_of(words, passage)
-        stretch = places[0] if len(places) == 1 else None
+        stretch = None
+        if len(places) == 1:
+            stretch = places[0]
     if stretch is None:
         return None
     start, end = stretch
     mark = {"text": passage[start:end], "start": start, "end": end}
-    return mark | {"tag": tag} if tag else mark
+    if tag:
+        return mark | {"tag": tag}
+    return mark
 
 
 def _trouble(component: Component, line: str, passage: str) -> str:
@@ -195,7 +212,9 @@ def _trouble(component: Component, line: str, passage: str) -> str:
     if not words:
         return f"write the words, “ = ” and one of {listed(component.tags)}"
     if not found:
-        hint = f"; write a line break in it as {BREAK}" if "\n" in passage else ""
+        hint = ""
+        if "\n" in passage:
+            hint = f"; write a line break in it as {BREAK}"
         return f"“{words}” is not in the {component.reference}{hint}"
     places = " or ".join(f"{words} @{start}" for start, _end in found[:3])
     wrong = f"is there {len(found)} times" if at is None else f"does not begin at {at}"
