@@ -22,7 +22,10 @@ _WORDS = {
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
-KEYWORDS = {word: split for split, words in _WORDS.items() for word in words}
+KEYWORDS: dict[str, str] = {}
+"""The split that each word names."""
+for _split, _words in _WORDS.items():
+    KEYWORDS.update(dict.fromkeys(_words, _split))
 CITATION = re.compile(r"^ *```[^\n]*\n(\s*@\w+\s*\{.*?)^ *```", re.M | re.S)
 MOST_CARD = 2**18
 
@@ -48,21 +51,26 @@ class Part(NamedTuple):
 
 def card_of(readme: str) -> Card:
     """Return what a card says; nothing where it cannot be read."""
+    # As the hub reads it: YAML between two lines of hyphens at the beginning.
     front_matter = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|$)", readme, re.S)
     try:
-        data = read_yaml(front_matter[1]).data if front_matter else {}
+        data = {}
+        if front_matter:
+            data = read_yaml(front_matter[1]).data
     except ConfigError:
         data = {}
-    named = data.get("license_name") or data.get("license")
-    names = [name for name in (named if isinstance(named, list) else [named]) if name]
-    citations = [name.strip() for name in CITATION.findall(readme)]
-    return Card(data, ", ".join(map(str, names))[:100], "\n\n".join(citations)[:10_000])
+    licences = data.get("license_name") or data.get("license")
+    if not isinstance(licences, list):
+        licences = [licences]
+    names = ", ".join(map(str, filter(None, licences)))
+    citations = "\n\n".join(citation.strip() for citation in CITATION.findall(readme))
+    return Card(data, names[:100], citations[:10_000])
 
 
 def names_in_card(card: Card, config: str) -> dict[str, list[str]]:
     """Return the names of labels by column, as a card's `dataset_info` has them."""
     infos = card.data.get("dataset_info")
-    for info in infos if isinstance(infos, list) else [infos]:
+    for info in infos if isinstance(infos, list) else [infos]:  # one may stand without a list
         if isinstance(info, dict) and info.get("config_name", DEFAULT) in (config, DEFAULT):
             return _labels(info.get("features"))
     return {}
@@ -70,38 +78,50 @@ def names_in_card(card: Card, config: str) -> dict[str, list[str]]:
 
 def _labels(features: Any, at: str = "") -> dict[str, list[str]]:
     labels: dict[str, list[str]] = {}
-    for feature in features if isinstance(features, list) else []:
+    for feature in _as_list(features):
         if not isinstance(feature, dict):
             continue
         name = f"{at}{feature.get('name', '')}"
+        # The library writes class labels in these three places, by its version.
         for key in ("dtype", "sequence", "list"):
             if isinstance(feature.get(key), dict) and "class_label" in feature[key]:
                 class_label = feature[key]["class_label"]
-                names = class_label.get("names") if isinstance(class_label, dict) else None
-                values = [*names.values()] if isinstance(names, dict) else names
+                names = None
+                if isinstance(class_label, dict):
+                    names = class_label.get("names")
+                values = names
+                if isinstance(names, dict):
+                    values = list(names.values())
                 labels[name] = [str(value) for value in values] if isinstance(values, list) else []
         for key in ("struct", "sequence", "list"):
             labels |= _labels(feature.get(key), f"{name}.")
     return labels
 
 
+def _as_list(value: Any) -> list[Any]:
+    """Return a list of a card, or an empty one where it has something else."""
+    if isinstance(value, list):
+        return value
+    return []
+
+
 def splits_of(names: Sequence[str], card: Card) -> Splits:
     """Return the files that can be read, by configuration and split."""
-    data = [name for name in names if _is_data(name)]
+    data = list(filter(_is_data, names))
     declared = card.data.get("configs")
-    configs = [
-        config
-        for config in (declared if isinstance(declared, list) else [])
-        if isinstance(config, dict)
-    ]
-    splits_by_config = {
-        str(config.get("config_name", DEFAULT)): _told(config, data) for config in configs
-    }
+    splits_by_config = {}
+    for config in _as_list(declared):
+        if isinstance(config, dict):
+            splits = _told(config, data)
+            # A later entry of the same name replaces an earlier one, also by having no files.
+            splits_by_config[str(config.get("config_name", DEFAULT))] = splits
     splits_by_config = {config: splits for config, splits in splits_by_config.items() if splits}
     if splits_by_config:
         return splits_by_config
     guessed = _guessed(data)
-    return {DEFAULT: guessed} if guessed else {}
+    if guessed:
+        return {DEFAULT: guessed}
+    return {}
 
 
 def converted_splits(names: Sequence[str]) -> Splits:
@@ -109,6 +129,7 @@ def converted_splits(names: Sequence[str]) -> Splits:
     splits_by_config: dict[str, dict[str, list[str]]] = {}
     for name in sorted(names):
         parts = PurePosixPath(name).parts
+        # Other files of the branch are notes of the conversion.
         if len(parts) == 3 and ending_of(name) == "parquet":
             splits = splits_by_config.setdefault(parts[0], {})
             splits.setdefault(parts[1].removeprefix("partial-"), []).append(name)
@@ -127,8 +148,12 @@ def pick(splits: Splits, config: str, split: str, title: str) -> Part:
 def _one_of(
     choices: Iterable[str], requested: str, usual: Sequence[str], kind: str, title: str
 ) -> str:
-    names = [*choices]
-    likely = [requested] if requested else [*usual, *(names if len(names) == 1 else [])]
+    names = list(choices)
+    likely = list(usual)
+    if requested:
+        likely = [requested]
+    elif len(names) == 1:
+        likely += names
     for name in likely:
         if name in names:
             return name
@@ -145,29 +170,36 @@ def _is_data(name: str) -> bool:
 def _told(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[str]]:
     """Return the splits that a card names for a configuration."""
     folder = str(config.get("data_dir") or "").strip("./")
-    inside = [name for name in names if not folder or name.startswith(f"{folder}/")]
     declared = config.get("data_files")
     if not declared:
-        return _guessed(inside)
-    if isinstance(declared, dict):
-        pairs = [*declared.items()]
-    else:
-        listed = declared if isinstance(declared, list) else [declared]
-        pairs = [
-            (file.get("split", "train"), file.get("path"))
-            if isinstance(file, dict)
-            else ("train", file)
-            for file in listed
-        ]
+        return _guessed([n for n in names if not folder or n.startswith(f"{folder}/")])
     files_by_split: dict[str, list[str]] = {}
-    for split, patterns in pairs:
+    for split, patterns in _declared_patterns(declared):
+        files = files_by_split.setdefault(str(split), [])
         for pattern in patterns if isinstance(patterns, list) else [patterns]:
             full_pattern = "/".join(filter(None, [folder, str(pattern).removeprefix("./")]))
-            matching = [name for name in names if _matches(name, full_pattern)]
-            files_by_split.setdefault(str(split), []).extend(
-                file for file in matching if file not in files_by_split.get(str(split), [])
-            )
+            for name in names:
+                if _matches(name, full_pattern) and name not in files:
+                    files.append(name)
     return {split: files for split, files in files_by_split.items() if files}
+
+
+def _declared_patterns(declared: Any) -> list[tuple[Any, Any]]:
+    """Return the splits of a card's `data_files`, each with its pattern or patterns.
+
+    It is a mapping, a list of mappings or patterns, or one pattern for the training split.
+    """
+    if isinstance(declared, dict):
+        return list(declared.items())
+    if not isinstance(declared, list):
+        return [("train", declared)]
+    pairs = []
+    for file in declared:
+        if isinstance(file, dict):
+            pairs.append((file.get("split", "train"), file.get("path")))
+        else:
+            pairs.append(("train", file))
+    return pairs
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -178,8 +210,10 @@ def _guessed(names: Sequence[str]) -> dict[str, list[str]]:
     """Guess the splits from the names of files; only the most frequent format counts."""
     if not names:
         return {}
+    # A folder may hold the same data in two formats: one of them is read.
     [(ending, _)] = Counter(map(ending_of, names)).most_common(1)
     files = sorted(name for name in names if ending_of(name) == ending)
+    # Names of shards are exact. Words in paths are a guess.
     for guess in (_of_shard, _of_words):
         files_by_split: dict[str, list[str]] = {}
         for name in files:
@@ -192,7 +226,9 @@ def _guessed(names: Sequence[str]) -> dict[str, list[str]]:
 
 def _of_shard(name: str) -> str:
     match = SHARD.search(name)
-    return match[1] if match else ""
+    if match:
+        return match[1]
+    return ""
 
 
 def _of_words(name: str) -> str:

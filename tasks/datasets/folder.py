@@ -38,6 +38,7 @@ def find_folder(path: Path) -> Local:
         return Local(path.name, path.parent, {DEFAULT: {WHOLE: [path.name]}}, Card({}))
     if not path.is_dir():
         raise FileError("There is no such folder. A name of the hub needs --from hub.")
+    # Saved by `save_to_disk` of several splits, of one, or a folder of plain files.
     if (path / "dataset_dict.json").exists():
         splits = {str(split): str(split) for split in _read(path / "dataset_dict.json")["splits"]}
     elif (path / "state.json").exists():
@@ -52,9 +53,10 @@ def find_folder(path: Path) -> Local:
 
 
 def _plain(path: Path) -> Local:
-    names = [
-        file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if file.is_file()
-    ]
+    names = []
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            names.append(file.relative_to(path).as_posix())
     readme = path / "README.md"
     card = card_of(readme.read_text("utf-8", "replace")) if readme.exists() else Card({})
     return Local(path.name, path, splits_of(names, card), card)
@@ -63,14 +65,14 @@ def _plain(path: Path) -> Local:
 def _shards(path: Path, folder: str) -> list[str]:
     """Return the Arrow files that a saved split names. Raises FileError."""
     try:
-        named = [
-            str(data_file["filename"])
-            for data_file in _read(path / folder / "state.json")["_data_files"]
-        ]
+        named = []
+        for data_file in _read(path / folder / "state.json")["_data_files"]:
+            named.append(str(data_file["filename"]))
     except (KeyError, TypeError):
         raise FileError(
             f"{folder or path.name}: state.json names no files. Save it again."
         ) from None
+    # A name with a slash could lead out of the folder.
     if any("/" in name or not (path / folder / name).is_file() for name in named):
         raise FileError(f"{folder or path.name}: a file of state.json is missing. Save it again.")
     return [f"{folder}/{name}" if folder else name for name in named]

@@ -82,6 +82,7 @@ class Pieces:
 
     def of(self, url: str) -> Path:
         """Return the folder of a file's pieces. Raises FileError if all files have too many."""
+        # Counted on disk, since the pieces of several files share the limit.
         if self.most and sum(1 for _ in self.folder.glob("*/*")) >= self.most:
             most = f"{self.most * BLOCK >> 20} MB"
             raise FileError(
@@ -118,6 +119,7 @@ class _HubFile(io.RawIOBase):
         if self._at >= self._size:
             return 0
         number, inside = divmod(self._at, BLOCK)
+        # The last piece stays in memory: readers go back and forth within it.
         if number != self._number:
             self._number, self._piece = number, self._block(number)
         data = self._piece[inside : inside + len(buffer)]
@@ -130,6 +132,7 @@ class _HubFile(io.RawIOBase):
         first, last = number * BLOCK, min(self._size, (number + 1) * BLOCK) - 1
         if stored.exists():
             return stored.read_bytes()
+        # A range, so that the first rows of a large file cost little.
         headers = [(b"Range", f"bytes={first}-{last}".encode())]
         data = _asked(self._url, self._what, last - first + 1, headers).body
         if len(data) != last - first + 1:
@@ -148,7 +151,10 @@ def reference_of(text: str, endpoint: str) -> Reference:
         address = urlsplit(text if "://" in text else f"hf://datasets/{text}")
     except ValueError:
         raise FileError(f"{text!r:.100} is not an address. Copy it from the hub.") from None
-    parts = [unquote(step) for step in address.path.split("/") if step]
+    parts = []
+    for step in address.path.split("/"):
+        if step:
+            parts.append(unquote(step))
     if address.scheme == "hf":
         parts = [unquote(address.netloc), *parts]
     elif address.scheme not in ("http", "https") or address.hostname not in (
@@ -184,28 +190,33 @@ def find(reference: Reference, endpoint: str) -> HubDataset:
     Files that nothing here reads, such as those of a script, come from the hub's own conversion of
     the main branch.
     """
+    # It becomes a part of an address.
     if reference.revision and not REVISION.fullmatch(reference.revision):
         raise FileError(f"{reference.revision!r:.100} is no revision; give a branch or a commit.")
     answer = _told(reference.name, reference.revision, endpoint)
     name, commit, sizes = answer
     resolve = f"{endpoint}/datasets/{name}/resolve/{commit}"
     card = Card({})
+    # The beginning of a card has its front matter.
     if most := min(sizes.get("README.md", 0), MOST_CARD):
         headers = [(b"Range", f"bytes=0-{most - 1}".encode())]
         text = _asked(f"{resolve}/README.md", name, MOST_CARD, headers).body
         card = card_of(text.decode("utf-8", "replace"))
-    splits = splits_of([*sizes], card)
+    splits = splits_of(list(sizes), card)
+    # The hub converts the main branch only.
     if not splits and not reference.revision:
         with suppress(_Missing):
             _, commit, sizes = _told(name, CONVERTED, endpoint)
-            splits = converted_splits([*sizes])
+            splits = converted_splits(list(sizes))
     origin = f"{endpoint}/datasets/{name}/tree/{commit}"
     return HubDataset(name, commit, origin, sizes, splits, card, endpoint)
 
 
 def _told(name: str, revision: str, endpoint: str) -> tuple[str, str, dict[str, int]]:
     """Return the dataset's own name, the commit, and its files with their bytes."""
-    place = f"/revision/{quote(revision, safe='')}" if revision else ""
+    place = ""
+    if revision:
+        place = f"/revision/{quote(revision, safe='')}"
     reply = _asked(f"{endpoint}/api/datasets/{name}{place}?{BLOBS}", name, MOST_TOLD)
     try:
         answer = members(strict_json(reply.body), "The answer")

@@ -72,6 +72,7 @@ def write_rows(
             columns.update(dict.fromkeys(row))
             if not count and not query.columns:
                 _refuse_responses(source.name, row)
+            # Counted while reading, since JSON lines may bring new columns in every row.
             if len(columns) > MOST_COLUMNS:
                 raise FileError(f"{source.name} has more than {MOST_COLUMNS} columns.")
             count += 1
@@ -82,6 +83,7 @@ def write_rows(
                     f"{source.name}: row {count:,} holds half of a surrogate pair; write the "
                     "character."
                 ) from None
+            # Checked before the line is written, so that the file never grows beyond the limit.
             size += len(line)
             if most_bytes and size > most_bytes:
                 most = f"{most_bytes >> 20} MB"
@@ -89,14 +91,14 @@ def write_rows(
             lines.write(line)
             if count == query.rows:
                 break
-    if missing := {*query.columns.values()} - columns.keys():
+    if missing := set(query.columns.values()) - columns.keys():
         raise FileError(
             f"{source.name} has no column {', '.join(sorted(missing))}. It has "
             f"{', '.join(columns) or 'none'}."
         )
     title = f"{source.name} ({chosen.config}, {chosen.split})"
     terms = Terms(source.card.license, source.card.citation, source.origin)
-    return WrittenRows(title, terms, count, [*columns])
+    return WrittenRows(title, terms, count, list(columns))
 
 
 def _rows(
@@ -108,6 +110,7 @@ def _rows(
     for file in files:
         with source.open(file, pieces) as opened:
             for number, row in enumerate(rows_of(file, opened, names)):
+                # Files of JSON or CSV do not declare columns, and may leave empty ones out.
                 if not number and file.endswith(WITH_SCHEMA):
                     has = {column.partition(".")[0] for column in row}
                     first = first or (file, has)

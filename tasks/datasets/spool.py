@@ -32,13 +32,15 @@ def spooled(
     command fetched stays until the context ends well: if killed, the same command resumes there.
     `is_page` applies the smaller limits of a form. Raises FileError.
     """
+    # The same dataset and revision find the pieces that an earlier run fetched.
     key = sha256(f"{query.where} {query.revision}".encode()).hexdigest()[:32]
     pieces_folder = KEPT / key
     with scratch() as folder:
         pieces = Pieces(folder / "pieces", PAGE_PIECES) if is_page else Pieces(pieces_folder)
         endpoint, into = settings.HUB_ENDPOINT if of_hub else "", folder / "rows.jsonl"
-        most = PAGE_BYTES if is_page else 0
-        seconds = PAGE_SECONDS if is_page else COMMAND_SECONDS
+        most, seconds = 0, COMMAND_SECONDS
+        if is_page:
+            most, seconds = PAGE_BYTES, PAGE_SECONDS
         read = partial(write_rows, query, endpoint, pieces, into, most)
         try:
             dataset = bounded(read, Bounds(seconds, MEMORY_BYTES))
@@ -47,4 +49,5 @@ def spooled(
         except OSError as error:
             raise FileError(f"{error.filename or query.where}: {error.strerror}.") from None
         yield dataset, into
+    # Only after the caller stored the rows: an exception skips this line.
     shutil.rmtree(pieces_folder, ignore_errors=True)

@@ -49,7 +49,12 @@ def ending_of(name: str) -> str:
     plain = name.lower().removesuffix(".gz")
     ending = plain.rpartition(".")[2]
     is_packed = plain != name.lower()
-    return ending if ending in (TEXTS if is_packed else READERS) else ""
+    readers: Mapping[str, Any] = READERS
+    if is_packed:
+        readers = TEXTS
+    if ending in readers:
+        return ending
+    return ""
 
 
 def label_names(features: Any, at: str = "") -> dict[str, list[str]]:
@@ -69,6 +74,7 @@ def label_names(features: Any, at: str = "") -> dict[str, list[str]]:
 def _parquet(file: BufferedReader, names: Names) -> Iterator[Row]:
     from pyarrow import parquet
 
+    # Without reading ahead, which would fetch more of a hub's file than the rows need.
     opened = parquet.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER)
     schema = opened.schema_arrow
     columns = _readable(schema)
@@ -82,17 +88,24 @@ def _arrow(file: BufferedReader, names: Names) -> Iterator[Row]:
 
     opened = ipc.open_stream(file)
     columns = _readable(opened.schema)
-    batches = (piece.select(columns) for batch in opened for piece in _parts(batch))
-    yield from _batches(batches, opened.schema, names)
+    yield from _batches(_small_batches(opened, columns), opened.schema, names)
 
 
-def _parts(batch: Any) -> Iterator[Any]:
-    return (batch.slice(start, BATCH_ROWS) for start in range(0, batch.num_rows, BATCH_ROWS))
+def _small_batches(batches: Iterable[Any], columns: list[str]) -> Iterator[Any]:
+    """Yield some columns of record batches, at most BATCH_ROWS rows at a time.
+
+    A writer decides how large a batch is, and one may be larger than our memory as Python objects.
+    """
+    for batch in batches:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            yield batch.slice(start, BATCH_ROWS).select(columns)
 
 
 def _batches(batches: Iterable[Any], schema: Any, names: Names) -> Iterator[Row]:
     metadata = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-    features = metadata.get("info", {}).get("features") if isinstance(metadata, dict) else None
+    features = None
+    if isinstance(metadata, dict):
+        features = metadata.get("info", {}).get("features")
     labels_by_column = {**names, **label_names(features)}
     for batch in batches:
         for row in batch.to_pylist():
@@ -109,6 +122,7 @@ def _has_bytes(kind: Any) -> bool:
 
     if types.is_binary_view(kind) or types.is_binary(kind) or types.is_large_binary(kind):
         return True
+    # Hashes and the like.
     if types.is_fixed_size_binary(kind):
         return True
     return any(_has_bytes(kind.field(place).type) for place in range(kind.num_fields))
@@ -151,11 +165,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        if math.isfinite(value):
+            return value
+        return None
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, Decimal | datetime.timedelta | UUID):
         return str(value)
+    # Databases hold 64 bits.
     if isinstance(value, int) and abs(value) >= LARGEST:
         return str(value)
     return value
@@ -171,12 +188,17 @@ def _named(row: Row, names: Names) -> Row:
 def _label(value: Any, names: list[str]) -> Any:
     if isinstance(value, list):
         return [_label(item, names) for item in value]
-    text = label_text(value) if isinstance(value, str | float) else None
+    text = None
+    if isinstance(value, str | float):
+        text = label_text(value)
     if text is not None and text not in names and whole_label(text).isdecimal():
         value = int(whole_label(text))  # a cell of a table
+    # `type` and not isinstance: true is no label number.
     if type(value) is not int:
         return value
-    return names[value] if 0 <= value < len(names) else None
+    if 0 <= value < len(names):
+        return names[value]
+    return None
 
 
 TEXTS = {

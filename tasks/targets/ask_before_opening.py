@@ -18,9 +18,11 @@ PLAIN_TEXT = "This is an example."
 def sample_of(task: Task, round: Round | None = None) -> dict[str, Any]:
     """Return a good example of the configuration over a context of the round, or the latest one."""
     rounds = [round] if round else task.rounds.all()
+    # A context of the latest round: it is the most like what people will be given.
     contexts = Context.objects.filter(round__in=rounds, is_retired=False)
     context = contexts.order_by("-round__number", "pk").first()
     example = next(iter(task.config.examples.good), None)
+    # An example that brings its own context is asked as the task's page shows it.
     if example and example.context:
         return {**example.context, **example.input}
     return {**(example.input if example else {}), **(context.fields if context else {})}
@@ -47,6 +49,8 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
     inputs = _inputs(round)
     if not targets or inputs is None:
         return {target.name: "" for target in targets}
+    # 1. Check every budget first: a target that may not be asked ends the opening before calls
+    # cost.
     payers = [Payer(target, round.pk) for target in targets]
     for target, payer in zip(targets, payers, strict=True):
         target.task = round.task  # the threads need no database
@@ -62,18 +66,30 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
             return error
 
     try:
+        # 2. Ask all at once, so that the slowest one decides how long it takes.
         with asking(), ThreadPoolExecutor(len(targets)) as pool:
             results = list(zip(targets, pool.map(answer, targets), strict=True))
     except NoAnswer as error:
         raise Silent(error.detail) from None
-    note_uses(payers, [one.usage for _, one in results])
+    # 3. Count what was spent, also on failures.
+    note_uses(payers, [result.usage for _target, result in results])
+    # 4. Store what came back, and refuse if any target failed.
+    return _versions(results)
+
+
+def _versions(results: Sequence[tuple[TargetModel, Prediction | NoAnswer]]) -> dict[str, str]:
+    """Store what came back from each target, and return the versions. Raises Silent."""
+    versions, failures, reasons = {}, [], set()
     for target, result in results:
         note_test(target, result)
-    silent = [(target, one) for target, one in results if isinstance(one, NoAnswer)]
-    if silent:
-        words = " ".join(_words(target, one) for target, one in silent)
-        raise Silent(words, is_loading=all(one.reason == "busy" for _target, one in silent))
-    return {t.name: str(one.fingerprint.get("digest", "")) for t, one in results}  # type: ignore[union-attr]
+        if isinstance(result, NoAnswer):
+            failures.append(_words(target, result))
+            reasons.add(result.reason)
+        else:
+            versions[target.name] = str(result.fingerprint.get("digest", ""))
+    if failures:
+        raise Silent(" ".join(failures), is_loading=reasons == {"busy"})
+    return versions
 
 
 def _words(target: TargetModel, error: NoAnswer) -> str:
@@ -91,9 +107,11 @@ def filled(task: Task, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
     for name in config.model_fields:
         if name not in values and config.component(name).kind.is_text:
             values[name] = PLAIN_TEXT
+        # A conversation of one turn is the shortest that a model can answer.
         elif name not in values and config.component(name) is config.talk:
             values[name] = [{"role": "user", "text": PLAIN_TEXT}]
     if any(name not in values for name in config.model_fields):
         return None
+    # Pictures and recordings as data URLs, as while people write.
     values = for_models(config, task, values)
     return {name: values[name] for name in config.model_fields}

@@ -52,6 +52,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
     config = target.task.config
     answer = config.component(config.answer_field)
     is_span, converses = answer.type == "span", config.kind == "arena"
+    # Other adapters send named fields and no list of messages.
     if converses and target.adapter not in CONVERSING:
         names = ", ".join(CONVERSING)
         raise misconfigured(f"{target.adapter} sends no conversation; use one of: {names}.")
@@ -78,12 +79,12 @@ def endpoint_of(target: TargetModel) -> Endpoint:
 def messages_of(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str, str]]:
     """Return a conversation as the field `messages`: earlier turns, then the prompt."""
     roles = ("user", "assistant")
-    earlier = [
-        {"role": role, "content": text}
-        for turn in turns
-        for role, text in zip(roles, turn, strict=True)
-    ]
-    return [*earlier, {"role": "user", "content": prompt}]
+    messages = []
+    for turn in turns:
+        for role, text in zip(roles, turn, strict=True):
+            messages.append({"role": role, "content": text})
+    messages.append({"role": "user", "content": prompt})
+    return messages
 
 
 def chooser_endpoint(
@@ -122,23 +123,32 @@ def _asked_otherwise(
     **answer: Any,
 ) -> Endpoint:
     own = _own_model(target)
-    options = {name: target.options[name] for name in CHAT_OPTIONS if name in target.options}
+    options = {}
+    for name in CHAT_OPTIONS:
+        if name in target.options:
+            options[name] = target.options[name]
     how = EndpointConfig(
         url=target.base_url,
         fields=fields,
         secret=None if by else secret_of(target),
+        # Its own prompt and format do not come along, and the same text gets the same answer.
         options={**own, **options, "instructions": prompt, "temperature": 0},
         **_reached(target, target.base_url),
         **answer,
     )
     if by:
+        # Without the cache, since the transport belongs to this one call.
         return OpenAIChatEndpoint(how, by)
     return _built(target.adapter, how)
 
 
 def generator_fields(config: TaskConfig) -> tuple[str, ...]:
     """Return the fields that a generator reads besides `goal`: all texts of the context."""
-    return tuple(c.name for c in config.context if c.kind.is_text)
+    names = []
+    for component in config.context:
+        if component.kind.is_text:
+            names.append(component.name)
+    return tuple(names)
 
 
 def generator_endpoint(generator: Generator) -> Endpoint:
@@ -180,6 +190,7 @@ def _reached(row: TargetModel | Generator, url: str) -> dict[str, Any]:
     """
     hosts = tuple(settings.TARGET_PRIVATE_HOSTS)
     own = origin(parse_url(settings.MODEL_SERVER_URL))
+    # Only our own model server gets the proof. Elsewhere it would be handed to a stranger.
     if origin(parse_url(url)) != own:
         return {"allow_private_hosts": hosts}
     prover = Prover(derived_keys(SERVER_KEY)[0], row.task_id or 0)  # 0: it is not stored
@@ -205,21 +216,24 @@ def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersi
         whole = endpoint_of(target).info(deadline_seconds=INFO_SECONDS).fingerprint
     except EndpointError:
         whole = fingerprint
+    # The server may have got another model between the answer and this question.
     same = whole.get("digest") == fingerprint.get("digest")
     return note_version(target, {**whole, **fingerprint} if same else fingerprint)
 
 
 def spec_of(target: TargetModel) -> ModelSpec:
     """Return how our model server loads a target without an address."""
-    serving: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in target.serving.items()
-    }
+    serving: dict[str, Any] = {}
+    for name, value in target.serving.items():
+        if isinstance(value, list):
+            value = tuple(value)  # as a frozen spec needs it
+        serving[name] = value
     is_allowed = target.source == target.allowed_folder
     return ModelSpec(
         name=target.name,
         source=target.source,
         revision=target.revision or None,
+        # A folder elsewhere must be one that an administrator has allowed.
         below=None if is_allowed else str(settings.MODELS_HOME),
         task=target.task_id,
         **serving,
@@ -233,7 +247,7 @@ def serving_of(
     return {
         "backend": backend,
         "precision": precision,
-        "fields": [*config.ordered_fields],
+        "fields": list(config.ordered_fields),
         "output": config.answer_field,
     }
 
@@ -243,7 +257,9 @@ def _own_model(target: TargetModel) -> dict[str, str]:
     is_chat = target.adapter == "openai_chat"
     if target.source.startswith(PACKAGE) and not is_chat:
         raise misconfigured(f"{target.source} is a language model: the adapter is openai_chat.")
-    return {"model": target.name} if is_chat and not target.url else {}
+    if is_chat and not target.url:
+        return {"model": target.name}
+    return {}
 
 
 @contextmanager
@@ -258,6 +274,7 @@ def _registered() -> Iterator[QuerySet[TargetModel]]:
     except DatabaseException as error:
         raise NotKnownError(f"The site's models cannot be read: {first_words(error)}") from None
     finally:
+        # The model server's threads live long, and each would keep a connection open.
         if not connection.in_atomic_block:
             connection.close()
 
@@ -271,7 +288,9 @@ def registered_spec(name: str) -> ModelSpec | None:
     with _registered() as targets:
         named = targets.filter(name=own).order_by("pk")
         target = (named.filter(task=int(task)) if task.isdecimal() else named).first()
-        return spec_of(target) if target else None
+        if target:
+            return spec_of(target)
+        return None
 
 
 def registered_names() -> list[str]:
@@ -283,6 +302,7 @@ def registered_names() -> list[str]:
         seen: set[str] = set()
         names = []
         for name, task in targets.order_by("pk").values_list("name", "task"):
+            # The oldest one keeps the short name, as `registered_spec` finds it.
             names.append(f"{task}/{name}" if name in seen else name)
             seen.add(name)
         return names

@@ -41,6 +41,8 @@ def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
         "contact_detail": contact.words[:LONGEST],
     }
     rows: QuerySet[TargetModel] | QuerySet[Generator] = type(row)._default_manager.all()
+    # The condition is part of the update: an answer from an old address must not be shown for a
+    # new one that an editor just saved.
     if rows.filter(pk=row.pk, adapter=row.adapter, url=row.url).update(**columns):
         for name, value in columns.items():
             setattr(row, name, value)

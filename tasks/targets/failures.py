@@ -26,8 +26,10 @@ def note_failure(target: TargetModel, error: EndpointError) -> None:
     """Count a failure; after a day without failures the count restarts. One update, no lock."""
     now = timezone.now()
     detail = without_secret(secret_of(target), str(error))[:500]
+    # 1. Make sure of the row. Two threads may create it at once, and one gets the other's.
     TargetFailure.objects.get_or_create(target=target, defaults={"last_at": now, "since": now})
     was_long_ago = Q(last_at__lt=now - FORGOTTEN)
+    # 2. Count in the database, since many people may see the same failure at once.
     TargetFailure.objects.filter(target=target).update(
         count=Case(When(was_long_ago, then=Value(1)), default=F("count") + 1),
         since=Case(When(was_long_ago, then=Value(now)), default=F("since")),
@@ -56,6 +58,7 @@ def tell_failures() -> int:
 
 
 def _untold(now: datetime):  # type: ignore[no-untyped-def]
+    # A wrong setting never mends itself. Other failures may be over after a minute.
     mended_only_by_owners = Q(reason="misconfigured") | Q(count__gte=TOLD_AFTER)
     fresh = Q(told_at=None) | Q(told_at__lt=now - AGAIN_AFTER)
     return TargetFailure.objects.filter(mended_only_by_owners, fresh, last_at__gte=now - FORGOTTEN)
@@ -63,6 +66,7 @@ def _untold(now: datetime):  # type: ignore[no-untyped-def]
 
 @transaction.atomic
 def _tell(failure: TargetFailure, now: datetime) -> bool:
+    # The condition is part of the update: of several sweepers one hits the row, and only it mails.
     if not _untold(now).filter(pk=failure.pk).update(told_at=now):
         return False
     target, task = failure.target, failure.target.task

@@ -46,6 +46,7 @@ def contact_chat(
     build: its endpoint. What our own model server has is asked by the job alone. What came back is
     stored with the target where it is about its settings, as `contact_target`.
     """
+    # What our own model server has is loaded on demand, which the job does.
     if not target.url or is_used_up("test", actor.pk):
         return None
     try:
@@ -65,9 +66,11 @@ def contact_chat(
 def _contact(
     row: TargetModel | Generator, actor: User | None, ask: Callable[[], Contact]
 ) -> Contact | None:
+    # Counted together with tests, so that saving a target again and again asks no more often.
     if actor and is_used_up("test", actor.pk):
         return None
     contact = ask()
+    # While our own model server starts or loads, silence says nothing about the settings.
     if row.url or contact.reason not in PASSING:
         note_contact(row, contact)
     return contact

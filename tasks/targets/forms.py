@@ -38,6 +38,7 @@ class _EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]
+        # Settings that are wrong by themselves would make the endpoint's error a second, odd one.
         if self.errors:
             return
         try:
@@ -78,6 +79,7 @@ class TargetForm(_EndpointForm):
 
     def check_endpoint(self) -> None:
         try:
+            # Building the spec checks the names of its keys, which a mapping of JSON does not.
             spec_of(self.instance)
         except TypeError as error:  # the words of a missing or unknown keyword
             words = str(error).removeprefix("ModelSpec.__init__() ")
@@ -95,8 +97,15 @@ class SettingsForm(TargetForm):
     class Meta:
         model = TargetModel
         fields = (
-            *("name", "adapter", "url", "source", "revision", "options", "serving"),
-            *("gpus", "secret_env"),
+            "name",
+            "adapter",
+            "url",
+            "source",
+            "revision",
+            "options",
+            "serving",
+            "gpus",
+            "secret_env",
         )
 
 

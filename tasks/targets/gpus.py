@@ -7,4 +7,6 @@ def gpus_problem(gpus: int, site_has: int) -> str:
     """Return why a model cannot have this number of GPUs; "" when it can."""
     if gpus and not site_has:
         return gettext_noop("This site has no GPU.")
-    return "" if gpus <= 1 else gettext_noop("A model gets one GPU at most.")
+    if gpus <= 1:
+        return ""
+    return gettext_noop("A model gets one GPU at most.")

@@ -32,16 +32,19 @@ def probe_paused_targets() -> int:
     outside transactions: it may take PROBE_SECONDS for each AT_ONCE targets.
     """
     targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
+    # 1. Find the targets whose pause is over: only these may be asked again.
     due = ended_pauses(cache, [str(pk) for pk in targets.values_list("pk", flat=True)])
-    probes = [
-        Probe(target, filled(target.task, sample_of(target.task)))
-        for target in targets.filter(pk__in=due).select_related("task")
-        if _is_affordable(target)
-    ]
+    # 2. Leave out those whose budget is spent: silence would say nothing about them.
+    probes = []
+    for target in targets.filter(pk__in=due).select_related("task"):
+        if _is_affordable(target):
+            probes.append(Probe(target, filled(target.task, sample_of(target.task))))
     if not probes:
         return 0
+    # 3. Ask some at once, so that one that hangs does not delay the others.
     with ThreadPoolExecutor(min(AT_ONCE, len(probes))) as pool:
         answers = list(pool.map(_ask, probes))
+    # 4. Count what was spent, also on failures.
     usages = [usage for _is_back, usage in answers]
     note_uses([Payer(probe.target) for probe in probes], usages)
     return sum(is_back for is_back, _usage in answers)

@@ -55,6 +55,8 @@ def asking() -> Iterator[None]:
     Raises NoAnswer when there is none left.
     """
     try:
+        # A model that hangs holds its place until the timeout, so others are refused and not
+        # queued.
         with _places.take():
             yield
     except Hanging:
@@ -87,6 +89,7 @@ def paid_answer(
     except NoAnswer as error:
         usage = error.usage
         raise
+    # Also after a failure: a model that wrote and was then refused has cost something.
     finally:
         note_uses([payer], [usage])
     return answer
@@ -107,6 +110,7 @@ def answer_to(
 
     Call it outside transactions: it may take `seconds`. Raises NoAnswer.
     """
+    # Read in the `try`: a secret that cannot be decrypted is a failure of the target, too.
     secret = None
     if target.task.config.kind == "arena":
         inputs = {"messages": messages_of((), str(inputs["messages"]))}
@@ -117,6 +121,7 @@ def answer_to(
     except EndpointError as error:
         detail = without_secret(secret, str(error))
         raise NoAnswer(error.reason, detail, error.usage) from None
+    # A target may repeat how it was asked, and its answer is shown to people and stored.
     output, fingerprint = (
         without_secret(secret, answer.output),
         without_secret(secret, answer.fingerprint),
@@ -141,10 +146,10 @@ def in_words(answer: Prediction) -> dict[str, Any]:
 def without_secret(secret: str | None, value: Any) -> Any:
     """Replace the secret in a value of JSON by [secret], and folders of this server by …."""
     if isinstance(value, Mapping):
-        return {
-            without_secret(secret, name): without_secret(secret, item)
-            for name, item in value.items()
-        }
+        cleaned = {}
+        for name, item in value.items():
+            cleaned[without_secret(secret, name)] = without_secret(secret, item)
+        return cleaned
     if isinstance(value, list | tuple):
         return [without_secret(secret, item) for item in value]
     if not isinstance(value, str):

@@ -40,6 +40,8 @@ OF_TARGETS = (TargetVersion, TargetFailure, ModelUse)
 
 SENT_TO = ("adapter", "url", "options", "secret_env")
 """Where a target's secret goes, and how."""
+ASKED_BY = {"sealed_secret"}.union(SENT_TO, IDENTITY)
+"""Settings whose change makes what is known of the last contact out of date."""
 
 
 @transaction.atomic
@@ -48,9 +50,12 @@ def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetM
 
     Raises Refused.
     """
+    # 1. Refuse settings that only administrators may choose, such as the name of a secret.
     _check_settings(actor, None, fields, "target")
     checked = with_allowed_folder(actor, task, fields)
+    # 2. Encrypt the secret, if there is one.
     values = _sealed(TargetModel(), checked)
+    # 3. Store it. The unique name decides between two editors who add one of the same name.
     target, created = task.targets.get_or_create(name=fields["name"], defaults=values)
     if not created:
         message = _("Another target of this task has this name. Choose another one.")
@@ -82,8 +87,11 @@ def delete_target(*, target: TargetModel, actor: User) -> None:
     Raises Refused when a round, an answer or anything else names it.
     """
     locked = TargetModel.objects.select_for_update(of=("self",)).get(pk=target.pk)
+    # Every table that names targets, also those of later rooms, which this one does not know.
     for relation in TargetModel._meta.related_objects:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: locked})
+        # What only describes the target goes with it. Anything else is a record of what it
+        # answered.
         if relation.related_model not in OF_TARGETS and rows.exists():
             message = _("%(target)s is in use, or was. It stays, for what it answered.")
             raise Refused(message % {"target": target.name}, code="target")
@@ -104,8 +112,11 @@ def changed_target(
     """
     locked = _locked_target(target)
     check_same_model(locked, fields)
+    # Addresses are logged in full, so that everybody who owns the task sees where texts went.
     moved = fields.get("url", locked.url) != locked.url
-    noted = {"url": {"before": locked.url, "after": fields["url"]}} if moved else {}
+    noted = {}
+    if moved:
+        noted = {"url": {"before": locked.url, "after": fields["url"]}}
     changes = _sealed(locked, fields)
     changed = changed_fields(locked, changes)
     _forget_contact(locked, changed)
@@ -114,15 +125,21 @@ def changed_target(
 
 def _forget_contact(row: TargetModel | Generator, changed: Iterable[str]) -> None:
     """Forget what came of asking a model that is asked otherwise now."""
-    if not {*changed}.isdisjoint((*SENT_TO, *IDENTITY, "sealed_secret")):
+    if not set(changed).isdisjoint(ASKED_BY):
+        # Otherwise pages would show that the new address answers.
         changed_fields(row, UNKNOWN)
 
 
 def _sealed(target: TargetModel | Generator, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings with their secret encrypted, or without the one of other settings."""
-    settings = {name: value for name, value in fields.items() if name != "secret"}
+    settings = {}
+    for name, value in fields.items():
+        if name != "secret":
+            settings[name] = value
     if "secret" in fields:
         return {**settings, "sealed_secret": encrypt(fields["secret"])}
+    # An editor who does not know the secret could otherwise have it sent to an address of their
+    # own.
     if any(settings.get(name, getattr(target, name)) != getattr(target, name) for name in SENT_TO):
         settings["sealed_secret"] = ""
     return settings
@@ -136,6 +153,7 @@ def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
     another = _made_another(target, fields)
     if not another:
         return
+    # Rounds of imported history are released without ever having been open here.
     opened = Q(opened_at__isnull=False) | Q(state=Round.State.RELEASED)
     if round := target.rounds.filter(opened).order_by("number").first():
         words = _(
@@ -152,9 +170,14 @@ def _made_another(target: TargetModel, fields: Mapping[str, Any]) -> list[str]:
     An address may change, and a folder may lie elsewhere: it keeps its last name.
     """
     before = {name: getattr(target, name) for name in IDENTITY}
-    changed = [n for n in IDENTITY if _shown(n, fields.get(n, before[n])) != _shown(n, before[n])]
+    changed = []
+    for n in IDENTITY:
+        if _shown(n, fields.get(n, before[n])) != _shown(n, before[n]):
+            changed.append(n)
+    # A folder that was moved keeps its last name, and is still the same model.
     if "source" in changed and _last_name(fields["source"]) == _last_name(target.source):
         changed.remove("source")
+    # From our own server to an address, or back: nobody can tell whether it is the same model.
     if bool(fields.get("url", target.url)) != bool(target.url):
         changed.append("url")
     return changed
@@ -164,12 +187,17 @@ def _shown(name: str, value: Any) -> Any:
     """Return a setting without what changes no answer: prices and budgets."""
     if name != "options":
         return value
-    return {key: item for key, item in value.items() if key not in SPENDING}
+    kept_options = dict(value)
+    for key in SPENDING:
+        kept_options.pop(key, None)
+    return kept_options
 
 
 def _last_name(source: str) -> str:
     """Return the last name of a folder; anything else is its own name."""
-    return PurePath(source).name if source.startswith("/") else source
+    if source.startswith("/"):
+        return PurePath(source).name
+    return source
 
 
 def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
@@ -177,6 +205,7 @@ def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetV
 
     A target that sends no digest is identified by the digest of everything it reports.
     """
+    # One row a version, also when two calls see it first at once: the digest is unique.
     digest = str(fingerprint.get("digest") or context_digest(dict(fingerprint)))
     return TargetVersion.objects.get_or_create(
         target=target, digest=digest, defaults={"fingerprint": dict(fingerprint)}
@@ -189,11 +218,16 @@ def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Gene
 
     Of `secret` see `change_target`. Locks the task. Raises Refused.
     """
+    # A task has one generator, so its own row is locked, which may not exist yet.
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     generator = Generator.objects.filter(task=task).first()
+    # Compared with an empty one where there is none yet, so that everything counts as changed.
     before = generator or Generator(task=task)
     settings = _sealed(before, fields)
-    changes = {name: v for name, v in settings.items() if getattr(before, name) != v}
+    changes = {}
+    for name, v in settings.items():
+        if getattr(before, name) != v:
+            changes[name] = v
     _check_settings(actor, generator, changes, "generator")
     if generator is None:
         new_generator = Generator.objects.create(task=task, **settings)

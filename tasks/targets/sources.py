@@ -41,6 +41,7 @@ def with_allowed_folder(
         return {**fields}
     if actor.is_superuser:
         return {**fields, "allowed_folder": outside_folder(source)}
+    # A source that the person knows from another target may be used again, folders included.
     copied = _copied(actor, source)
     if copied is None and not _is_open(task, source):
         words = _(
@@ -54,7 +55,9 @@ def with_allowed_folder(
 def outside_folder(source: str) -> str:
     """Return a source that an operator names if it lies elsewhere than in the models' folder."""
     is_elsewhere = os.path.isabs(source) and resolve_below(source, _home()) is None
-    return source if is_elsewhere else ""
+    if is_elsewhere:
+        return source
+    return ""
 
 
 def _home() -> str:
@@ -72,19 +75,22 @@ def _is_open(task: Task, source: str) -> bool:
     """Return whether a task's owners may name a source that no target known to them has."""
     if not source or source.startswith(PACKAGE):
         return True
-    if HUB_ID.fullmatch(source) and not {".", ".."} & {*source.partition("@")[0].split("/")}:
+    if HUB_ID.fullmatch(source) and not {".", ".."} & set(source.partition("@")[0].split("/")):
         return True
     folder, home = resolve_below(source, _home()), Path(os.path.realpath(_home()))
     if folder is None:
         return False
+    # Below `targets` each task has a folder of trained models, named by its code.
     first, *rest = folder.relative_to(home).parts
     if first == TRAINED and rest[:1] != [task.code]:
         return False
+    # Another task's folder, or one around or inside it, would let an owner read its model.
     others = TargetModel.objects.filter(url="", source__startswith="/").exclude(task=task)
-    return not any(
-        _overlap(folder, Path(os.path.realpath(source_of_other)))
-        for source_of_other in others.values_list("source", flat=True)
-    )
+    for source_of_other in others.values_list("source", flat=True):
+        # By real paths, so that a link does not hide where a folder lies.
+        if _overlap(folder, Path(os.path.realpath(source_of_other))):
+            return False
+    return True
 
 
 def _overlap(first: Path, second: Path) -> bool:

@@ -14,7 +14,7 @@ from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction, Us
 from tasks.targets.endpoints.live import LeftAlone
 
 MILLION = 1_000_000
-BUDGETS = [f"{what}_a_{when}" for what in ("requests", "tokens") for when in ("day", "round")]
+BUDGETS = ["requests_a_day", "requests_a_round", "tokens_a_day", "tokens_a_round"]
 
 
 class Payer(NamedTuple):
@@ -39,13 +39,14 @@ def check_budget(payer: Payer) -> None:
 
 def spent(targets: Iterable[TargetModel], round_id: int | None = None) -> dict[int, SpentError]:
     """Return, by id, why targets may not be asked in a round, or outside of all rounds."""
-    limited = {
-        target.pk: target.options
-        for target in targets
-        if not target.options.keys().isdisjoint(BUDGETS)
-    }
+    limited = {}
+    for target in targets:
+        if not target.options.keys().isdisjoint(BUDGETS):
+            limited[target.pk] = target.options
+    # Most targets have no budget, and then nothing is read.
     if not limited:
         return {}
+    # Days are counted in UTC, as the rows are.
     now = datetime.now(UTC)
     today, here = Q(day=now.date()), Q(round=round_id, round__isnull=False)
     tokens = F("tokens_in") + F("tokens_out")
@@ -60,17 +61,19 @@ def spent(targets: Iterable[TargetModel], round_id: int | None = None) -> dict[i
         )
     )
     sums: dict[Any, Any] = {row["target"]: row for row in used}
-    return {
-        pk: _used_up(name, now)
-        for pk, options in limited.items()
-        for name in BUDGETS
-        if name in options and sums.get(pk, {}).get(name, 0) >= options[name]
-    }
+    errors = {}
+    for pk, options in limited.items():
+        for name in BUDGETS:  # of several the last one is named: tokens before requests
+            if name in options and sums.get(pk, {}).get(name, 0) >= options[name]:
+                errors[pk] = _used_up(name, now)
+    return errors
 
 
 def _used_up(name: str, now: datetime) -> SpentError:
     midnight = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), UTC)
-    wait = (midnight - now).total_seconds() if name.endswith("day") else None
+    wait = None
+    if name.endswith("day"):
+        wait = (midnight - now).total_seconds()
     return SpentError(f"Its {name} is used up.", "busy", permanent=True, retry_after=wait)
 
 
@@ -85,7 +88,9 @@ def _note(payer: Payer, usage: Usage) -> None:
     options = payer.target.options
     price_in, price_out = options.get("price_in", 0), options.get("price_out", 0)
     where: dict[str, Any] = {"target": payer.target, "round_id": payer.round_id}
+    # The unique row of the day, whoever creates it.
     row, _ = ModelUse.objects.get_or_create(**where, day=today())
+    # Added in the database, so that calls that end at the same moment are all counted.
     ModelUse.objects.filter(pk=row.pk).update(
         requests=F("requests") + usage.requests,
         tokens_in=F("tokens_in") + usage.tokens_in,
@@ -118,6 +123,7 @@ class Metered:
             raise
         finally:
             note_uses([self._payer], [usage])
+            # Django opens a connection for each thread, and closes only those of requests.
             if threading.get_ident() != self._maker:  # a thread of a runner's, which ends soon
                 connection.close()
         return predictions

@@ -20,9 +20,12 @@ def samples(task: Task) -> list[Mapping[str, Any]]:
 
     At most three.
     """
+    # Good examples come first: the task's owners chose them.
     examples = [{**example.context, **example.input} for example in task.config.examples.good]
     contexts = Context.objects.filter(round__task=task, is_retired=False).order_by("pk")
-    candidates = [*examples, *(example.fields for example in contexts[:TEXTS]), {}]
+    candidates = examples
+    candidates += [context.fields for context in contexts[:TEXTS]]
+    candidates.append({})  # for a task without contexts
     inputs = (filled(task, example) for example in candidates)
     return list(islice((example for example in inputs if example is not None), TEXTS))
 
@@ -47,8 +50,9 @@ def ask_three(target: TargetModel) -> list[Answered]:
 
     with asking(), ThreadPoolExecutor(TEXTS) as pool:
         results = list(pool.map(answer, texts))
-    note_uses([payer] * len(results), [one.usage for one in results])
-    answers = [one for one in results if isinstance(one, Prediction)]
+    note_uses([payer] * len(results), [result.usage for result in results])
+    answers = [result for result in results if isinstance(result, Prediction)]
+    # One result is stored with the target: an answer, if there is any.
     for result in (answers or results)[:1]:
         note_test(target, result)
     return list(zip(texts, results, strict=True))

@@ -27,6 +27,7 @@ def embedded(address: Address) -> Address:
     """Return the IPv4 address of a mapped, 6to4 or NAT64 address, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
+    # An IPv6 address may wrap a private IPv4 address, which the network then reaches.
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address.sixtofour is not None:
@@ -56,9 +57,12 @@ def is_permitted(host: str, address: Address, allowed: Allowed) -> bool:
     if is_public(address):
         return True
     real = embedded(address)
+    # Networks that the operator lists open everything in them, link-local addresses too.
     names, networks = _entries(allowed)
     if any(real in network for network in networks):
         return True
+    # A listed name opens loopback and private ranges only. Metadata servers of clouds are
+    # link-local, and stay closed.
     ordinary = real.is_loopback or (
         real.is_private
         and not (real.is_link_local or real.is_unspecified or real.is_reserved)
@@ -75,5 +79,6 @@ def _entries(allowed: Allowed) -> tuple[set[str], list[Network]]:
         try:
             networks.append(ipaddress.ip_network(entry, strict=False))
         except ValueError:
+            # What is no address or network is a host name.
             names.add(entry.lower().rstrip("."))
     return names, networks

@@ -112,10 +112,12 @@ def without_thoughts(text: str) -> Written:
     The answer stands behind the last end of thoughts, also where their beginning is missing, as
     many templates write it into the prompt. What has a beginning and no end is all thoughts.
     """
+    # 1. Everything up to the last end of thoughts is thoughts.
     thoughts, rest = "", text
     closings = list(_CLOSINGS.finditer(text))
     if closings:
         thoughts, rest = text[: closings[-1].start()], text[closings[-1].end() :]
+    # 2. A beginning after that has no end: the model was cut off while it thought.
     opening = _OPENINGS.search(rest)
     if opening:
         thoughts += rest[opening.end() :]
@@ -138,19 +140,34 @@ def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
     text: without thoughts.
     """
     for answers in _parts(text, field):
-        answered = {label for forms in answers if (label := _label_of(forms, labels))}
+        answered = set()
+        for forms in answers:
+            if label := _label_of(forms, labels):
+                answered.add(label)
+        # Two different labels in one place are no answer: a guess would favour one of them.
         if answered:
-            return Reading(answered.pop(), is_named=False) if len(answered) == 1 else None
+            if len(answered) == 1:
+                return Reading(answered.pop(), is_named=False)
+            return None
+    # 2. A first or last line that is a label, whatever is explained beside it.
     lines = [_label_of_line(line, labels) for line in text.strip().splitlines()]
-    named = {label for label in lines if label}
+    named = set()
+    for label in lines:
+        if label:
+            named.add(label)
+    # 3. At last the one label that a short text names in its sentences.
     if not (named and (lines[0] or lines[-1])):
         named = _named(text, labels) if len(text) <= LONGEST_SENTENCE else set()
-    return Reading(named.pop(), is_named=True) if len(named) == 1 else None
+    if len(named) == 1:
+        return Reading(named.pop(), is_named=True)
+    return None
 
 
 def _label_of_line(line: str, labels: Sequence[str]) -> str | None:
     """Return the label that a line is, with or without an introduction such as "Answer:"."""
-    return _label_of(_introduced(line), labels) if len(line) <= LONGEST_SENTENCE else None
+    if len(line) <= LONGEST_SENTENCE:
+        return _label_of(_introduced(line), labels)
+    return None
 
 
 def _label_of(forms: Iterable[str], labels: Sequence[str]) -> str | None:
@@ -174,17 +191,25 @@ def read_span(text: str, passage: str, field: str) -> str:
     text: without thoughts. The first of its parts, from the least changed on, that is in the
     passage counts.
     """
-    answers = (forms for answers in _parts(text, field) for forms in answers)
-    parts = [form for forms in answers for form in forms if form]
-    return next((part for part in parts if part in passage), parts[0] if parts else text)
+    pieces: list[str] = []
+    for answers in _parts(text, field):
+        for forms in answers:
+            pieces += filter(None, forms)
+    for piece in pieces:
+        if piece in passage:
+            return piece
+    return pieces[0] if pieces else text
 
 
 def read_text(text: str, field: str) -> str:
     """Return the member `field` of the JSON that a text is, where it is some, else the text."""
-    whole = [text.strip(), *_fenced(text)]
-    values = (value for piece in whole if piece.startswith("{") for value in _values(piece, field))
-    value = next(values, None)
-    return text if value is None else value.strip()
+    whole = _fenced(text)
+    whole.insert(0, text.strip())
+    for piece in whole:
+        if piece.startswith("{"):
+            for value in _values(piece, field):
+                return value.strip()
+    return text
 
 
 def _parts(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]:
@@ -195,9 +220,16 @@ def _parts(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]:
     yield [[text]]
     stripped = text.strip()
     yield [[stripped]]
+    # The end counts, since models explain first. The limit bounds the time of the patterns.
     stripped = stripped[-LONGEST_WRAPPED:]
-    inner = [stripped, *_fenced(stripped), *_tagged(stripped)]
-    yield [(value.strip(), _bare(value)) for piece in inner for value in _values(piece, field)]
+    inner = [stripped]
+    inner += _fenced(stripped)
+    inner += _tagged(stripped)
+    in_json = []
+    for piece in inner:
+        for value in _values(piece, field):
+            in_json.append((value.strip(), _bare(value)))
+    yield in_json
     for piece in inner:
         yield [_introduced(piece)]
 
@@ -226,10 +258,12 @@ def _tagged(text: str) -> list[str]:
 
     Then what it begins with: models write the text of an option behind its letter.
     """
+    # Both are common in instructions of benchmarks.
     tagged = [match[2] for match in _ANSWER_TAG.finditer(text)]
     boxed = [match[1] for match in _BOXED.finditer(text)]
-    last = [*tagged[-1:], *boxed[-1:]]
-    return [*last, *(_OPTION_TEXT.split(_bare(tagged_text), maxsplit=1)[0] for tagged_text in last)]
+    last = tagged[-1:] + boxed[-1:]
+    beginnings = [_OPTION_TEXT.split(_bare(text), maxsplit=1)[0] for text in last]
+    return last + beginnings
 
 
 def _values(text: str, field: str) -> Iterator[str]:
@@ -239,6 +273,7 @@ def _values(text: str, field: str) -> Iterator[str]:
         with suppress(ValueError):
             yield str(json.loads(text))
     place = text.find("{")
+    # A text of many braces would otherwise take quadratic time.
     for _object in range(MOST_OBJECTS):
         if place < 0:
             return
@@ -254,6 +289,7 @@ def _values(text: str, field: str) -> Iterator[str]:
 def _member(value: dict[str, object], field: str) -> Iterator[str]:
     """Yield the member of an object, in any case of its name; numbers and booleans in words."""
     for name, member in value.items():
+        # Models change the case of names, such as Label for label.
         if fold(name) != fold(field):
             continue
         if isinstance(member, str):
@@ -266,13 +302,16 @@ def _member(value: dict[str, object], field: str) -> Iterator[str]:
 def _named(text: str, labels: Sequence[str]) -> set[str]:
     """Return the labels that a text names as words of their own, without a negation before them."""
     folds = Counter(map(fold, labels))
+    # The longest first, so that "not_positive" is read before "positive".
     by_length = sorted((label for label in labels if fold(label)), key=len, reverse=True)
     exact, folded = " ".join(text.split()), fold(text)
     named: set[str] = set()
     for label in by_length:
         # Of labels that differ in case alone only the very letters count.
         is_alike = folds[fold(label)] > 1
-        read = exact if is_alike else folded
+        read = folded
+        if is_alike:
+            read = exact
         for match in _pattern(label if is_alike else fold(label)).finditer(read):
             start, end = match.span()
             if not _is_word(read, start, end):
@@ -313,9 +352,11 @@ def _is_given(text: str, start: int, end: int, label: str, folds: Collection[str
         return False
     if _BEFORE_IN_COMPOUND.search(before) or _AFTER_IN_COMPOUND.match(after):
         return False
+    # Short labels are also words of sentences, so they need marks or a place of their own.
     letters = sum(map(str.isalnum, label))
     if letters > WEAK_LETTERS or _UNSPACED.match(fold(label)):
         return True
+    # "4 out of 5": a number may be the end of a scale, and then it is not the answer.
     if label.isdecimal():
         if _AFTER_SCALE.search(before):
             return False

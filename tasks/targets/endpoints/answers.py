@@ -30,18 +30,22 @@ def strict_json(body: bytes) -> Any:
         raise rubbish(f"The answer nests deeper than {MAX_DEPTH} levels.") from None
     except ValueError as error:
         raise rubbish(f"The answer is not JSON: {damage_of(error)}.") from None
+    # Level by level, without recursion: nested brackets of a server cannot exhaust the stack.
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [child for parent in level for child in _children(parent)]
-        if not level:
+        next_level: list[Any] = []
+        for parent in level:
+            next_level += _children(parent)
+        if not next_level:
             return value
+        level = next_level
     raise rubbish(f"The answer nests deeper than {MAX_DEPTH} levels.")
 
 
 def _children(value: Any) -> list[Any]:
     """Return the parts of a container; check a scalar."""
     if isinstance(value, dict):
-        return [*value.keys(), *value.values()]
+        return list(value.keys()) + list(value.values())
     if isinstance(value, list):
         return value
     if isinstance(value, float) and not math.isfinite(value):
@@ -87,13 +91,16 @@ def read_output(
     if config.output not in values:
         raise rubbish(f"The output lacks the field {config.output!r}; it has {sorted(values)}.")
     answer = values[config.output]
+    # 1. A label, in whatever case the model writes it.
     if config.labels is not None:
         label = label_of(answer, config.labels)
         if label is None:
             raise rubbish(f"{answer!r:.80} is not one of the labels {list(config.labels)}.")
         return {config.output: label}
+    # 2. A span, which must stand in the passage.
     if config.kind == QA_KIND:
         return _span(config, str(item[config.passage_field]), values, first_place)
+    # 3. Anything else, by the checks of its field type.
     if answer is None:
         raise rubbish(f"The output field {config.output!r} is null.")
     for problem in check_answer(config.answer, answer, item) if config.answer else ():
@@ -107,6 +114,7 @@ def _span(
     answer, start, end = output[config.output], output.get("start"), output.get("end")
     if not isinstance(answer, str) or not answer.strip():
         raise rubbish("The answer must be a text that is not empty.")
+    # Only a text: it is searched for, and must be unambiguous unless the server can say no more.
     if start is None and end is None:
         places = stretches_of(answer, passage)
         if not places:
@@ -115,6 +123,7 @@ def _span(
             raise rubbish("The answer occurs more than once: send its start and end.")
         start, end = places[0]
         answer = passage[start:end]
+    # `type` and not isinstance: to Python True is a number.
     if type(start) is not int or type(end) is not int or start < 0:
         raise rubbish("start and end must be whole numbers, 0 or more.")
     if passage[start:end] != answer or end - start != len(answer):
@@ -140,6 +149,7 @@ def read_prob(config: EndpointConfig, prob: Any) -> dict[str, float] | None:
     for name in sorted(values):
         if label_of(name, config.labels) is None:
             raise rubbish(f"prob names {name!r:.80}, not one of the labels {list(config.labels)}.")
+    # In our spelling of the labels.
     values = {str(label_of(name, config.labels)): share for name, share in values.items()}
     if abs(total - 1) > SUM_TOLERANCE:
         raise rubbish(f"The probabilities sum to {total:.6g}, not to 1.")

@@ -48,8 +48,14 @@ class Usage(NamedTuple):
 
 def summed(usages: Iterable[Usage | None]) -> Usage | None:
     """Return the sum of the known usages; None where none is known."""
-    counted = [usage for usage in usages if usage is not None]
-    return Usage(*map(sum, zip(*counted, strict=True))) if counted else None
+    counted = []
+    for usage in usages:
+        if usage is not None:
+            counted.append(usage)
+    if counted:
+        # Each number by itself: tokens read, tokens written, and calls.
+        return Usage(*map(sum, zip(*counted, strict=True)))
+    return None
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,9 @@ def in_words(kind: OptionKind) -> str:
     words = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
     if kind == int | float:
         return "a number"
-    return words.get(kind, "an object") if isinstance(kind, type) else str(kind)
+    if isinstance(kind, type):
+        return words.get(kind, "an object")
+    return str(kind)
 
 
 @dataclass(frozen=True)
@@ -162,6 +170,7 @@ class EndpointConfig:
     prover: Prover | None = None
 
     def __post_init__(self) -> None:
+        # Checked when the target is described, long before it is first asked.
         if not self.fields:
             raise misconfigured("The target needs at least one input field.")
         if self.kind == QA_KIND and self.passage_field not in self.fields:
@@ -177,7 +186,10 @@ class EndpointConfig:
 
     def select(self, item: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the model may see of an example: no target field, no copy of a secret."""
-        missing = [name for name in self.fields if name not in item]
+        missing = []
+        for name in self.fields:
+            if name not in item:
+                missing.append(name)
         if missing:
             raise misconfigured(
                 f"The example lacks the input field {missing[0]!r}; it has {sorted(item)}."
@@ -186,7 +198,7 @@ class EndpointConfig:
 
     def check_options(self, adapter_options: Iterable[str]) -> None:
         """Raise EndpointError(misconfigured) on an option that the adapter does not have."""
-        names = {*adapter_options, *COMMON_OPTIONS}
+        names = set(adapter_options).union(COMMON_OPTIONS)
         unknown = sorted(set(self.options) - names)
         if unknown:
             raise misconfigured(
@@ -206,6 +218,7 @@ class EndpointConfig:
     def names(self, name: str) -> Mapping[str, str]:
         """Return an option that maps names to other names; empty by default."""
         value: Mapping[str, Any] = self.option(name, Mapping, {})
+        # Other values would be sent as names, and only the server would notice.
         if not all(isinstance(text, str) for text in value.values()):
             raise misconfigured(f"The option {name!r} must give each name a text.")
         return value

@@ -41,11 +41,13 @@ def ask_route(url: httpx.URL, route: str, ask: Callable[[str], Reply]) -> Reply:
     Raises EndpointError: where neither place has the route, the first failure.
     """
     base = str(url)
+    # Learnt before: the routes of this base lie below /v1.
     if base in _without_v1:
         return ask(V1 + route)
     try:
         return ask(route)
     except Unlike as failure:
+        # Any other refusal means the request, and an address with a version is complete.
         if not failure.has_no_route or VERSION.search(url.path):
             raise
         first = failure
@@ -53,5 +55,6 @@ def ask_route(url: httpx.URL, route: str, ask: Callable[[str], Reply]) -> Reply:
         reply = ask(V1 + route)
     except Unlike as failure:
         raise (first if failure.has_no_route else failure) from None
+    # Remembered only after a success, so that a server that was down is tried in full again.
     _without_v1.add(base)
     return reply

@@ -31,6 +31,7 @@ from tasks.targets.endpoints.transport import (
 )
 
 SHARED = Transport()
+# A child would share the sockets of its parent, and both would read each other's answers.
 os.register_at_fork(after_in_child=SHARED.forget)
 
 
@@ -45,6 +46,7 @@ class JsonEndpoint(ABC):
         config.check_options(self.OPTIONS)
         self._url = parse_url(config.url)
         secret = config.secret
+        # A line break in it would become a header of its own.
         if secret is not None and not (secret.isascii() and secret.isprintable() and secret):
             raise misconfigured("The secret must be printable ASCII, without line breaks.")
         self._config = config
@@ -68,7 +70,10 @@ class JsonEndpoint(ABC):
         clock = Clock(deadline_seconds)
         inputs = [self._config.select(item) for item in batch]
         with self.telling_no_secret():
-            predictions = self.answers(inputs, clock) if inputs else []
+            predictions = []
+            if inputs:
+                predictions = self.answers(inputs, clock)
+        # A batch is one call, so nobody knows the time of a single example.
         each = clock.used() / max(1, len(predictions))
         return [replace(prediction, seconds=each) for prediction in predictions]
 
@@ -125,6 +130,7 @@ class JsonEndpoint(ABC):
 
 def below(url: httpx.URL, path: str) -> httpx.URL:
     """Append a path (already percent-encoded) to the URL; keep its query."""
+    # On the raw path, since decoding and encoding could change what the owner entered.
     raw, _, query = url.raw_path.partition(b"?")
     raw = raw.rstrip(b"/") + path.encode("ascii") if path else raw
     return url.copy_with(raw_path=raw + b"?" + query if query else raw)
@@ -132,7 +138,9 @@ def below(url: httpx.URL, path: str) -> httpx.URL:
 
 def _status_error(reply: Reply) -> EndpointError:
     words, status = words_in(reply.body), reply.status
-    quote = f": {words}" if words else "."
+    quote = "."
+    if words:
+        quote = f": {words}"
     if status in (429, 503):
         wait = retry_after(reply.headers)
         if status == 429 or wait is not None:

@@ -17,8 +17,15 @@ from tasks.targets.endpoints.server_words import readable, words_of_error
 CUT = ("length", "max_tokens", "model_length")
 """Finish reasons, in small letters, of an answer that `max_tokens` ended."""
 FILTERED = (
-    *("content_filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"),
-    *("sensitive", "image_safety", "guardrail_intervened"),
+    "content_filter",
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "spii",
+    "sensitive",
+    "image_safety",
+    "guardrail_intervened",
 )
 DECLINED = ("refusal",)
 FAILED = ("error", "abort", "aborted", "network_error", "insufficient_system_resource")
@@ -39,6 +46,7 @@ def read_completion(answer: Mapping[str, Any]) -> Completion:
     Raises EndpointError: of an error within the answer as `error_told` says, `filtered`,
     `declined`, `unfinished` (thoughts that `max_tokens` ended), `empty`, else `rubbish`.
     """
+    # 1. Some servers answer an error with status 200.
     choices = answer.get("choices")
     if answer.get("error") and not choices:
         raise error_told(answer["error"], 200)
@@ -47,12 +55,15 @@ def read_completion(answer: Mapping[str, Any]) -> Completion:
     choice = members(choices[0], "A choice")
     message = members(choice.get("message"), "The message")
     finish = str(choice.get("finish_reason") or "").lower()
+    # 2. The end may tell that there is no answer: filtered, declined, failed.
     _check_finish(finish, message, choice)
+    # 3. Take the thoughts away. What is left is the answer.
     whole = text_of(message.get("content"))
     written = without_thoughts(whole)
     is_cut = finish in CUT
     if written.text:
         return Completion(written.text, is_cut)
+    # 4. Nothing is left: say whether the limit, or the model itself, is the reason.
     if is_cut:
         raise EndpointError(
             "The model's thoughts did not end within 'max_tokens'. Allow more, or switch thinking "
@@ -68,7 +79,9 @@ def _check_finish(finish: str, message: Mapping[str, Any], choice: Mapping[str, 
     if finish in FILTERED:
         raise EndpointError("A content filter stopped the answer.", "filtered", permanent=True)
     if refusal or finish in DECLINED:
-        quote = f": {readable(refusal)}" if isinstance(refusal, str) and refusal else "."
+        quote = "."
+        if isinstance(refusal, str) and refusal:
+            quote = f": {readable(refusal)}"
         raise EndpointError(f"The model declined to answer{quote}", "declined", permanent=True)
     if finish in FAILED or choice.get("error"):
         raise error_told(choice.get("error") or finish, 200)
@@ -108,7 +121,9 @@ def _texts_in(parts: list[Any]) -> Iterable[str]:
 
 
 def _refusal_in(content: Any) -> str:
-    parts = content if isinstance(content, list) else ()
+    parts = content
+    if not isinstance(content, list):
+        parts = ()
     refusals = (item.get("refusal") for item in parts if isinstance(item, Mapping))
     return next((refusal for refusal in refusals if isinstance(refusal, str) and refusal), "")
 
@@ -160,7 +175,9 @@ def error_told(error: Any, status: int) -> EndpointError:
     if status < 400:
         status = code or 502
     reason = _reason(f"{words} {_name(error)}", status)
-    quote = f": {readable(words)}" if words else "."
+    quote = "."
+    if words:
+        quote = f": {readable(words)}"
     is_permanent = reason in ("too_long", "filtered", "misconfigured", "refused")
     return EndpointError(f"{_SENTENCES[reason]} ({status}){quote}", reason, permanent=is_permanent)
 
@@ -168,9 +185,12 @@ def error_told(error: Any, status: int) -> EndpointError:
 def _reason(words: str, status: int) -> Reason:
     """Return the kind of a failure: what its words name, else what its status means."""
     folded = words.casefold()
+    # Words first: gateways answer 400 or 500 for nearly everything.
     named = next((reason for reason, pattern in _KINDS if pattern.search(folded)), None)
+    # "Your account's rate limit" names the account, and is over in a minute.
     if named == "misconfigured" and status == 429 and not re.search("quota|bill|credit", folded):
         named = "busy"
+    # A server that fails may say anything, so its words count only where the status allows.
     if named and (status < 500 or named in ("too_long", "busy", "filtered")):
         return named
     if status == 429 or status == 529:
@@ -181,7 +201,9 @@ def _reason(words: str, status: int) -> Reason:
         return "down"
     if status == 413:
         return "too_long"
-    return "refused" if status in (400, 422) else "misconfigured"
+    if status in (400, 422):
+        return "refused"
+    return "misconfigured"
 
 
 _SENTENCES: Mapping[Reason, str] = {
@@ -204,8 +226,12 @@ def _name(error: Any) -> str:
 def _code(error: Any) -> int:
     """Return the HTTP status that an error within an answer names; 0 without one."""
     for name in ("code", "status", "status_code"):
-        code = error.get(name) if isinstance(error, Mapping) else None
-        text = str(code) if isinstance(code, int | str) else ""
+        code = None
+        if isinstance(error, Mapping):
+            code = error.get(name)
+        text = ""
+        if isinstance(code, int | str):
+            text = str(code)
         if re.fullmatch(r"[45]\d\d", text):
             return int(text)
     return 0
@@ -219,19 +245,32 @@ def usage_in(answer: Mapping[str, Any]) -> Usage | None:
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if not isinstance(read, int) or not isinstance(written, int):
         return None
+    # Some servers report -1 where they did not count.
     is_sound = min(read, written) >= 0 and max(read, written) < 10**9
-    return Usage(read, written) if is_sound else None
+    if is_sound:
+        return Usage(read, written)
+    return None
 
 
 def logprob_in(answer: Mapping[str, Any]) -> float | None:
     """Return the summed log-probability of the first choice's tokens; None if not reported."""
     logprobs = answer["choices"][0].get("logprobs")
-    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    tokens = None
+    if isinstance(logprobs, Mapping):
+        tokens = logprobs.get("content")
     if not isinstance(tokens, list) or not tokens:
         return None
-    logs = [token.get("logprob") for token in tokens if isinstance(token, Mapping)]
-    valid_logs = [float(log) for log in logs if isinstance(log, int | float) and log <= 0]
-    return math.fsum(valid_logs) if len(valid_logs) == len(tokens) else None
+    logs = []
+    for token in tokens:
+        if isinstance(token, Mapping):
+            logs.append(token.get("logprob"))
+    valid_logs = []
+    for log in logs:
+        if isinstance(log, int | float) and log <= 0:
+            valid_logs.append(float(log))
+    if len(valid_logs) == len(tokens):
+        return math.fsum(valid_logs)
+    return None
 
 
 def estimated_usage(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:

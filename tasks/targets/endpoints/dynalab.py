@@ -44,10 +44,10 @@ class DynalabEndpoint(JsonEndpoint):
             answers = items(rows, len(inputs), "The answer")
         else:
             answers = [self._one(item, clock) for item in inputs]
-        return [
-            self._prediction(item, members(answer, "A prediction"))
-            for item, answer in zip(inputs, answers, strict=True)
-        ]
+        predictions = []
+        for item, answer in zip(inputs, answers, strict=True):
+            predictions.append(self._prediction(item, members(answer, "A prediction")))
+        return predictions
 
     def _renamed(self, item: Mapping[str, Any]) -> dict[str, Any]:
         return {self._fields.get(name, name): value for name, value in item.items()}
@@ -55,6 +55,7 @@ class DynalabEndpoint(JsonEndpoint):
     def _one(self, item: Mapping[str, Any], clock: Clock) -> Mapping[str, Any]:
         if self._version == 2:
             return members(self.post(SINGLE, self._renamed(item), clock), "The answer")
+        # Version 1 repeats the uid, which shows that the answer belongs to this example.
         uid = uuid4().hex
         sent = {"uid": uid, **self._renamed(item)}
         answer = members(self.post("", sent, clock), "The answer")
@@ -64,9 +65,9 @@ class DynalabEndpoint(JsonEndpoint):
 
     def _prediction(self, item: Mapping[str, Any], answer: Mapping[str, Any]) -> Prediction:
         raw_answer = answer.get(self._config.output)
-        label = (
-            self._labels.get(raw_answer, raw_answer) if isinstance(raw_answer, str) else raw_answer
-        )
+        label = raw_answer
+        if isinstance(raw_answer, str):
+            label = self._labels.get(raw_answer, raw_answer)
         output = read_output(self._config, item, {self._config.output: label}, first_place=True)
         prob = read_prob(self._config, self._prob(answer, output[self._config.output]))
         return Prediction(output, prob, 0.0, {"adapter": f"dynalab {self._version}"})
@@ -77,13 +78,16 @@ class DynalabEndpoint(JsonEndpoint):
         Without labels, an answer's `conf` as it is.
         """
         if self._config.labels is None:
-            return {label_of_answer: number(answer["conf"], "conf")} if "conf" in answer else None
+            if "conf" in answer:
+                return {label_of_answer: number(answer["conf"], "conf")}
+            return None
         if answer.get("prob") is None:
             return None
-        shares = {
-            self._labels.get(label, label): number(p, "A probability")
-            for label, p in members(answer["prob"], "prob").items()
-        }
+        shares = {}
+        for label, p in members(answer["prob"], "prob").items():
+            shares[self._labels.get(label, label)] = number(p, "A probability")
+        # Models of Dynabench often give scores that do not sum to 1, which its own server
+        # normalised.
         total = sum(shares.values())
         if total <= 0 or min(shares.values()) < 0:
             raise rubbish("The probabilities must be 0 or more, and not all 0.")

@@ -32,10 +32,10 @@ class HttpEndpoint(JsonEndpoint):
         answer = members(self.post(PREDICT, payload, clock), "The answer")
         rows = [answer] if single else items(answer.get("predictions"), len(inputs), "predictions")
         fingerprint = {"digest": _text(answer, "fingerprint")}
-        return [
-            self._prediction(item, members(row, "A prediction"), fingerprint)
-            for item, row in zip(inputs, rows, strict=True)
-        ]
+        predictions = []
+        for item, row in zip(inputs, rows, strict=True):
+            predictions.append(self._prediction(item, members(row, "A prediction"), fingerprint))
+        return predictions
 
     def _prediction(
         self, item: Mapping[str, Any], row: Mapping[str, Any], fingerprint: Mapping[str, Any]

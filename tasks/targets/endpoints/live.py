@@ -77,6 +77,7 @@ class Breaker:
         if pause is None:
             return
         left = pause[0] - self._now()
+        # `add` succeeds for one caller only, in whatever process: this one probes.
         if left <= 0 and self._cache.add(self._probe, 1, min(deadline_seconds, PROBE_SECONDS) + 1):
             return
         raise LeftAlone(
@@ -96,10 +97,12 @@ class Breaker:
         """Count a failure, or only free the probe when it says nothing about the target."""
         pause = self._cache.get(self._pause)
         counted = error.reason in COUNTED
+        # The probe failed: pause for twice as long.
         if pause is not None and pause[0] <= self._now():
             if counted:
                 self._open(min(2 * pause[1], LONGEST_PAUSE))
             self._cache.delete(self._probe)
+        # While a pause runs, calls that began before it may still fail. They change nothing.
         elif pause is None and counted and self._count() >= FAILURES_TO_OPEN:
             self._open(FIRST_PAUSE)
 
@@ -108,6 +111,7 @@ class Breaker:
         self._cache.delete(self._failures)
 
     def _count(self) -> int:
+        # Create the entry if there is none, then count: two steps, as caches offer no single one.
         self._cache.add(self._failures, 0, timeout=FORGET_SECONDS)
         with suppress(ValueError):  # the entry may go between the two calls
             return self._cache.incr(self._failures)
@@ -216,14 +220,18 @@ class LivePool:
             raise ValueError("A round needs at least one target to ask.")
         together = _Together(len(targets))
         try:
+            # 1. Reserve threads for all targets, or refuse at once: nobody waits without a chance.
             self._reserve(len(targets))
         except EndpointError as error:
             together.future.ended.set_result([None] * len(targets))
             together.future.set_exception(error)
             return together.future
+        # 2. The deadline includes the time in line.
         ends_at = time.monotonic() + deadline_seconds
+        # 3. Ask each target in a thread of the pool.
         for place, target in enumerate(targets):
             call, context = submit(self._threads, _call, target, inputs, ends_at, together.future)
+            # 4. Free the thread before the answer is told, so that the next person can begin.
             call.add_done_callback(self._free)
             collect = functools.partial(together.collect, place, target.name)
             call.add_done_callback(functools.partial(context.run, collect))
@@ -231,6 +239,7 @@ class LivePool:
 
     def _reserve(self, calls: int) -> None:
         with self._lock:
+            # What goes beyond the threads waits in line.
             waiting = max(0, self._calls + calls - self._size)
             if waiting > self._max_waiting:
                 wait = max(1.0, self._mean_seconds * waiting / self._size)
@@ -247,6 +256,7 @@ class LivePool:
         with self._lock:
             self._calls -= 1
             if call.exception() is None:
+                # A moving average, from which the time in line is estimated.
                 self._mean_seconds += (call.result().seconds - self._mean_seconds) / 10
 
 
@@ -262,7 +272,9 @@ def _call(
     began = time.monotonic()
     outcome = "error"
     try:
-        target_inputs = inputs if target.inputs is None else target.inputs
+        target_inputs = inputs
+        if target.inputs is not None:
+            target_inputs = target.inputs
         with span("ask target", target=target.label):
             prediction = _readable(_answer(target, target_inputs, seconds))
         outcome = "ok"
@@ -320,6 +332,7 @@ class _Together:
                 return
             with self._lock:
                 self._answers[place] = call.result()
+                # Decided under the lock: two calls may end at the same moment.
                 complete = len(self._answers) == len(self._usages)
             if complete:
                 self.future.set_result([self._answers[place] for place in range(len(self._usages))])
@@ -329,6 +342,7 @@ class _Together:
             self._usages[place] = usage
             self._open -= 1
             is_last = not self._open
+        # Outside of the lock, since a callback may take long.
         if is_last:
             self.future.ended.set_result(self._usages)
 

@@ -54,6 +54,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
             raise misconfigured("The option 'rank' is 1 for shape [n] or 2 for shape [n, 1].")
         if self._label_output is None and self._prob_output is None:
             raise misconfigured("Name the tensor answered: 'label_output', 'prob_output' or both.")
+        # The order is checked now, so that a wrong one is told to the editor and not to a writer.
         if self._prob_output is not None:
             self._check_order(config.labels)
 
@@ -71,36 +72,40 @@ class OpenInferenceEndpoint(JsonEndpoint):
         fingerprint = _known(answer, "model_name", "model_version")
         probs = self._probs(answer, len(inputs))
         outputs = self._outputs(answer, inputs, probs)
-        return [
-            Prediction(read_output(self._config, item, output), prob, 0.0, fingerprint)
-            for item, output, prob in zip(inputs, outputs, probs, strict=True)
-        ]
+        predictions = []
+        for item, output, prob in zip(inputs, outputs, probs, strict=True):
+            read = read_output(self._config, item, output)
+            predictions.append(Prediction(read, prob, 0.0, fingerprint))
+        return predictions
 
     def _columns(self, inputs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
         """Return the input tensors: name → one text for each example."""
         if self._template is not None:
             name = self._config.option("template_input", str, "text")
             return {name: [fill(self._template, item) for item in inputs]}
-        return {
-            self._names.get(field, field): [str(item[field]) for item in inputs]
-            for field in self._config.fields
-        }
+        columns = {}
+        for field in self._config.fields:
+            columns[self._names.get(field, field)] = [str(item[field]) for item in inputs]
+        return columns
 
     def _tensor(self, name: str, column: list[str]) -> dict[str, Any]:
+        # Servers differ in whether a batch of texts is a list or a column.
         shape = [len(column)] if self._rank == 1 else [len(column), 1]
         return {"name": name, "shape": shape, "datatype": "BYTES", "data": column}
 
     def _probs(self, answer: Mapping[str, Any], count: int) -> list[dict[str, float] | None]:
         if self._prob_output is None:
             return [None] * count
+        # A tensor comes as one flat list, one row of probabilities after the other.
         flat = _data(answer, self._prob_output, ("FP16", "FP32", "FP64", "BF16"))
         width = len(self._order)
         values = items(flat, count * width, f"The tensor {self._prob_output!r}")
-        rows = [values[start : start + width] for start in range(0, len(values), width)]
-        return [
-            read_prob(self._config, dict(zip(map(self._label, self._order), row, strict=True)))
-            for row in rows
-        ]
+        labels = list(map(self._label, self._order))
+        probs = []
+        for start in range(0, len(values), width):
+            row = values[start : start + width]
+            probs.append(read_prob(self._config, dict(zip(labels, row, strict=True))))
+        return probs
 
     def _outputs(
         self,
@@ -115,6 +120,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
         name = f"The tensor {self._label_output!r}"
         texts = items(_data(answer, self._label_output, ("BYTES",)), len(inputs), name)
         outputs = [{self._config.output: self._label(text)} for text in texts]
+        # A server may say where its answer stands. Otherwise the words are looked for.
         if self._config.kind == QA_KIND and _has(answer, "start"):
             for key in ("start", "end"):
                 column = items(_data(answer, key, ("INT32", "INT64")), len(inputs), f"{key!r}")
@@ -123,7 +129,9 @@ class OpenInferenceEndpoint(JsonEndpoint):
         return outputs
 
     def _label(self, value: Any) -> Any:
-        return self._map.get(value, value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return self._map.get(value, value)
+        return value
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
         """Return readiness and metadata of the model, input names checked.
@@ -145,7 +153,11 @@ class OpenInferenceEndpoint(JsonEndpoint):
 
 
 def _known(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: answer[name] for name in names if name in answer}
+    known_values = {}
+    for name in names:
+        if name in answer:
+            known_values[name] = answer[name]
+    return known_values
 
 
 def _rows(answer: Mapping[str, Any], name: str) -> list[Any]:
@@ -171,7 +183,9 @@ def _data(answer: Mapping[str, Any], name: str, types: Sequence[str]) -> list[An
             if not all(isinstance(value, str) for value in flat):
                 raise rubbish(f"The tensor {name!r} must hold texts.")
             return flat
-        return flat if types[0].startswith("INT") else [number(v, repr(name)) for v in flat]
+        if types[0].startswith("INT"):
+            return flat
+        return [number(v, repr(name)) for v in flat]
     raise rubbish(f"The answer lacks the tensor {name!r}.")
 
 

@@ -61,8 +61,12 @@ TO_WRITE = (
 )
 
 SPENDING = (
-    *("price_in", "price_out"),  # of a million tokens, in whole money
-    *("requests_a_day", "tokens_a_day", "requests_a_round", "tokens_a_round"),
+    "price_in",
+    "price_out",  # of a million tokens, in whole money
+    "requests_a_day",
+    "tokens_a_day",
+    "requests_a_round",
+    "tokens_a_round",
 )
 """Options that change no answer, so they may change while a round runs."""
 MOST_STOPS = 4
@@ -113,7 +117,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
         self._model: str = config.option("model", str, ...)
         self._converses = config.kind == CHAT
         self._max_tokens: int = config.option("max_tokens", int, 1024 if self._converses else 256)
-        usual_temperature = 1 if config.kind == GENERATOR else 0
+        usual_temperature = 0
+        if config.kind == GENERATOR:
+            usual_temperature = 1
         self._temperature: float = config.option("temperature", int | float, usual_temperature)
         if not 0 <= self._temperature <= 2:
             raise misconfigured("The option 'temperature' is a number from 0 to 2.")
@@ -131,18 +137,8 @@ class OpenAIChatEndpoint(JsonEndpoint):
             self._structured = "never"
         self._stop = _stops(config)
         self._tells_chances: bool = config.option("logprobs", bool, False)
-        self._examples: list[Any] = config.option("examples", list, [])
-        fields_and_answer = {*config.fields, config.output}
-        if not all(_is_example(example, fields_and_answer) for example in self._examples):
-            names = ", ".join(sorted(fields_and_answer))
-            raise misconfigured(f"The option 'examples' is a list of objects of texts: {names}.")
-        refused = SPENDING if config.kind == GENERATOR else A_ROUND if self._converses else ()
-        if wrong := {*refused} & set(config.options):
-            why = "the calls of a generator are not counted" if refused is SPENDING else "no rounds"
-            raise misconfigured(f"Here is no option {min(wrong)!r}: {why}.")
-        for name in SPENDING:
-            if config.option(name, int | float, 0) < 0:
-                raise misconfigured(f"The option {name!r} must not be below 0.")
+        self._examples = _examples(config)
+        _check_spending(config)
 
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
         predictions: list[Prediction] = []
@@ -150,9 +146,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
             try:
                 predictions.append(self.read(item, self._complete(item, clock)))
             except EndpointError as error:
-                error.usage = summed(
-                    [*(prediction.usage for prediction in predictions), error.usage]
-                )
+                usages = [prediction.usage for prediction in predictions]
+                usages.append(error.usage)
+                error.usage = summed(usages)
                 raise
         return predictions
 
@@ -168,11 +164,13 @@ class OpenAIChatEndpoint(JsonEndpoint):
             with self.telling_no_secret():
                 reply = self._ask(payload, clock, deltas)
                 answer = deltas.answer if deltas.has_begun else completion_in(reply.body)
+        # The stream broke off: ask once more for the whole answer.
         except BrokenOff:
             return self._write_whole(inputs, clock, deltas)
         except EndpointError as error:
+            # What was written until then has cost something, though no total was told.
             if deltas.has_begun:
-                error.usage = usage_in(deltas.told) or estimated_usage(
+                error.usage = usage_in(deltas.reported) or estimated_usage(
                     payload["messages"], deltas.text
                 )
             raise
@@ -184,7 +182,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         llama.cpp's Python server ends a stream when somebody else asks; whole answers wait there.
         """
         payload = self._payload(inputs)
-        spent = usage_in(deltas.told) or estimated_usage(payload["messages"], deltas.text)
+        spent = usage_in(deltas.reported) or estimated_usage(payload["messages"], deltas.text)
         try:
             with self.telling_no_secret():
                 answer = completion_in(self._ask(payload, clock).body)
@@ -208,15 +206,15 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def _answered(self, item: Mapping[str, Any], answer: Mapping[str, Any]) -> Prediction:
         is_turn = self._converses or any(map(is_conversation, item.values()))
         completion = read_completion(answer)
+        # A label that was cut may be the beginning of another one.
         if completion.is_cut and not is_turn:  # a turn of a conversation may end anywhere
             raise EndpointError(
                 "The model wrote more than 'max_tokens' allows.", reason="unfinished"
             )
-        reported = {
-            key: answer[key]
-            for key in ("model", "system_fingerprint")
-            if isinstance(answer.get(key), str)
-        }
+        reported = {}
+        for key in ("model", "system_fingerprint"):
+            if isinstance(answer.get(key), str):
+                reported[key] = answer[key]
         prediction = self._read(item, completion.text)
         return replace(
             prediction, fingerprint=self._fingerprint(reported), logprob=logprob_in(answer)
@@ -234,6 +232,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
             **({} if self._seed is None else {"seed": str(self._seed)}),
             **({"adapted": habits.in_words} if habits.in_words else {}),
         }
+        # Sorted, so that equal parts give one digest.
         whole = json.dumps(parts, sort_keys=True)
         return {"digest": sha256(whole.encode()).hexdigest()[:16], **parts}
 
@@ -268,20 +267,26 @@ class OpenAIChatEndpoint(JsonEndpoint):
         """
         habits = self._learnt
         needed = ("response_format",) if self._structured == "always" else ()
+        # Each refusal teaches one thing. The limit ends a server that refuses whatever it is sent.
         for _lesson in range(MOST_LESSONS):
             adapted = habits.adapt(payload, needed=needed)
             try:
-                heard = deltas.feed if deltas else None
+                heard = None
+                if deltas:
+                    heard = deltas.feed
                 post = partial(self.reply, "POST", payload=adapted, clock=clock, heard=heard)
                 reply = ask_route(self._url, COMPLETIONS, post)
             except Unlike as refusal:
                 if room := room_in(refusal.words, adapted):
                     payload = {**payload, "max_tokens": room}  # of this text alone
                     continue
+                # 1. Leave out, rename or move what the refusal names.
                 changed = learn(habits, adapted, refusal.words, needed=needed)
+                # 2. A refusal without a name may mean the schema, which few servers support wholly.
                 is_plain_refusal = changed == habits and refusal.reason == "refused"
                 if is_plain_refusal and "response_format" in adapted and not needed:
                     changed = replace(habits, dropped=habits.dropped | {"response_format"})
+                # 3. Nothing is left to try: the text or the settings are the cause.
                 if changed == habits:
                     raise self._cause(refusal, clock) from None
                 habits = changed
@@ -301,7 +306,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
         try:
             ask_route(self._url, MODELS, lambda path: self.reply("GET", path, None, clock))
         except Unlike as other:
-            return misconfigured(str(refusal)) if other.words == refusal.words else refusal
+            if other.words == refusal.words:
+                return misconfigured(str(refusal))
+            return refusal
         except EndpointError:
             pass
         return refusal
@@ -338,7 +345,10 @@ class OpenAIChatEndpoint(JsonEndpoint):
         """Return the messages that the model is sent about an example."""
         system = {"role": "system", "content": self._instructions()}
         if self._converses:
-            return [*([system] if system["content"] else []), *item["messages"]]
+            messages = list(item["messages"])
+            if system["content"]:
+                messages.insert(0, system)
+            return messages
         name = next((name for name, value in item.items() if is_conversation(value)), None)
         if name is not None and self._writes:
             if self._examples:
@@ -348,12 +358,14 @@ class OpenAIChatEndpoint(JsonEndpoint):
         for example in self._examples:
             turns.append({"role": "user", "content": self._content(example)})
             turns.append({"role": "assistant", "content": example[self._config.output]})
-        return [*turns, {"role": "user", "content": self._content(item)}]
+        turns.append({"role": "user", "content": self._content(item)})
+        return turns
 
     def _content(self, item: Mapping[str, Any]) -> str | list[dict[str, Any]]:
         """Fill the template; media become parts, each where its field stood."""
         media = self._config.media
         texts = delimited({name: value for name, value in item.items() if name not in media})
+        # Texts at even places, names of fields at odd ones.
         pieces = re.split(r"\{(\w+)\}", self._template)
         parts, text = [], ""
         for number, piece in enumerate(pieces):
@@ -362,22 +374,35 @@ class OpenAIChatEndpoint(JsonEndpoint):
             elif piece not in media:
                 text += texts.get(piece, f"{{{piece}}}")
             elif item[piece]:
-                parts += [_text_part(text)] if text.strip() else []
+                if text.strip():
+                    parts.append(_text_part(text))
                 parts.append(_media_part(item[piece]))
                 text = ""
         if not parts:
             return text
-        return [*parts, *([_text_part(text)] if text.strip() else [])]
+        if text.strip():
+            parts.append(_text_part(text))
+        return parts
 
     def _conversation(self, item: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
         """Return the turns of the field, after the owner's words, other fields and system turn."""
         turns = [{"role": turn["role"], "content": turn["text"]} for turn in item[name]]
-        others = {key: value for key, value in item.items() if key != name}
-        instructions = [self._config.option("instructions", str, ""), *delimited(others).values()]
-        instructions += [turn["content"] for turn in turns if turn["role"] == "system"]
+        others = {}
+        for key, value in item.items():
+            if key != name:
+                others[key] = value
+        instructions = [self._config.option("instructions", str, "")]
+        instructions += delimited(others).values()
+        spoken: list[Mapping[str, Any]] = []
+        for turn in turns:
+            if turn["role"] == "system":
+                instructions.append(turn["content"])
+            else:
+                spoken.append(turn)
         system = "\n\n".join(filter(None, instructions))
-        spoken = [turn for turn in turns if turn["role"] != "system"]
-        return [*([{"role": "system", "content": system}] if system else []), *spoken]
+        if system:
+            spoken.insert(0, {"role": "system", "content": system})
+        return spoken
 
     @property
     def _writes(self) -> bool:
@@ -405,10 +430,14 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def _instructions(self) -> str:
         """Return what to decide, that the texts are data, and the form of the answer."""
         own = self._config.option("instructions", str, "")
-        texts = [name for name in self._config.fields if name not in self._config.media]
+        texts = []
+        for name in self._config.fields:
+            if name not in self._config.media:
+                texts.append(name)
         first = (texts or self._config.fields)[0]
         if self._converses:
             return str(own)
+        # A generator writes, so there is no form of an answer to ask for.
         if self._config.kind == GENERATOR:
             return "\n\n".join(filter(None, (own, TO_WRITE.replace("{first}", first))))
         guard = GUARD.replace("{first}", first)
@@ -432,7 +461,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     def _offered(self, item: Mapping[str, Any]) -> Sequence[str]:
         answer = self._config.answer
-        return answer.kind.offered(answer, item) if answer else ()
+        if answer:
+            return answer.kind.offered(answer, item)
+        return ()
 
     def _read(self, item: Mapping[str, Any], text: str) -> Prediction:
         """Return the answer in a text without thoughts. Raises EndpointError(unmatched)."""
@@ -461,6 +492,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         if not isinstance(offered, list):
             raise rubbish("'data' must be the list of models.")
         names = [members(row, "A model").get("id") for row in offered]
+        # Listing its models costs nothing, and shows a wrong name before people write.
         if not any(_names(name, self._model) for name in names):
             listed = ", ".join(map(str, names))
             raise misconfigured(f"The server has no model {self._model!r}, but: {listed:.300}.")
@@ -479,6 +511,29 @@ def _stops(config: EndpointConfig) -> list[str]:
     if len(stop) > MOST_STOPS or not all(isinstance(text, str) and text for text in stop):
         raise misconfigured(f"The option 'stop' is a list of at most {MOST_STOPS} texts.")
     return stop
+
+
+def _examples(config: EndpointConfig) -> list[Any]:
+    """Return the option 'examples'. Raises EndpointError(misconfigured)."""
+    examples: list[Any] = config.option("examples", list, [])
+    names = set(config.fields) | {config.output}
+    if not all(_is_example(example, names) for example in examples):
+        listed = ", ".join(sorted(names))
+        raise misconfigured(f"The option 'examples' is a list of objects of texts: {listed}.")
+    return examples
+
+
+def _check_spending(config: EndpointConfig) -> None:
+    """Raise EndpointError(misconfigured) for prices and budgets that do not apply."""
+    options = set(config.options)
+    if config.kind == GENERATOR and (wrong := options.intersection(SPENDING)):
+        why = "the calls of a generator are not counted"
+        raise misconfigured(f"Here is no option {min(wrong)!r}: {why}.")
+    if config.kind == CHAT and (wrong := options.intersection(A_ROUND)):
+        raise misconfigured(f"Here is no option {min(wrong)!r}: no rounds.")
+    for name in SPENDING:
+        if config.option(name, int | float, 0) < 0:
+            raise misconfigured(f"The option {name!r} must not be below 0.")
 
 
 def _is_example(example: Any, names: set[str]) -> bool:

@@ -18,6 +18,7 @@ def delimited(fields: Mapping[str, Any]) -> dict[str, str]:
 
     A value that is no text, such as a list of candidates, becomes JSON.
     """
+    # A text could otherwise close its own tag, and pass for an instruction.
     names = "|".join(map(re.escape, fields))
     tag = re.compile(rf"<(\s*/?\s*(?:{names})\b)", re.IGNORECASE)
     texts = {name: tag.sub(r"< \1", _as_text(value)) for name, value in fields.items()}
@@ -26,9 +27,13 @@ def delimited(fields: Mapping[str, Any]) -> dict[str, str]:
 
 def is_conversation(value: Any) -> bool:
     """Return whether a field's value is a conversation whose last turn is to be answered."""
-    turns = value if isinstance(value, list | tuple) else ()
+    turns = value
+    if not isinstance(value, list | tuple):
+        turns = ()
     return bool(turns) and isinstance(turns[-1], Mapping) and turns[-1].get("role") == "user"
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

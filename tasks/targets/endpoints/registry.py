@@ -53,5 +53,6 @@ def build(adapter: str, config: EndpointConfig) -> Endpoint:
 def _class_of(adapter: str) -> Any:
     if adapter not in ADAPTERS:
         raise misconfigured(f"Unknown adapter {adapter!r}; valid: {', '.join(sorted(ADAPTERS))}.")
+    # Imported here, so that a process loads only the adapters that it uses.
     module, name = ADAPTERS[adapter].split(":")
     return getattr(import_module(module), name)

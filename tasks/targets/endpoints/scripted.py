@@ -61,6 +61,7 @@ class ScriptedEndpoint:
         rule = next((rule for rule in self._rules if _matches(rule, item)), {})
         script = dict(self._config.options) | rule
         started = clock.used()
+        # Never longer than the deadline, as a real target would be given up then.
         time.sleep(min(script.get("delay", 0), clock.left()))
         clock.left()  # raises where the delay was cut
         if script.get("fail"):
@@ -70,7 +71,9 @@ class ScriptedEndpoint:
                 permanent=script["fail"] in ("refused", "misconfigured"),
                 retry_after=script.get("retry_after"),
             )
-        answer = rule if {"label", "output"} & set(rule) else script
+        answer = script
+        if {"label", "output"} & set(rule):
+            answer = rule
         output_set = answer.get("output", {self._config.output: answer.get("label")})
         output = read_output(self._config, item, members(output_set, "output"))
         prob = read_prob(self._config, answer.get("prob"))
@@ -90,7 +93,7 @@ def _check_types(rule: Any) -> None:
 
 
 def _matches(rule: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
-    texts = [str(item.get(rule["field"], ""))] if "field" in rule else [*map(str, item.values())]
+    texts = [str(item.get(rule["field"], ""))] if "field" in rule else list(map(str, item.values()))
     if "equals" in rule:
         return rule["equals"] in texts
     return any(rule.get("contains", "") in text for text in texts)

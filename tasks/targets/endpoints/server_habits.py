@@ -58,7 +58,10 @@ class Habits:
     def adapt(self, payload: Payload, *, needed: Sequence[str] = ()) -> dict[str, Any]:
         """Return a request as the server takes it; needed: parameters that are never left out."""
         dropped = self.dropped.difference(needed)
-        adapted = {name: value for name, value in payload.items() if name not in dropped}
+        adapted = {}
+        for name, value in payload.items():
+            if name not in dropped:
+                adapted[name] = value
         if self.most_tokens and "max_tokens" in adapted:
             adapted["max_tokens"] = min(adapted["max_tokens"], self.most_tokens)
         if self.is_limit_renamed and "max_tokens" in adapted:
@@ -71,7 +74,8 @@ class Habits:
     def in_words(self) -> str:
         """Describe how a request differs from the usual one, as a part of a model's identity."""
         parts = [f"no {name}" for name in sorted(self.dropped - WITHOUT_EFFECT)]
-        parts += ["system text in the first question"] if self.is_system_folded else []
+        if self.is_system_folded:
+            parts.append("system text in the first question")
         return ", ".join(parts)
 
 
@@ -84,13 +88,17 @@ def learn(habits: Habits, payload: Payload, words: str, *, needed: Sequence[str]
     payload: as it was sent. words: of the refusal. needed: parameters that are never left out.
     """
     folded = words.casefold()
+    # 1. The server names a limit of tokens: ask for no more than that.
     if (most := _most_tokens(folded)) and most < _limit_of(payload):
         return replace(habits, most_tokens=most)
+    # 2. It wants the newer name of the limit.
     if "max_tokens" in payload and _LIMIT.search(folded):
         return replace(habits, is_limit_renamed=True)
+    # 3. It names a parameter that an answer can do without.
     for name, pattern in OPTIONAL.items():
         if name in payload and name not in needed and re.search(pattern, folded):
             return replace(habits, dropped=habits.dropped | {name})
+    # 4. It takes no system message, whose text then begins the first question.
     if _has_system(payload) and _SYSTEM.search(folded):
         return replace(habits, is_system_folded=True)
     return habits
@@ -102,6 +110,7 @@ def room_in(words: str, payload: Payload) -> int:
     Servers count the answer that is asked for, so a text that fits may be refused with it. words:
     of the refusal of the payload, which hold the context's length and the text's, both in tokens.
     """
+    # A refusal that names our limit and the context's length tells how much room the text leaves.
     limit = _limit_of(payload)
     without_status = _STATUS.sub("", words)
     numbers = set(map(int, re.findall(r"(?<![\w.])\d+(?![\w.]\d)", without_status)))
@@ -115,7 +124,9 @@ def room_in(words: str, payload: Payload) -> int:
     prompt = max(lengths - {context}, default=0)
     # Without the text's length: half of the context, so that the text may take the other.
     room = min(context - prompt if prompt else context // 2, limit - 1)
-    return room if prompt + limit > context and room >= LEAST_ROOM else 0
+    if prompt + limit > context and room >= LEAST_ROOM:
+        return room
+    return 0
 
 
 def _limit_of(payload: Payload) -> int:
@@ -125,7 +136,9 @@ def _limit_of(payload: Payload) -> int:
 
 def _most_tokens(words: str) -> int:
     match = _MOST.search(words)
-    return int(match[1]) if match else 0
+    if match:
+        return int(match[1])
+    return 0
 
 
 def _has_system(payload: Payload) -> bool:

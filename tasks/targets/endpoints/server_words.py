@@ -59,7 +59,9 @@ def told_error(body: Any) -> Any:
     if isinstance(body, list) and body:
         body = body[0]
     if not isinstance(body, Mapping):
-        return body if isinstance(body, str) else ""
+        if isinstance(body, str):
+            return body
+        return ""
     detail = body.get("detail")
     if isinstance(detail, list) and detail:
         detail = detail[0]
@@ -79,10 +81,11 @@ def words_of_error(error: Any) -> str:
 
 def readable(words: str) -> str:
     """Return somebody else's words as an ending of our sentence: one line, cut, without keys."""
+    # Cut first: the patterns below take quadratic time of what a server may send.
     words = words[:MOST_READ]
-    visible = "".join(
-        sign if sign.isprintable() or sign in _KEPT_INVISIBLE else " " for sign in words
-    )
+    visible = ""
+    for sign in words:
+        visible += sign if sign.isprintable() or sign in _KEPT_INVISIBLE else " "
     line = " ".join(visible.split())
     return without_keys(line)[:LONGEST_QUOTE].rstrip()
 
@@ -100,6 +103,7 @@ def without_copies(secret: str | None, text: str) -> str:
     if not secret:
         return text
     text = text.replace(secret, HIDDEN)
+    # Servers often quote a key as "sk-abcd…wxyz".
     ends = (secret[:SHORTEST_SECRET], secret[-SHORTEST_SECRET:])
     if len(secret) < 2 * SHORTEST_SECRET or not any(end in text for end in ends):
         return text
@@ -118,7 +122,9 @@ def _shown_text(text: str) -> str:
         return text
     for pattern in (_BODY, _TITLE):
         match = pattern.search(text)
-        visible = html.unescape(_UNSEEN.sub(" ", match[1])).strip() if match else ""
+        visible = ""
+        if match:
+            visible = html.unescape(_UNSEEN.sub(" ", match[1])).strip()
         if visible:
             return visible
     return ""

@@ -30,11 +30,12 @@ class Deltas:
         self._finish: Any = None
         self._refusal = ""
         self._has_thought = self._is_done = False
-        self.told: dict[str, Any] = {}
+        self.reported: dict[str, Any] = {}
         self.has_begun = False
 
     def feed(self, chunk: bytes) -> None:
         """Take bytes of the body. Raises EndpointError."""
+        # A chunk may end within a line, which the next one completes.
         *lines, self._rest = _LINE_ENDS.split(self._rest + chunk)
         for line in lines:
             field, _, data = line.removeprefix(MARK).partition(b":")
@@ -55,7 +56,9 @@ class Deltas:
             "system_fingerprint",
             "usage",
         )  # the last event alone tells the tokens
-        self.told |= {key: event[key] for key in reported_keys if event.get(key) is not None}
+        for key in reported_keys:
+            if event.get(key) is not None:
+                self.reported[key] = event[key]
         choices = event.get("choices")
         if not isinstance(choices, list) or not choices:
             return
@@ -72,6 +75,7 @@ class Deltas:
     def _tell(self) -> None:
         """Let what is no thought be heard, where there is more of it."""
         text = without_thoughts(self.text).text
+        # While a model thinks the text stays the same, and nobody is told.
         if text != self._heard_text:
             self._heard_text = text
             self._heard(text)
@@ -83,6 +87,7 @@ class Deltas:
         Some servers give no reason at the end, only that it is the end, or end without a line.
         """
         try:
+            # Some servers end the last line with the stream.
             self.feed(b"\n")
         except EndpointError as error:
             if error.reason != "rubbish":  # half an event: it broke off
@@ -93,7 +98,7 @@ class Deltas:
         if self._has_thought:
             message["reasoning"] = "…"
         choice = {"message": message, "finish_reason": self._finish or "stop"}
-        return {**self.told, "choices": [choice]}
+        return {**self.reported, "choices": [choice]}
 
 
 def completion_in(body: bytes) -> Any:

@@ -116,6 +116,7 @@ class _Stream(httpcore.NetworkStream):
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         budget = _budget.get()
+        # Counted where bytes arrive: headers and bodies, compressed or not.
         if budget.left_bytes <= 0:
             raise _too_large(budget.max_bytes)
         data = self._inner.read(min(max_bytes, budget.left_bytes), budget.left())
@@ -124,6 +125,7 @@ class _Stream(httpcore.NetworkStream):
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        # In pieces, so that a server that reads slowly cannot hold the call beyond its time.
         for start in range(0, len(buffer), WRITE_BYTES):
             self._inner.write(buffer[start : start + WRITE_BYTES], _budget.get().left())
 
@@ -165,6 +167,7 @@ class _Backend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         addresses = self._addresses(host, port)
         for tried, address in enumerate(addresses, start=1):
+            # The time that is left is shared among the addresses that are left.
             seconds = _budget.get().left() / (len(addresses) - tried + 1)
             try:
                 return _Stream(self._inner.connect_tcp(address, port, seconds, local_address, []))
@@ -175,6 +178,7 @@ class _Backend(httpcore.NetworkBackend):
 
     def _addresses(self, host: str, port: int) -> list[str]:
         try:
+            # A host may be an address, which is checked like one that a name leads to.
             addresses = [str(ipaddress.ip_address(host))]
         except ValueError:
             addresses = self._look_up(host, port)
@@ -192,6 +196,7 @@ class _Backend(httpcore.NetworkBackend):
 
     def _look_up(self, host: str, port: int) -> list[str]:
         try:
+            # In a thread, since the system's resolver has no timeout.
             addresses = self._names.submit(self._resolve, host, port).result(_budget.get().left())
         except TimeoutError:
             raise EndpointError(f"Resolving {host!r} took too long.", reason="slow") from None
@@ -241,6 +246,7 @@ class Transport:
                 keepalive_expiry=30,
                 network_backend=_Backend(self._resolve, self._names, allowed, private_only),
             )
+            # Two threads may build a pool at once; both then use the same one.
             self._pools.setdefault(key, pool)
         return self._pools[key]
 
@@ -270,10 +276,13 @@ class Transport:
             try:
                 reply = self._follow(call)
             except _Lost:
+                # The server may have acted on a call whose answer was lost, so only some calls are
+                # repeated.
                 if not retry.lost:
                     raise
                 return self._follow(call)
             wait = retry_after(reply.headers)
+            # Only if the server said when, and that is within the time that is left.
             if reply.status in retry.statuses and wait is not None and wait < budget.left():
                 time.sleep(wait)
                 return self._follow(call)
@@ -288,13 +297,18 @@ class Transport:
             location = reply.headers.get("location")
             if reply.status not in (301, 302, 303, 307, 308) or location is None:
                 return reply
+            # The other statuses turn a POST into a GET, and would lose its body.
             if call.method != "GET" and reply.status not in (307, 308):
                 raise misconfigured(f"The target redirects to {location:.200}: name that URL.")
             there = parse_url(str(_join(call.url, location)))
             if call.url.scheme == "https" and there.scheme == "http":
                 raise misconfigured("The target redirects from https to http.")
+            # The secret belongs to one origin, and so do proofs in headers and a blanket
+            # permission.
             if origin(there) != origin(call.url):
-                listed = call.allowed if isinstance(call.allowed, tuple) else False
+                listed: Allowed = False
+                if isinstance(call.allowed, tuple):
+                    listed = call.allowed
                 call = replace(call, secret=None, allowed=listed, headers=())
             call = replace(call, url=there)
         raise misconfigured(f"The target redirects more than {MAX_REDIRECTS} times.")
@@ -306,12 +320,13 @@ class Transport:
         target = httpcore.URL(
             scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
         )
+        # A secret goes unencrypted only to private addresses, which the backend checks.
         unencrypted_secret = call.secret is not None and url.scheme == "http"
         try:
             with self._pool(call.allowed, unencrypted_secret).stream(
                 call.method,
                 target,
-                headers=[*_headers(call, budget.left()), *call.headers],
+                headers=_headers(call, budget.left()) + list(call.headers),
                 content=call.content,
                 extensions={"timeout": {"pool": budget.left()}},
             ) as response:
@@ -332,21 +347,24 @@ def _failure(error: Exception, received: bool) -> Exception:
         return BrokenOff("The target's answer broke off.", reason="down")
     if isinstance(error, httpcore.RemoteProtocolError) and received:
         return rubbish(f"The target does not speak HTTP properly: {error}.")
+    # httpcore wraps the reason, such as a certificate, so the chain of causes is searched.
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, ssl.SSLCertVerificationError):
             return misconfigured(f"The certificate of the target is not valid: {seen}.")
         seen = seen.__cause__ or seen.__context__
-    kind = BrokenOff if received else _Lost
+    kind: type[EndpointError] = _Lost
+    if received:
+        kind = BrokenOff
     return kind(f"The target cannot be reached: {error}.", reason="down")
 
 
 def _read(
     response: httpcore.Response, max_bytes: int, heard: Callable[[bytes], None] | None
 ) -> Reply:
-    headers = {
-        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers
-    }
+    headers = {}
+    for name, value in response.headers:
+        headers[name.decode("latin-1").lower()] = value.decode("latin-1")
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > max_bytes:
         raise _too_large(max_bytes)
