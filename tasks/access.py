@@ -33,9 +33,11 @@ def find_task(
 
     `kinds` are the kinds of tasks that have the page; ANY where every task has it.
     """
+    # 1. Find the task: a prepared query, since every page and call begins with it.
     task = BY_CODE.first(code=code)
     if task is None:
         raise Http404
+    # 2. Check the role before the kind, so that an outsider learns neither.
     require(request.user, task, may)
     if kinds is not ANY and task.config.kind not in kinds:
         raise Http404
@@ -49,8 +51,10 @@ def require(user: Person, task: Task, may: May) -> None:
     """
     if may(user, task):
         return
+    # To outsiders a task that they may not enter does not exist.
     if not user.is_superuser and role_of(user, task) is None:
         raise Http404
+    # An owner who judges blindly can end that at once, so the refusal says where.
     if is_blind_owner(user, task):
         raise Curable(
             _("You judge this task blind. Turn that off under Access to read labels and votes."),

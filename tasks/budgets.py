@@ -59,6 +59,7 @@ def reached(budget: Budget, used: Used, now: datetime) -> str | None:
     >>> reached(Budget(collected=10), Used(collected=10), datetime(2026, 1, 1))
     'collected'
     """
+    # The date comes first: it needs no counts.
     if budget.ends_at is not None and budget.ends_at <= now:
         return "date"
     return next((line.name for line in lines(budget, used) if line.used >= line.limit), None)

@@ -38,20 +38,26 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
     A text of Dynabench 1.0 or 2.0 is converted; it holds no name, so the task gets this one.
     Raises ConfigError.
     """
-    notes, text = [], composed(text)
+    notes: list[str] = []
+    text = composed(text)
     document = read_yaml(text)
+    # A text is one of Dynabench if it has a key of theirs and none of ours: both have `context`.
     keys = document.data.keys()
     if OLD_KEYS & keys and not OWN_KEYS & keys:
         if problems := [document.problem(finding) for finding in unfinished(document.data)]:
             raise ConfigError(problems)
         converted = convert(text, name=name or "Imported task")
         text = converted.config_yaml_text
-        version = "2.0" if is_of_dynabench2(document.data) else "1.0"
-        notes = [f"Converted from Dynabench {version}.", *converted.notes]
+        version = "1.0"
+        if is_of_dynabench2(document.data):
+            version = "2.0"
+        notes.append(f"Converted from Dynabench {version}.")
+        notes += converted.notes
     config, problems = check_config(text)
     if config is None:
         raise ConfigError(problems)
-    return config, text, [*notes, *map(str, problems)]
+    notes += map(str, problems)
+    return config, text, notes
 
 
 def digest(text: str) -> str:
@@ -68,9 +74,12 @@ def diff(before: str, after: str) -> str:
 def fixed_because(task: Task) -> str:
     """Return why parts of the configuration may not change: OPENED, HAS_CONTEXTS or ""."""
     rounds = Round.objects.filter(task=task.pk)
+    # Asked in this order, since an opened round fixes more than contexts do.
     if rounds.filter(opened_at__isnull=False).exists():
         return OPENED
-    return HAS_CONTEXTS if rounds.filter(contexts__isnull=False).exists() else ""
+    if rounds.filter(contexts__isnull=False).exists():
+        return HAS_CONTEXTS
+    return ""
 
 
 def _stored(text: str) -> TaskConfig | None:
@@ -86,9 +95,16 @@ def fixed_parts(task: Task) -> tuple[str, list[str]]:
     why, config = fixed_because(task), _stored(task.config_text)
     if not why or config is None:
         return "", []
-    sections = ("context",) if why == HAS_CONTEXTS else ("context", "input", "output")
-    names = [f"{s}: {component.name}" for s in sections for component in getattr(config, s)]
-    return gettext(why), names if why == HAS_CONTEXTS else [*names, "verdict"]
+    sections: tuple[str, ...] = ("context", "input", "output")
+    if why == HAS_CONTEXTS:
+        sections = ("context",)
+    names = []
+    for section in sections:
+        for component in getattr(config, section):
+            names.append(f"{section}: {component.name}")
+    if why == OPENED:
+        names.append("verdict")
+    return gettext(why), names
 
 
 def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, list[Finding]]:
@@ -99,7 +115,9 @@ def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, li
     why, old = fixed_because(task), _stored(old_text)
     if not why or old is None:
         return "", []
-    find = context_changes if why == HAS_CONTEXTS else forbidden_changes
+    find = forbidden_changes
+    if why == HAS_CONTEXTS:
+        find = context_changes
     return why, find(old, new)
 
 
@@ -111,16 +129,17 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
     old = _stored(task.config_text)
     if old is not None and old.kind != config.kind:
         kind_change = Finding(("kind",), "a task keeps its kind", f"write `kind: {old.kind}`")
-        return None, [read_yaml(text).problem(kind_change), *problems]
+        problems.insert(0, read_yaml(text).problem(kind_change))
+        return None, problems
     why, findings = refused_changes(task, task.config_text, config)
     if not findings:
         return config, problems
     document = read_yaml(text)
-    refused = [
-        document.problem(Finding(finding.loc, f"{finding.message} ({why[:-1]})", finding.fix))
-        for finding in findings
-    ]
-    return None, [*refused, *problems]
+    refused = []
+    for finding in findings:
+        message = f"{finding.message} ({why[:-1]})"  # without the full stop of the reason
+        refused.append(document.problem(Finding(finding.loc, message, finding.fix)))
+    return None, refused + problems
 
 
 def checked(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Problem]]:
@@ -128,6 +147,8 @@ def checked(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Probl
 
     `base` is the digest of the text that was edited. Raises ConfigStale, ConfigError.
     """
+    # The text itself is compared, and no number of a version: whoever saves the same text again
+    # overwrites nothing.
     if digest(task.config_text) != base:
         raise ConfigStale(gettext(STALE))
     config, problems = check_change(task, text)

@@ -16,8 +16,20 @@ from tasks.models import TaskMember
 from tasks.permissions import READERS
 
 TABLES = (
-    *("Task", "Round", "Context", "ContextBatch", "TargetModel", "Generator", "Example"),
-    *("Validation", "Consensus", "OwnerDecision", "Report", "Annotator", "Campaign", "LogEntry"),
+    "Task",
+    "Round",
+    "Context",
+    "ContextBatch",
+    "TargetModel",
+    "Generator",
+    "Example",
+    "Validation",
+    "Consensus",
+    "OwnerDecision",
+    "Report",
+    "Annotator",
+    "Campaign",
+    "LogEntry",
 )
 """Those of tasks, in the order of the tabs of the owners' pages."""
 RAW = ("auth", "django_q")
@@ -26,8 +38,10 @@ RAW = ("auth", "django_q")
 
 def roles_of(request: HttpRequest) -> Mapping[int, str]:
     """Return the person's role by task; one query a request."""
+    # Kept on the request: each permission check of each table and row asks for it.
     if not hasattr(request, "task_roles"):
         members = TaskMember.objects.standing().filter(user=request.user.pk)
+        # Only roles that count: an unconfirmed address opens no admin.
         members = members.filter(is_blind=False)  # the admin shows labels and votes
         request.task_roles = dict(members.values_list("task_id", "role"))  # type: ignore[attr-defined]
     return request.task_roles  # type: ignore[attr-defined,no-any-return]
@@ -43,16 +57,19 @@ class Desk(admin.AdminSite):
         models: Iterable[Any] = (
             [model_or_iterable] if isinstance(model_or_iterable, ModelBase) else model_or_iterable
         )
-        allowed = [model for model in models if model._meta.app_label not in RAW]
+        allowed = []
+        for model in models:
+            if model._meta.app_label not in RAW:
+                allowed.append(model)
         super().register(allowed, *more, **options)
 
     def get_urls(self) -> list[Any]:
         """Leave out the redirect by content type, which would reveal the rows of any table."""
-        return [
-            pattern
-            for pattern in super().get_urls()
-            if getattr(pattern, "name", "") != "view_on_site"
-        ]
+        patterns = []
+        for pattern in super().get_urls():
+            if getattr(pattern, "name", "") != "view_on_site":
+                patterns.append(pattern)
+        return patterns
 
     def has_permission(self, request: HttpRequest) -> bool:
         user = request.user
@@ -77,10 +94,15 @@ class Desk(admin.AdminSite):
         apps = super().get_app_list(request, app_label)
         if app_label or not apps:
             return apps
-        models_by_name = {
-            model["object_name"]: model for app in apps for model in app.pop("models")
-        }
-        tables = [models_by_name.pop(name) for name in TABLES if name in models_by_name]
+        models_by_name = {}
+        # Django groups tables by app; people look for them by what they do with them.
+        for app in apps:
+            for model in app.pop("models"):
+                models_by_name[model["object_name"]] = model
+        tables = []
+        for name in TABLES:
+            if name in models_by_name:
+                tables.append(models_by_name.pop(name))
         operators = sorted(models_by_name.values(), key=lambda model: str(model["name"]))
         about = {"app_label": "tasks", "has_module_perms": True, "app_url": ""}
         sections = {"Tasks": tables, "For operators": operators}

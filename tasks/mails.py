@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 def mail_members(task: Task, roles: Collection[str], subject: str, text: str) -> None:
     """Mail each member of the task with one of the roles that counts, after the commit."""
+    # People of a panel are no colleagues: nobody may write to them outside of their study.
     members = task.members.colleagues().standing().filter(role__in=roles, user__is_active=True)
     for address in members.values_list("user__email", flat=True):
         transaction.on_commit(partial(_send, subject, text, address))
@@ -41,11 +42,14 @@ def mail_invitation(address: str, subject: str, text: str) -> None:
     """Mail an invitation after the commit, with a link to get no more; none where it was used."""
     if not wants_invitations(address):
         return
+    # The link holds a keyed digest and not the address: who forwards the mail reveals nothing, and
+    # the row that refuses invitations does not either.
     off = settings.SITE_URL + reverse(
         "uninvited", args=[signing.dumps(_digest(address), salt=SALT)]
     )
     words = _("To get no invitations from this site:")
     full_text = f"{text}\n{words} {off}\n"
+    # After the commit: a mail about an invitation that was rolled back could not be accepted.
     transaction.on_commit(partial(_send, subject, full_text, address, unsubscribed_by(off)))
 
 
@@ -84,6 +88,7 @@ def mail_address(address: str, subject: str, text: str) -> None:
 
 def _send(subject: str, text: str, address: str, headers: Mapping[str, str] | None = None) -> None:
     try:
+        # A line break in a name would be a header of its own, which Django refuses to send.
         line = " ".join(subject.split())
         EmailMessage(line, text, None, [address], headers=dict(headers or {})).send()
     except Exception:  # mail servers fail in many ways; what the mail reports stands

@@ -43,6 +43,7 @@ def role_of(user: Person, task: Task) -> str | None:
     """
     if not user.is_authenticated:
         return None
+    # Cached on the object: a page asks for the role in many places, and costs one query.
     if user.pk not in task.roles:
         _keep_roles(user, [task], MEMBER.rows(task=task.pk, user=user.pk))
     return task.roles[user.pk]
@@ -65,14 +66,16 @@ def with_roles(tasks: QuerySet[Task], user: Person) -> list[Task]:
     """
     if not user.is_authenticated:
         return list(tasks)
+    # A join to this user's membership only. Joining all members would repeat the tasks.
     own = FilteredRelation("members", condition=Q(members__user=user))
     columns = {f"own_{name}": F(f"own__{name}") for name in MEMBERSHIP}
     tasks_with_roles: list[Task] = list(tasks.annotate(own=own, **columns))
-    members = [
-        TaskMember(task=task, user=user, **{n: vars(task)[f"own_{n}"] for n in MEMBERSHIP})
-        for task in tasks_with_roles
-        if vars(task)["own_pk"]
-    ]
+    members = []
+    for task in tasks_with_roles:
+        # The annotations are no attributes that the model declares, so they are read as such.
+        if vars(task)["own_pk"]:
+            membership = {name: vars(task)[f"own_{name}"] for name in MEMBERSHIP}
+            members.append(TaskMember(task=task, user=user, **membership))
     _keep_roles(user, tasks_with_roles, members)
     return tasks_with_roles
 
@@ -81,12 +84,16 @@ def _keep_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMembe
     """Store the user's roles on the tasks; one query if a role was given by an address."""
     members_by_task = {member.task_id: member for member in members}
     waiting = [member.pk for member in members_by_task.values() if member.address]
+    # A role that was given to an address counts once its person has confirmed it. That takes one
+    # more query, which makers of tasks and people who accepted an invitation do not need.
     standing: set[int] = set()
     if waiting:
         members = TaskMember.objects.standing().filter(pk__in=waiting)
         standing.update(members.values_list("pk", flat=True))
     for task in tasks:
         member = members_by_task.get(task.pk)
+        # Three things are kept apart: the role that counts, the one of a reader whose address is
+        # not confirmed, and an owner who judges blindly for the time being.
         stands = member is not None and (not member.address or member.pk in standing)
         task.roles[user.pk] = member.role if member and stands else None
         if member and member.role in READERS and not stands:
@@ -97,6 +104,8 @@ def _keep_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMembe
 
 def _may(user: Person, task: Task, what: May) -> bool:
     """Return whether the person may do this; no query for what everybody may do."""
+    # The order matters: suspended people are visitors whatever they were, then come administrators
+    # and people of a panel, and only then what everybody may without a query.
     if not user.is_active:
         who = VISITOR
     elif user.is_superuser:
@@ -235,6 +244,7 @@ def places_left(task: Task) -> int | None:
     """
     if not needs_approval(task):
         return None
+    # An open invitation counts as the people who may still accept it.
     is_open = Q(revoked_at=None, ends_at__gt=timezone.now(), uses__lt=F("most"))
     places = task.invitations.filter(is_open).aggregate(n=Sum(F("most") - F("uses")))["n"] or 0
     return max(0, MOST_COLLEAGUES - task.members.colleagues().count() - places)
@@ -256,8 +266,12 @@ def fixed_settings(user: Person, target: TargetModel | Generator | None) -> list
     Only an administrator ties a secret to an address. Otherwise an editor could send another task's
     secret to an address of their own.
     """
-    fixed = ["task", "name"] if target else []
+    # A name stays because it is a part of addresses and exports.
+    fixed = []
+    if target:
+        fixed = ["task", "name"]
     if not user.is_superuser:
         fixed.append("secret_env")
-        fixed += ["adapter", "url", "options"] if target and target.secret_env else []
+        if target and target.secret_env:
+            fixed += ["adapter", "url", "options"]
     return fixed

@@ -65,8 +65,10 @@ def allowed(who: str, *, is_visible: bool) -> frozenset[May]:
     What leaves a visible task is there for all of its members, too. A role that another release
     stored while it served beside this one grants nothing of its own.
     """
+    # They may have read labels when their role counted, so they may not judge now.
     if who == IDLE_READER:
         return allowed(PERSON, is_visible=is_visible) - {May.JUDGE}
+    # To outsiders a private task does not exist.
     if who in (PERSON, VISITOR) and not is_visible:
         return frozenset()
     return TABLE.get(who, frozenset()) | (_PUBLIC if is_visible and who != VISITOR else frozenset())

@@ -22,6 +22,7 @@ def grace_end(round: Round, now: datetime) -> datetime | None:
     A round that was opened again gives those who have not written since no more time than the
     earlier closing gave them. Two queries at most.
     """
+    # Those who wrote since the last closing get the full time, the others what that closing left.
     if writers(round, now, since=round.closed_at).exists():
         return now + WRITING_TIME
     if round.closed_at is not None and writers(round, now).exists():
@@ -34,6 +35,7 @@ def still_writing(round: Round) -> int:
 
     No query unless it has closed within the last minutes.
     """
+    # Read from the row: no query for the many pages that show a round which closed long ago.
     if not round.is_being_written:
         return 0
     at = round.closed_at or timezone.now()
@@ -50,6 +52,8 @@ def targets_of(round: Round) -> Sequence[RoundTarget]:
 
     One query, which `Round.target_names` then does not repeat.
     """
+    # The prepared query fills Django's own prefetch cache, which `Round.target_names` and the
+    # templates read.
     prefetched = round.__dict__.setdefault("_prefetched_objects_cache", {})
     if "round_targets" not in prefetched:
         entries = round.round_targets.all()
@@ -65,6 +69,7 @@ def listed_tasks(user: Person) -> QuerySet[Task]:
     """Return the tasks that this person may see, by name."""
     if user.is_superuser:
         return Task.objects.all()
+    # A subquery and no list of ids: people may be members of many tasks.
     memberships = TaskMember.objects.standing().filter(user=user.pk).values("task")
     if isinstance(user, User) and user.is_of_panel:
         return Task.objects.filter(pk__in=memberships)
@@ -88,4 +93,6 @@ def seen_rounds(tasks: Iterable[Task]) -> Sequence[Round]:
 
 def known_rounds(task: Task, *, planned: bool) -> QuerySet[Round]:
     """Return the rounds that have ever opened, with the planned ones where `planned`."""
-    return task.rounds.all() if planned else task.rounds.exclude(state__in=PLANNED)
+    if planned:
+        return task.rounds.all()
+    return task.rounds.exclude(state__in=PLANNED)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,13 @@ def install_official_tasks() -> list[Task]:
 
     Returns the new ones. What exists is left as its owners made it. One transaction a task.
     """
-    return [
-        _install(folder)
-        for folder in sorted(OFFICIAL.iterdir())
-        if (folder / "task.yaml").exists() and not Task.objects.filter(code=folder.name).exists()
-    ]
+    installed = []
+    for folder in sorted(OFFICIAL.iterdir()):
+        # Only a folder with a configuration is a task.
+        is_task = (folder / "task.yaml").exists()
+        if is_task and not Task.objects.filter(code=folder.name).exists():
+            installed.append(_install(folder))
+    return installed
 
 
 @transaction.atomic
@@ -48,6 +51,7 @@ def _install(folder: Path) -> Task:
     text = (folder / "task.yaml").read_text()
     task = new_task(code=folder.name, config_text=text, actor=None, is_official=True)[0]
     first = Round.objects.create(task=task, number=1)
+    # A task has either texts or drawn scenes.
     file = next(folder / name for name in (CONTEXTS, SCENES) if (folder / name).exists())
     store_contexts(round=first, rows=_contexts(file, task), file_name=file.name)
     if file.name == SCENES:
@@ -82,11 +86,16 @@ def new_task(
     *, code: str, config_text: str, actor: User | None, **fields: Any
 ) -> tuple[Task, list[str]]:
     """Create a task as `create_task` does, before the files of its examples are stored."""
+    # 1. Check the text, and convert it where it is one of Dynabench.
     config, text, notes = usable(config_text)
+    # 2. Check the name, and that no visible task looks like it.
     name = checked_name(config.name, "config_text")
     if actor and fields.get("is_visible"):
         check_task_name(name, "config_text")
+    # 3. Store the task, with what pages list beside its text.
     values = {"config_text": text, "name": name, "summary": config.summary, **fields}
+    # The unique code decides between two people who create a task of one code: no lock is needed,
+    # and the second one is refused below.
     task, created = Task.objects.get_or_create(code=code, defaults=values)
     if not created:
         raise Refused(
@@ -94,16 +103,18 @@ def new_task(
             code="exists",
             field="code",
         )
+    # 4. Log it with its text, cut, so that the log stays readable.
     log(actor, "task.created", task, fields=sorted(fields), diff=diff("", text)[:LONGEST_DIFF])
     return task, notes
 
 
 def shown_digests(config: TaskConfig) -> set[str]:
     """Return the digests of pictures and recordings in the examples of a configuration."""
-    examples = (*config.examples.good, *config.examples.bad)
-    return digests_in(
-        v for example in examples for v in (*example.context.values(), *example.input.values())
-    )
+    digests: set[str] = set()
+    for example in config.examples.good + config.examples.bad:
+        digests |= digests_in(example.context.values())
+        digests |= digests_in(example.input.values())
+    return digests
 
 
 def keep_shown(task: Task, config: TaskConfig) -> None:
@@ -126,6 +137,8 @@ def make_imported(code: str, config_text: str, owner: Callable[[], User | None])
     except ValidationError as error:
         raise Refused(f"{code!r} cannot be a task: {' '.join(error.messages)}") from None
     user = owner()
+    # An insert and never an update: a task that somebody else just created with this code is
+    # an error here, and not overwritten.
     task.save(force_insert=True)
     if user:
         TaskMember.objects.create(task=task, user=user, role=TaskMember.Role.OWNER)
@@ -138,6 +151,8 @@ def check_task_name(name: str, field: str, task: Task | None = None) -> None:
 
     Holds the names of tasks until the transaction ends.
     """
+    # Names are compared by how they look, which no database constraint can do. So everybody who
+    # makes a name visible takes this one lock, and looks at the names that are there.
     lock_names("tasks")
     others = Task.objects.filter(is_visible=True)
     if task and task.pk:
@@ -160,7 +175,9 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
     """
     shows = bool(fields.get("is_visible")) and not task.is_visible
     if shows:
-        state = TaskProposal.State.APPROVED if actor.is_superuser else TaskProposal.State.WITHDRAWN
+        state = TaskProposal.State.WITHDRAWN
+        if actor.is_superuser:
+            state = TaskProposal.State.APPROVED
         end_waiting(task, actor, state)
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if shows:
@@ -173,6 +190,8 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
 
 def end_waiting(task: Task, actor: User, state: str) -> None:
     """End a request for approval that nobody needs to decide any more. One update, no lock."""
+    # The condition is part of the update: of an administrator who decides and an owner who shows
+    # the task, the first one wins, and the other one's update hits no row.
     waiting = TaskProposal.objects.filter(task=task, state=TaskProposal.State.WAITING)
     waiting.update(state=state, decided_by=actor, decided_at=timezone.now())
 
@@ -185,6 +204,8 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
     another. Raises ConfigStale, ConfigError, Invalid.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
+    # Checked under the lock, against the text that is stored now: another editor may have saved
+    # since the page was opened.
     config = checked(locked, text, base=base)[0]
     keep_shown(locked, config)
     if config.name != locked.name:
@@ -203,6 +224,7 @@ def _next_version(locked: Task, text: str, actor: User) -> None:
     """Give a locked task another text; the former one stays readable."""
     versions, former = locked.config_versions, locked.config_text
     former_values = {"text": former, "actor": locked.made_by, "created_at": locked.created_at}
+    # The first version gets a row only once a second one exists, so most tasks have none.
     versions.get_or_create(number=locked.config_number, defaults=former_values)
     locked.config_text, locked.config_number = text, locked.config_number + 1
     versions.create(number=locked.config_number, text=text, actor=actor)
@@ -219,6 +241,7 @@ def account_of(email: str) -> User:
 
 def account_for(person: Person, email: str) -> User:
     """Return `account_of`, limited to a number an hour, because it reveals who has an account."""
+    # Otherwise anybody who owns a task could test a list of addresses for accounts.
     if is_used_up("members", person.pk):
         raise Refused(_("You have named many people. Go on in an hour."), code="rate")
     return account_of(email)
@@ -254,28 +277,36 @@ def change_members(
         check_owns(actor, locked)
         if added and not actor.is_superuser:
             check_colleagues(locked, len(added))
+    # Read under the lock: the page that the owner sent may be older than the members.
     there = {member.pk: member for member in task.members.colleagues()}
-    if not there.keys() >= {member.pk for member in (*changed, *removed)}:
+    if not there.keys() >= {member.pk for member in chain(changed, removed)}:
         raise Refused(
             _("Somebody removed a member meanwhile. Look at the members again."), code="members"
         )
+    # What the task would have: it is checked as a whole, since an owner may leave when another one
+    # is named in the same form.
     remaining = there | {member.pk: member for member in changed}
     for member in removed:
         del remaining[member.pk]
-    check_members([*remaining.values(), *added], actor)
+    check_members(list(remaining.values()) + list(added), actor)
+    # Before the rows change, since later stages look up who could read the labels until now.
     _note_readers(locked, there, changed, removed)
     task.members.filter(pk__in=[member.pk for member in removed]).delete()
     for member in changed:  # in another role they read what they may not have seen
         member.is_blind = False
+    # One query for all members that changed.
     TaskMember.objects.bulk_update(changed, ["role", "is_blind"])
     changes = {member.user_id: member.role for member in changed}
     end_without_role(task=locked, roles=changes | {member.user_id: None for member in removed})
     for member in added:
         member.address = member.user.email
     TaskMember.objects.bulk_create(added)
+    # Asked of the database after the writes: a role counts only once its address is confirmed,
+    # which the objects in memory do not tell.
     owners = task.members.standing().filter(role=TaskMember.Role.OWNER)
     if actor and not (actor.is_superuser or owners.exists()):
         raise Refused(_("A task needs an owner whose address is confirmed."), code="members")
+    # One entry for each member, so that the log of a person names every change of their role.
     for action, members in {"added": added, "changed": changed, "removed": removed}.items():
         for member in members:
             about = {"user": member.user.email, "person": member.user_id, "role": member.role}
@@ -290,10 +321,9 @@ def _note_readers(
 ) -> None:
     """Note whose role reads labels no more."""
     roles: dict[int, str] = {member.pk: member.role for member in changed}
-    ended = {
-        member.user: (there[member.pk].role, roles.get(member.pk))
-        for member in (*changed, *removed)
-    }
+    ended = {}
+    for member in chain(changed, removed):
+        ended[member.user] = (there[member.pk].role, roles.get(member.pk))
     note_ended_readers(task, ended)
 
 

@@ -34,14 +34,21 @@ class RoundFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         value = self.value() or ""
-        return queryset.filter(round=value) if value.isdecimal() else queryset
+        if value.isdecimal():
+            return queryset.filter(round=value)
+        return queryset
 
 
 @admin.register(Context)
 class ContextAdmin(RoleAdmin):
     list_display = [
-        *("pk", "text", "round", "tag"),
-        *(CountColumn("assignments", "handed out"), CountColumn("examples"), "is_retired"),
+        "pk",
+        "text",
+        "round",
+        "tag",
+        CountColumn("assignments", "handed out"),
+        CountColumn("examples"),
+        "is_retired",
     ]
     list_filter = [RoundFilter, "is_retired"]
     list_select_related = ["batch__round__task"]

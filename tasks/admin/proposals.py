@@ -16,8 +16,19 @@ class TaskProposalAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     list_filter = ("state",)
     list_select_related = ("proposer", "decided_by")
     fields = (
-        *("page", "name", "wanted_code", "proposer", "kind", "source", "goal", "people"),
-        *("state", "reason", "task", "decided_by", "decided_at"),
+        "page",
+        "name",
+        "wanted_code",
+        "proposer",
+        "kind",
+        "source",
+        "goal",
+        "people",
+        "state",
+        "reason",
+        "task",
+        "decided_by",
+        "decided_at",
     )
     readonly_fields = ("page",)
 

@@ -54,6 +54,7 @@ class CountColumn:
 
     def counted(self, model: type[Model]) -> Subquery:
         """Return the subquery that annotates a list; several of them do not multiply each other."""
+        # A subquery for each count: two joins in one query would multiply the rows.
         rows = model._default_manager.filter(pk=OuterRef("pk")).order_by()
         return Subquery(rows.annotate(count=Count(self.relation)).values("count"))
 
@@ -136,11 +137,17 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         return self.allows(request, "view")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        related = [*filter(None, [self.to_task]), *self.list_select_related]
-        columns = [column for column in self.list_display if isinstance(column, CountColumn)]
+        related = list(self.list_select_related)
+        if self.to_task:
+            related.append(self.to_task)
+        columns = []
+        for column in self.list_display:
+            if isinstance(column, CountColumn):
+                columns.append(column)
         counts = {column.__name__: column.counted(self.model) for column in columns}
         reviewed = self.in_tasks(tasks_with(request, REVIEWERS))
         owned = self.in_tasks(tasks_with(request, OWNERS))
+        # Rows of other tasks are left out here, so that no page of the admin can reach them.
         rows = self.permitted(request, super().get_queryset(request), "view")
         annotated: QuerySet[Any] = rows.select_related(*related).annotate(
             is_reviewed=whether(reviewed), is_owned=whether(owned), **counts
@@ -156,6 +163,7 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
 
         404 if the person may not see it, 403 if they may not change it.
         """
+        # To somebody without a role in the task the row does not exist.
         row = get_object_or_404(self.get_queryset(request), pk=pk)
         if not self.allows(request, action, row):
             raise PermissionDenied
@@ -167,23 +175,28 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
 
     def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
         """Allow only the list's filters: others would reveal letter by letter what it hides."""
-        offered = [
-            *(
-                list_filter[0] if isinstance(list_filter, tuple) else list_filter
-                for list_filter in self.list_filter
-            )
-        ]
-        names = [name for name in (*offered, *self.lookups) if isinstance(name, str)]
-        is_offered = any(lookup == name or lookup.startswith(f"{name}__") for name in names)
-        return is_offered and super().lookup_allowed(lookup, value, request)
+        names: list[Any] = list(self.lookups)
+        for list_filter in self.list_filter:
+            if isinstance(list_filter, tuple):
+                names.append(list_filter[0])
+            else:
+                names.append(list_filter)
+        for name in names:
+            if isinstance(name, str) and (lookup == name or lookup.startswith(f"{name}__")):
+                return super().lookup_allowed(lookup, value, request)
+        return False
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        return [*self.list_display, "page_link"]
+        columns: list[Any] = list(self.list_display)
+        columns.append("page_link")
+        return columns
 
     def view_on_site(self, row: Any) -> str | None:
         """Return the owners' page of the row; None for those who may not enter it."""
         may_enter = row.is_reviewed or self.page_for == READERS
-        return self.page_of(row) if may_enter else None
+        if may_enter:
+            return self.page_of(row)
+        return None
 
     def page_of(self, row: Any) -> str:
         """Return the address of that page, `page` unless a class overrides it."""
@@ -194,6 +207,7 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         """Link to the owners' page, from a list."""
         if not (url := self.view_on_site(row)):
             return ""
+        # The hidden words tell who hears the page which of the links this one is.
         words = '<a href="{}">Open<span class="visually-hidden"> the page of {}</span></a>'
         return format_html(words, url, row)
 
@@ -227,7 +241,9 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     def _refused(self, object_id: Any) -> HttpResponse:
         """Redirect to the page, which shows why."""
         place = f"admin:{self.opts.app_label}_{self.opts.model_name}"
-        return redirect(f"{place}_change", object_id) if object_id else redirect(f"{place}_add")
+        if object_id:
+            return redirect(f"{place}_change", object_id)
+        return redirect(f"{place}_add")
 
     def history_view(self, request: HttpRequest, object_id: str, *more: Any, **named: Any) -> Any:
         """Redirect to the task's log of the row, which includes changes by pages and programs."""
@@ -244,6 +260,7 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     def get_actions(self, request: HttpRequest) -> Any:
         """Return the actions of the class without deletion of many rows at once."""
         actions = super().get_actions(request)
+        # A service deletes each row, and may refuse; Django's action would go around it.
         actions.pop("delete_selected", None)
         return actions
 
@@ -253,5 +270,6 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.related_model is Task:
+            # Otherwise the list of choices would name tasks that the person may not see.
             kwargs["queryset"] = tasks_with(request, self.may["change"])
         return super().formfield_for_foreignkey(db_field, request, **kwargs)

@@ -41,6 +41,7 @@ class RoundForm(EndsAhead):
         super().__init__(*args, **kwargs)
         parents: Any = self.fields.get("parents")
         if parents:
+            # Only earlier ones, so that no round is its own ancestor.
             earlier = Round.objects.filter(number__lt=self.instance.number)
             parents.queryset = earlier.filter(task=self.instance.task_id).select_related("task")
 
@@ -57,10 +58,11 @@ class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
     @property
     def loop(self) -> list[TargetModel]:
         """Return the targets in their order; a new one comes last, so that no two are Model A."""
-        remaining = [form for form in self.forms if form not in self.deleted_forms]
-        return [
-            form.cleaned_data["target"] for form in remaining if form.cleaned_data.get("target")
-        ]
+        targets = []
+        for form in self.forms:
+            if form not in self.deleted_forms and form.cleaned_data.get("target"):
+                targets.append(form.cleaned_data["target"])
+        return targets
 
 
 class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
@@ -86,6 +88,7 @@ class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
         field: Any = formset.form.base_fields.get("target")
         if field is None:
             return formset
+        # One query for the choices of all forms of the page.
         field.queryset = targets
         field.choices = [("", "---------"), *targets.values_list("pk", "name")]
         return formset
@@ -96,8 +99,12 @@ class RoundAdmin(RoleAdmin):
     form = RoundForm
     inlines = [RoundTargetInline]
     list_display = [
-        *("__str__", "state", CountColumn("round_targets", "targets")),
-        *(CountColumn("contexts"), CountColumn("examples"), "opened_at"),
+        "__str__",
+        "state",
+        CountColumn("round_targets", "targets"),
+        CountColumn("contexts"),
+        CountColumn("examples"),
+        "opened_at",
     ]
     list_filter = ["state", ("task", admin.RelatedOnlyFieldListFilter)]
     may = {"view": READERS, "add": EDITORS, "change": EDITORS, "delete": OWNERS}
@@ -108,31 +115,47 @@ class RoundAdmin(RoleAdmin):
     def get_fields(self, request: HttpRequest, obj: Round | None = None) -> Any:
         fields = ["rule", "show_target_name", "description", "ends_at"]
         times = ["state", "opened_at", "closed_at"]
-        return ["task", "number", *fields, "parents", *times] if obj else ["task", *fields]
+        if obj:
+            return ["task", "number", *fields, "parents", *times]
+        return ["task", *fields]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Round | None = None) -> list[str]:
-        fixed = ["task", "number", "state", "opened_at", "closed_at"] if obj else []
-        return [*fixed, "rule"] if obj and obj.opened_at else fixed
+        fixed = []
+        if obj:
+            fixed = ["task", "number", "state", "opened_at", "closed_at"]
+        if obj and obj.opened_at:
+            # What is stored as fooling was decided by it.
+            fixed.append("rule")
+        return fixed
 
     def get_inlines(self, request: HttpRequest, obj: Round | None) -> Any:
-        return self.inlines if obj else []
+        if obj:
+            return self.inlines
+        return []
 
     def save_model(self, request: HttpRequest, obj: Round, form: Any, change: bool) -> None:
         """Plan a new round; changes of another one are stored by `save_related`."""
         if not change:
-            fields = {name: value for name, value in form.cleaned_data.items() if name != "task"}
+            fields = {}
+            for name, value in form.cleaned_data.items():
+                if name != "task":
+                    fields[name] = value
             planned = plan_round(task=obj.task, actor=person(request), fields=fields)
+            # The admin goes on with the row that it made, as if it had been saved.
             obj.pk, obj.number = planned.pk, planned.number
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         if not change:
             return
         plan: dict[str, Any] = {name: form.cleaned_data[name] for name in form.changed_data}
-        others = {name: plan.pop(name) for name in ("parents",) if name in plan}
+        others = {}
+        if "parents" in plan:
+            others["parents"] = plan.pop("parents")
         for formset in formsets:
             formset.save(commit=False)  # for the admin's own history
             if formset.has_changed():
                 others["targets"] = formset.loop
+        # Targets and parents are stored by the service, together with what it logs.
         change_round(round=form.instance, actor=person(request), fields=plan, **others)
 
     def delete_model(self, request: HttpRequest, obj: Round) -> None:
@@ -183,6 +206,7 @@ class RoundAdmin(RoleAdmin):
             file = form.cleaned_data["file"]
             with as_form_error(form, FileError, field="file"):
                 summary = preview_contexts(round=round, lines=file.chunks(), file_name=file.name)
+                # Kept, so that storing takes the very file that the person has seen.
                 ticket = keep_upload(
                     chunks=file.chunks(), file_name=file.name, round=round, user=person(request)
                 )

@@ -36,6 +36,7 @@ class OwnTargetForm(TargetForm):
     def check_endpoint(self) -> None:
         super().check_endpoint()
         before = TargetModel.objects.filter(pk=self.instance.pk).first()
+        # Of a stored target the stored task counts, whatever the form says.
         task = before.task if before else self.instance.task
         with as_form_error(self):
             with_allowed_folder(
@@ -56,7 +57,9 @@ class ContactAdmin(RoleAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: TargetModel | Generator | None = None
     ) -> list[str]:
-        return [*fixed_settings(request.user, obj), "contact"]
+        fixed = fixed_settings(request.user, obj)
+        fixed.append("contact")
+        return fixed
 
 
 @admin.register(TargetModel)
@@ -66,8 +69,17 @@ class TargetAdmin(ContactAdmin):
     list_filter = ["adapter", ("task", admin.RelatedOnlyFieldListFilter)]
     search_fields = ["name"]
     fields = [
-        *("task", "name", "adapter", "url", "source", "revision", "options", "serving"),
-        *("gpus", "secret_env", "contact"),
+        "task",
+        "name",
+        "adapter",
+        "url",
+        "source",
+        "revision",
+        "options",
+        "serving",
+        "gpus",
+        "secret_env",
+        "contact",
     ]
     may = {"view": REVIEWERS, "add": EDITORS, "change": EDITORS, "delete": EDITORS}
     page_for = REVIEWERS
@@ -88,10 +100,12 @@ class TargetAdmin(ContactAdmin):
         fields = {name: form.cleaned_data[name] for name in form.changed_data}
         if change:
             changed = change_target(target=obj, actor=person(request), fields=fields)
+            # After the commit: asking takes seconds, in which the row would stay locked.
             transaction.on_commit(partial(show_contact, request, changed))
             return
         fields = {name: form.cleaned_data[name] for name in form.fields if name != "task"}
         target = add_target(task=obj.task, actor=person(request), fields=fields)
+        # The admin goes on with the row that the service made.
         obj.pk = target.pk
         transaction.on_commit(partial(show_contact, request, target))
 
@@ -136,7 +150,9 @@ class GeneratorAdmin(ContactAdmin):
         return {"task": row.task.code, "action__startswith": "generator."}
 
     def save_model(self, request: HttpRequest, obj: Generator, form: Any, change: bool) -> None:
-        names = form.changed_data if change else [name for name in form.fields if name != "task"]
+        names = form.changed_data
+        if not change:
+            names = [name for name in form.fields if name != "task"]
         fields = {name: form.cleaned_data[name] for name in names}
         generator = set_generator(task=obj.task, actor=person(request), fields=fields)
         obj.pk = generator.pk

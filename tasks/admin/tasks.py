@@ -76,6 +76,7 @@ class TaskForm(forms.ModelForm):
         if text != typed_text:  # the form shows what it became
             self.data = cast(QueryDict, self.data).copy()
             self.data[self.add_prefix("config_text")] = text
+        # After the conversion, since the owner may have pasted a text of Dynabench.
         self._refuse_other_meaning(config, text)
         if config.name != self.instance.name:
             with as_form_error(self, field="config_text"):
@@ -88,6 +89,7 @@ class TaskForm(forms.ModelForm):
         super().clean()
         name, task = self.name or self.instance.name, self.instance
         is_new = name != task.name or "is_visible" in self.changed_data
+        # Only a task that becomes visible, or changes its name, can look like another one.
         if self.cleaned_data.get("is_visible") and is_new and not self.errors:
             with as_form_error(self), transaction.atomic():
                 if not self.person.is_superuser:
@@ -99,7 +101,9 @@ class TaskForm(forms.ModelForm):
         why, findings = refused_changes(self.instance, before, config)
         if findings:
             document = read_yaml(text)
-            raise ValidationError([why, *(str(document.problem(item)) for item in findings)])
+            messages = [why]
+            messages += [str(document.problem(finding)) for finding in findings]
+            raise ValidationError(messages)
 
 
 class MemberForm(forms.ModelForm):
@@ -133,8 +137,14 @@ class MemberFormSet(BaseInlineFormSet):
 
     def clean(self) -> None:
         super().clean()
-        there = [form for form in self.forms if form not in self.deleted_forms]
-        members = [form.instance for form in there if form.is_valid() and form.instance.user_id]
+        there = []
+        for form in self.forms:
+            if form not in self.deleted_forms:
+                there.append(form)
+        members = []
+        for form in there:
+            if form.is_valid() and form.instance.user_id:
+                members.append(form.instance)
         try:
             check_members(members, self.person)
         except Refused as error:
@@ -158,11 +168,15 @@ class MemberInline(ByRole, admin.StackedInline):
         return [self.named_by(request, obj), "role", "counts"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        return [*{self.named_by(request, obj)} - {"email"}, "counts"]
+        if self.named_by(request, obj) == "email":
+            return ["counts"]
+        return ["pseudonym", "counts"]
 
     def named_by(self, request: HttpRequest, task: Task | None) -> str:
         """Return the field that names a member."""
-        return "email" if task is None or self.allows(request, "change", task) else "pseudonym"
+        if task is None or self.allows(request, "change", task):
+            return "email"
+        return "pseudonym"
 
     def pseudonym(self, member: TaskMember) -> str:
         return account_name(member.user, owns=False)
@@ -199,11 +213,16 @@ class TaskAdmin(RoleAdmin):
         return [name for name in self.fields if reads or name != "config_text"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Task | None = None) -> list[str]:
-        fixed = ["code"] if obj else []
+        fixed = []
+        if obj:
+            fixed = ["code"]
         if request.user.is_superuser:
             return fixed
         owns = obj is None or self.allows(request, "delete", obj)
-        return [*fixed, "is_official", *([] if owns else ["is_visible", "allow_try_out"])]
+        fixed.append("is_official")
+        if not owns:
+            fixed += ["is_visible", "allow_try_out"]
+        return fixed
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
@@ -226,6 +245,7 @@ class TaskAdmin(RoleAdmin):
         if text := fields.pop("config_text", ""):
             save_config(task=obj, text=text, base=digest(form.initial["config_text"]), actor=who)
         if fields:
+            # Read again: `save_config` has stored another text, and `obj` has the form's values.
             stored = Task.objects.get(pk=obj.pk)
             change_task(task=stored, actor=who, fields=fields)
 

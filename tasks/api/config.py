@@ -107,7 +107,10 @@ def saved_config(
 
 def wrong_text(error: ConfigError, field: str = "config_text") -> serializers.ValidationError:
     """Return the error that lists what is wrong with a configuration, and where."""
-    errors = [str(problem) for problem in error.problems if problem.severity == "error"]
+    errors = []
+    for problem in error.problems:
+        if problem.severity == "error":
+            errors.append(str(problem))
     return serializers.ValidationError({field: errors})
 
 

@@ -81,6 +81,7 @@ class Contexts(generics.ListAPIView[Context]):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
+        # The body is read once here, with the limit for files in place of the usual one.
         if request.method == "POST":
             keep_body(request._request)
 
@@ -121,6 +122,7 @@ def _bytes(request_data: dict[str, Any]) -> bytes:
             return base64.b64decode(data, validate=True)
         except binascii.Error:
             raise serializers.ValidationError({"text": ["This is no base64."]}) from None
+    # The limit of the request is larger, for JSON escapes characters.
     if len(request_data["text"]) > MAX_BYTES:
         raise serializers.ValidationError({"text": ["The file is larger than 20 MB. Split it."]})
     return data
@@ -130,7 +132,9 @@ def _lines(summary: Summary) -> list[str]:
     """Return what is wrong with each line."""
     messages = [f"line {error.line}: {error.message}" for error in summary.errors]
     more = summary.error_count - len(messages)
-    return [*messages, f"{more} more lines are wrong"] if more else messages
+    if more:
+        messages.append(f"{more} more lines are wrong")
+    return messages
 
 
 class ContextChangeSerializer(serializers.Serializer[Any]):

@@ -77,6 +77,7 @@ class NewMedia(APIView):
         except (binascii.Error, ValueError):
             raise serializers.ValidationError({"content": ["This is no base64."]}) from None
         me = annotator_of(person(request))
+        # Counted before the file is decoded, which takes the time.
         if is_used_up("media", me.pk):
             raise Refused(OFTEN, code="throttled", status=429)
         stored = store_media(task=task, kind=upload["kind"], data=data, sent_by=me)

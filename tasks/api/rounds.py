@@ -24,7 +24,7 @@ from tasks.rounds.opening_services import cancel_opening, change_state
 from tasks.rounds.services import change_round, plan_round
 from tasks.selectors import known_rounds
 
-WANTED_STATES = [one for one in Round.State.choices if one[0] != Round.State.RELEASED]
+WANTED_STATES = [choice for choice in Round.State.choices if choice[0] != Round.State.RELEASED]
 MOST = 2**31 - 1  # of a whole number in PostgreSQL
 
 
@@ -66,14 +66,21 @@ class RoundPlanSerializer(serializers.Serializer[Any]):
 
 def _plan(data: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:
     """Return the services' arguments for a request, checked by the rules of the owners' form."""
+    # 1. An empty form tells which fields may still change.
     form = RoundForm(task=task, instance=round)
     if fixed := ", ".join(data.keys() - form.fields.keys()):
         raise Refused(f"The round was opened, so this is fixed: {fixed}.", code="fixed")
+    # 2. What the request leaves out stays as it is.
     stays = {name: form[name].initial for name in form.fields}
+    # 3. The owners' form checks the whole plan.
     form = RoundForm({**stays, **data}, task=task, instance=round)
     check_form(form)
+    # 4. Only what was asked for goes to the service, so that the log names nothing else.
     plan = form.plan
-    fields = {name: value for name, value in plan.pop("fields").items() if name in data}
+    fields = {}
+    for name, value in plan.pop("fields").items():
+        if name in data:
+            fields[name] = value
     return {**{name: plan[name] for name in plan.keys() & data.keys()}, "fields": fields}
 
 

@@ -28,8 +28,14 @@ class TaskSerializer(serializers.ModelSerializer[Task]):
     class Meta:
         model = Task
         fields: tuple[str, ...] = (
-            *("code", "name", "summary", "language", "is_official", "is_sensitive"),
-            *("allow_try_out", "rounds"),
+            "code",
+            "name",
+            "summary",
+            "language",
+            "is_official",
+            "is_sensitive",
+            "allow_try_out",
+            "rounds",
         )
         read_only_fields = fields
 
@@ -144,9 +150,23 @@ class FullTaskSerializer(TaskSerializer):
     class Meta(TaskSerializer.Meta):
         fields = (
             *TaskSerializer.Meta.fields,
-            *("instructions", "content_warning", "examples", "goal", "context", "input", "output"),
-            *("model_fields", "target_fields", "answer_field", "verdict", "metrics", "weights"),
-            *("about", "created_at", "is_visible", "role"),
+            "instructions",
+            "content_warning",
+            "examples",
+            "goal",
+            "context",
+            "input",
+            "output",
+            "model_fields",
+            "target_fields",
+            "answer_field",
+            "verdict",
+            "metrics",
+            "weights",
+            "about",
+            "created_at",
+            "is_visible",
+            "role",
         )
         read_only_fields = fields
 
@@ -195,10 +215,21 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
     class Meta:
         model = Round
         fields = read_only_fields = (
-            *("number", "state", "rule", "description", "show_target_name", "targets", "parents"),
-            *("opened_at", "closed_at", "ends_at", "writing_until"),
+            "number",
+            "state",
+            "rule",
+            "description",
+            "show_target_name",
+            "targets",
+            "parents",
+            "opened_at",
+            "closed_at",
+            "ends_at",
+            "writing_until",
             "opening_since",
-            *("max_collected", "max_fooling", *MONEY),
+            "max_collected",
+            "max_fooling",
+            *MONEY,
         )
 
     def get_targets(self, round: Round) -> list[str]:
@@ -206,13 +237,17 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
 
     def get_parents(self, round: Round) -> list[int]:
         knows = self.context["knows"]
-        return [
-            parent.number for parent in round.parents.all() if knows or parent.state not in PLANNED
-        ]
+        numbers = []
+        for parent in round.parents.all():
+            if knows or parent.state not in PLANNED:
+                numbers.append(parent.number)
+        return numbers
 
     def to_representation(self, round: Round) -> dict[str, Any]:
         body = super().to_representation(round)
-        return body if self.context["knows"] else {**body, **dict.fromkeys(MONEY)}
+        if self.context["knows"]:
+            return body
+        return {**body, **dict.fromkeys(MONEY)}
 
 
 def shown_targets(round: Round, knows: bool) -> list[str]:

@@ -63,8 +63,19 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
     class Meta:
         model = TargetModel
         fields = read_only_fields = (
-            *("id", "name", "adapter", "url", "source", "revision", "options", "serving"),
-            *("gpus", "secret_env", "created_at", "contact", "failure"),
+            "id",
+            "name",
+            "adapter",
+            "url",
+            "source",
+            "revision",
+            "options",
+            "serving",
+            "gpus",
+            "secret_env",
+            "created_at",
+            "contact",
+            "failure",
         )
 
     def to_representation(self, target: TargetModel) -> dict[str, Any]:
@@ -110,6 +121,7 @@ class TargetSettingsSerializer(serializers.Serializer[Any]):
 
 def _settings(data: dict[str, Any], target: TargetModel) -> dict[str, Any]:
     """Return the requested settings, checked by the owners' form. Raises ValidationError."""
+    # An unbound form gives the values that stay where the request leaves a setting out.
     form = SettingsForm(instance=target)
     stays = {name: form[name].initial for name in form.fields}
     form = SettingsForm({**stays, **data}, instance=target)

@@ -48,12 +48,11 @@ class Archive(Files):
     @cached_property
     def table(self) -> ZipInfo:
         """Return the one file that names the others. Raises FileError."""
-        tables = [
-            info
-            for info in self._zip.infolist()
-            if info.filename.lower().endswith(TABLES)
-            and not posixpath.basename(info.filename).startswith(".")  # what macOS adds
-        ]
+        tables = []
+        for info in self._zip.infolist():
+            is_hidden = posixpath.basename(info.filename).startswith(".")  # what macOS adds
+            if info.filename.lower().endswith(TABLES) and not is_hidden:
+                tables.append(info)
         if len(tables) != 1:
             names = ", ".join(info.filename for info in tables[:5]) or "none"
             raise FileError(
@@ -81,12 +80,14 @@ class Archive(Files):
 
     def named(self, component: Component, name: str) -> Mapping[str, Any]:
         """Return the value of the file that a row names, relative to the table. Raises BadRow."""
+        # By type too: a file may be a picture in one field and no recording in another.
         key = (name, component.type)
         if key not in self._known:
             self._known[key] = self._decoded(component, name)
         return self._known[key]
 
     def _decoded(self, component: Component, name: str) -> dict[str, Any]:
+        # Normalised as text and looked up among the members. No path of the disk is made of it.
         place = posixpath.normpath(posixpath.join(posixpath.dirname(self.table.filename), name))
         member = self._members.get(composed(place))
         if member is None:
@@ -97,6 +98,7 @@ class Archive(Files):
             raise BadRow(f"{place:.200}: {error}") from None
         digest = hashlib.sha256(decoded.data).hexdigest()
         file = self._folder / digest
+        # Rows often share a file, which is stored and counted once.
         if not file.exists():
             self._size += len(decoded.data)
             if self._size > MOST_STORED:
@@ -114,6 +116,7 @@ class Archive(Files):
     def _bytes(self, member: ZipInfo, most: int) -> bytes:
         """Read a member, whatever size it declares. Raises BadMedia, BadRow."""
         try:
+            # Read one byte more than allowed: the size that an archive declares may be wrong.
             with self._zip.open(member) as file:
                 data = file.read(most + 1)
         except (BadZipFile, RuntimeError, EOFError, OSError, zlib.error):
@@ -147,6 +150,9 @@ def summary_of_archive(
     archive = Archive(path, folder, media)
     lines = archive.lines(most)
     summary = summary_of(lines, archive.table.filename, config, stored, archive, matching)
-    named = {value["digest"] for row in summary.rows for value in archive.values_in(row.values)}
+    named = set()
+    for row in summary.rows:
+        for value in archive.values_in(row.values):
+            named.add(value["digest"])
     summary.files = {digest: archive.decoded[digest] for digest in named & archive.decoded.keys()}
     return summary

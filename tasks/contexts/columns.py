@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tasks.config.components import Component
+from tasks.config.components import Component, by_name, names_of
 from tasks.contexts.spreadsheets import ENDINGS, first_sheet
 from tasks.line_files import FileError, Row, ending_of, plain_lines, read_jsonl
 from tasks.table_files import DELIMITERS, read_table
@@ -34,21 +34,24 @@ class OtherFields:
 
     def component(self, name: str) -> Component:
         """Return the field with this name. Raises KeyError."""
-        return {component.name: component for component in self.context}[name]
+        return by_name(self.context)[name]
 
 
 def alts(config: Fields) -> dict[str, str]:
     """Map each field of pictures or recordings to the name of its description in a row."""
-    return {
-        component.name: f"{component.name}_alt"
-        for component in config.context
-        if component.is_media
-    }
+    names = {}
+    for component in config.context:
+        if component.is_media:
+            names[component.name] = f"{component.name}_alt"
+    return names
 
 
 def fields_of(config: Fields) -> list[str]:
     """Return all names that a row of contexts may have."""
-    return [*(component.name for component in config.context), *alts(config).values(), *EXTRA]
+    names = list(names_of(config.context))
+    names += alts(config).values()
+    names += EXTRA
+    return names
 
 
 def needed_fields(config: Fields) -> list[str]:
@@ -83,7 +86,7 @@ def columns_of(data: bytes, name: str) -> list[str]:
 
 def fits(columns: Collection[str], config: Fields) -> bool:
     """Return whether the columns already have the names of fields, and none is missing."""
-    return {*needed_fields(config)} <= {*columns} <= {*fields_of(config)}
+    return set(needed_fields(config)) <= set(columns) <= set(fields_of(config))
 
 
 def guess(columns: Collection[str], config: Fields) -> Matching:
@@ -97,11 +100,20 @@ def guess(columns: Collection[str], config: Fields) -> Matching:
     for column in sorted(
         columns, key=lambda column_name: column_name not in fields
     ):  # same names first
-        field = column if column in fields else plain.get(_plain(column))
+        field: str | None = column
+        if column not in fields:
+            field = plain.get(_plain(column))
         if field and field not in fields_by_column.values():
             fields_by_column[column] = field
-    missing = [field for field in needed_fields(config) if field not in fields_by_column.values()]
-    left = [column for column in columns if column not in fields_by_column]
+    # One column and one field are left: people named the text in their own way.
+    missing = []
+    for field in needed_fields(config):
+        if field not in fields_by_column.values():
+            missing.append(field)
+    left = []
+    for column in columns:
+        if column not in fields_by_column:
+            left.append(column)
     if len(missing) == len(left) == 1:
         fields_by_column[left[0]] = missing[0]
     return fields_by_column

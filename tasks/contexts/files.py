@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from core.text.words import composed_value
-from tasks.config.components import FIELD_TYPES, Component, FieldType
+from tasks.config.components import FIELD_TYPES, Component, FieldType, names_of
 from tasks.config.parsing import nearest
 from tasks.config.values import check_value, is_empty, kept_values
 from tasks.contexts.columns import (
@@ -64,7 +64,9 @@ class Duplicate:
     @property
     def message(self) -> str:
         """Return where the first one is."""
-        return f"the same as line {self.of}" if self.of else "the round has it already"
+        if self.of:
+            return f"the same as line {self.of}"
+        return "the round has it already"
 
 
 class Files:
@@ -85,9 +87,11 @@ class Files:
 
     def values_in(self, values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return the values of pictures and recordings in a row."""
-        return [
-            value for value in values.values() if isinstance(value, Mapping) and "digest" in value
-        ]
+        media_values = []
+        for value in values.values():
+            if isinstance(value, Mapping) and "digest" in value:
+                media_values.append(value)
+        return media_values
 
     def completed(self, component: Component, value: Any, words: Any) -> Any:
         """Return a field's value as contexts store it. Raises BadRow."""
@@ -120,6 +124,7 @@ def read_rows(
     The end of `name` says which format it is. `matching` is None where columns have the names of
     fields. Raises FileError on the first `next`.
     """
+    # By the name, since a table of one column looks like a plain text.
     ending = ending_of(name)
     if ending in ("jsonl", "ndjson"):
         rows = read_jsonl(plain_lines(lines))
@@ -147,7 +152,9 @@ def _read_table(
     def value(column: str, cell: str) -> Any:
         if matching is None:
             return _cell(cell, kinds.get(column))
-        return _cell(cell, kinds.get(matching[column])) if column in matching else cell
+        if column in matching:
+            return _cell(cell, kinds.get(matching[column]))
+        return cell
 
     return read(lambda cells: _header(cells, config, matching), value)
 
@@ -161,7 +168,10 @@ def _matched(row: Row, matching: Matching | None) -> Row:
 
 def _only_text(config: Fields) -> str:
     """Return the name of the only text that a context consists of. Raises FileError."""
-    needed = [component for component in config.context if component.required]
+    needed = []
+    for component in config.context:
+        if component.required:
+            needed.append(component)
     if len(needed) != 1 or not needed[0].kind.is_text:
         raise FileError("a plain text fits a task whose contexts are one text; use a table here")
     return needed[0].name
@@ -180,11 +190,12 @@ def read_new(
     Mark those seen before, or `stored` by their digest, as duplicates.
     """
     seen: dict[str, int] = {}
-    names = {component.name for component in config.context}
+    names = set(names_of(config.context))
     for row in read_rows(lines, name, config, files, matching):
         if isinstance(row, LineError):
             yield row
             continue
+        # Of the fields only, as contexts are stored.
         digest = context_digest({key: row.values[key] for key in names & row.values.keys()})
         if digest in stored or digest in seen:
             yield Duplicate(row.line, None if digest in stored else seen[digest])
@@ -237,20 +248,29 @@ def summary_of(
     data: may be packed by gzip. Raises FileError, also at MOST_PROBLEMS lines that are wrong or
     there already.
     """
+    # 1. Unpack it, up to a limit.
     data = unpacked(data, MOST_UNPACKED)
+    # 2. Note its columns, from which people match fields.
     summary = Summary(columns=columns_of(data, name))
-    texts = [component.name for component in config.context if component.kind.is_text]
+    texts = []
+    for component in config.context:
+        if component.kind.is_text:
+            texts.append(component.name)
+    # 3. Read it line by line, and sort lines into new, wrong and known ones.
     for item in read_new(BytesIO(data), name, config, stored, files, matching):
         if isinstance(item, LineError):
             summary.error_count += 1
-            summary.errors += [item] if len(summary.errors) < LISTED else []
+            if len(summary.errors) < LISTED:
+                summary.errors.append(item)
         elif isinstance(item, Duplicate):
             summary.duplicate_count += 1
-            summary.duplicates += [item] if len(summary.duplicates) < LISTED else []
+            if len(summary.duplicates) < LISTED:
+                summary.duplicates.append(item)
         else:
             summary.rows.append(item)
             summary.lengths.append(sum(len(item.values.get(text) or "") for text in texts))
             continue
+        # 4. Give up where so many lines are wrong that the file must be another one.
         if summary.error_count + summary.duplicate_count == MOST_PROBLEMS:
             raise HopelessFile(item.line, item.message)
     return summary
@@ -261,20 +281,22 @@ def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
     if not lengths:
         return []
     low, high = min(lengths), max(lengths)
+    # Whole numbers, so that the edges of the ranges are lengths themselves.
     width = math.ceil((high - low + 1) / BINS)
     counts = [0] * math.ceil((high - low + 1) / width)
     for length in lengths:
         counts[(length - low) // width] += 1
-    return [
-        (low + place * width, low + (place + 1) * width - 1, count)
-        for place, count in enumerate(counts)
-    ]
+    ranges = []
+    for place, count in enumerate(counts):
+        first = low + place * width
+        ranges.append((first, first + width - 1, count))
+    return ranges
 
 
 def _header(cells: list[str], config: Fields, matching: Matching | None) -> list[str]:
     """Return the names in the first line. Raises BadRow."""
     names = [cell.strip() for cell in cells]
-    known_names = fields_of(config) if matching is None else [*matching]
+    known_names = fields_of(config) if matching is None else list(matching)
     for name in names:
         if matching is None and name not in known_names:
             raise BadRow(_unknown(name, known_names))
@@ -289,7 +311,9 @@ def _header(cells: list[str], config: Fields, matching: Matching | None) -> list
 
 def _cell(cell: str, kind: FieldType | None) -> Any:
     """Convert a cell to the value of a field; anything but plain text and numbers is JSON."""
-    how = kind.cell if kind else "json"
+    how = "json"
+    if kind:
+        how = kind.cell
     if kind and kind.element != "text" and cell.startswith("{"):
         how = "json"  # a stored file, by its digest
     if how == "text":
@@ -307,8 +331,10 @@ def _unknown(name: str, known_names: list[str]) -> str:
 def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
     """Return the row, or what is wrong with it."""
     known_names = fields_of(config)
+    # All unknown names at once, so that a file is corrected in one go.
     problems = [_unknown(name, known_names) for name in row.values if name not in known_names]
     values = dict(row.values)
+    # 1. Join each file with its description, which a table has in a column of its own.
     for name, words in alts(config).items():
         description = values.pop(words, "")
         try:
@@ -317,7 +343,9 @@ def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
         except BadRow as error:
             return LineError(row.line, f"`{name}`: {error}")
     row = Row(row.line, kept_values(config.context, composed_value(values, _texts(values))))
+    # 2. Check tag and metadata, which every task has.
     problems += _extra_problems(row.values)
+    # 3. Check each field by its type.
     for component in config.context:
         value = row.values.get(component.name)
         if is_empty(value):
@@ -326,9 +354,12 @@ def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
         else:
             messages = check_value(component, value, row.values)
             problems += [f"`{component.name}`: {message}" for message in messages]
+    # 4. At last what no database could store, which other checks would have named better.
     if not problems and (reason := unstorable(row.values)):
         problems.append(reason)
-    return LineError(row.line, "; also: ".join(problems)) if problems else row
+    if problems:
+        return LineError(row.line, "; also: ".join(problems))
+    return row
 
 
 def _texts(values: Mapping[str, Any]) -> list[str]:

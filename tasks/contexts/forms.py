@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from tasks.config.components import Component
+from tasks.config.components import Component, by_name, names_of
 from tasks.contexts.archives import MAX_ARCHIVE_BYTES
 from tasks.contexts.columns import EXTRA, Fields, Matching, fields_of, needed_fields
 from tasks.contexts.files import Summary, histogram
@@ -38,6 +38,7 @@ class UploadForm(forms.Form):
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
         is_archive = file.name.lower().endswith(".zip")
+        # An archive holds pictures and recordings, so it may be larger than a table.
         if file.size > (MAX_ARCHIVE_BYTES if is_archive else MAX_BYTES):
             most = {"most": "200 MB" if is_archive else "20 MB"}
             raise ValidationError(gettext("The file is larger than %(most)s. Split it.") % most)
@@ -79,7 +80,11 @@ class MatchForm(forms.Form):
 
     def clean(self) -> None:
         for field, column in self.cleaned_data.items():
-            others = [other for name, other in self.cleaned_data.items() if name != field]
+            others = []
+            for name, other in self.cleaned_data.items():
+                if name != field:
+                    others.append(other)
+            # Each column fills one field. Two of a kind are nearly always a slip of the hand.
             if column and column in others:
                 self.add_error(field, gettext("Another field has this column. Choose another."))
                 return
@@ -92,7 +97,11 @@ def initial_of(matching: Matching) -> dict[str, str]:
 
 def matching_in(data: Mapping[str, str], config: Fields) -> Matching | None:
     """Return the columns that a MatchForm sent; None where there was nothing to match."""
-    sent = [field for field in fields_of(config) if PREFIX + field in data]
+    sent = []
+    for field in fields_of(config):
+        if PREFIX + field in data:
+            sent.append(field)
+    # None, and not an empty mapping: then the names in the file's first line count.
     if not sent:
         return None
     return {data[PREFIX + field]: field for field in sent if data[PREFIX + field]}
@@ -104,15 +113,17 @@ def preview_values(round: Round, summary: Summary, fields: Fields | None = None)
     `fields` defaults to those of the round's contexts.
     """
     components = (fields or round.task.config).context
-    names = [*(component.name for component in components), *EXTRA]
-    kinds = {component.name: component for component in components}
+    names = list(names_of(components))
+    names += EXTRA
+    kinds = by_name(components)
+    rows = []
+    for row in summary.rows[:SHOWN]:
+        cells = [_cell(row.values.get(name, ""), kinds.get(name)) for name in names]
+        rows.append((row.line, cells))
     return {
         "summary": summary,
         "names": names,
-        "rows": [
-            (row.line, [_cell(row.values.get(name, ""), kinds.get(name)) for name in names])
-            for row in summary.rows[:SHOWN]
-        ],
+        "rows": rows,
         "histogram": histogram(summary.lengths),
         "is_sensitive": round.task.is_sensitive,
     }
@@ -122,6 +133,9 @@ def _cell(value: Any, component: Component | None) -> str:
     """Return a value as people read it, or as in the file if it is no field of the task."""
     if isinstance(value, dict) and "digest" in value:
         return str(value.get("alt") or value.get("mime") or gettext("a file"))
+    # Texts are shown as they are, also where the task has a label for them.
     if component is not None and not isinstance(value, str):
         return component.kind.display(component, value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -17,11 +17,18 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
+from tasks.config.components import names_of
 from tasks.contexts.archives import summary_of_archive
 from tasks.contexts.columns import Fields, Matching
 from tasks.contexts.files import Files, Summary, context_digest, summary_of
 from tasks.contexts.media.decoding import ABOUT, Decoded
-from tasks.contexts.media.services import delete_unnamed, digests_in, keep, store_decoded, value_of
+from tasks.contexts.media.services import (
+    delete_unnamed,
+    digests_of_contexts,
+    keep,
+    store_decoded,
+    value_of,
+)
 from tasks.contexts.uploads import MAX_BYTES
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.line_files import FileError
@@ -51,10 +58,13 @@ def store_contexts(
     batch = ContextBatch.objects.create(
         round=round, file_name=file_name, imported_by=actor, **terms._asdict()
     )
-    names = [component.name for component in round.task.config.context]
+    names = names_of(round.task.config.context)
     contexts = []
     for row in rows:
-        fields = {name: row[name] for name in names if name in row}
+        fields = {}
+        for name in names:
+            if name in row:
+                fields[name] = row[name]
         contexts.append(
             Context(
                 round=round,
@@ -65,8 +75,12 @@ def store_contexts(
                 digest=context_digest(fields),
             )
         )
-    digests = digests_in(value for context in contexts for value in context.fields.values())
+    digests = digests_of_contexts(context.fields for context in contexts)
+    # Before the rows: this locks the files, so that the sweeper cannot delete one that a context
+    # is about to name.
     keep(task=round.task, digests=digests, used=True)
+    # The unique digest leaves out contexts that the round has, also those that another import
+    # stores at this moment.
     Context.objects.bulk_create(contexts, batch_size=500, ignore_conflicts=True)
     log(actor, "contexts.imported", round, file=file_name, rows=len(contexts))
     return batch
@@ -75,10 +89,13 @@ def store_contexts(
 @transaction.atomic
 def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -> int:
     """Retire contexts, or assign them again; returns how many there are. No lock."""
+    # The ids first: after the update a condition on `is_retired` would no longer match the rows.
     chosen = list(contexts.values_list("pk", flat=True))
     first = contexts.select_related("round__task").first()
     count = Context.objects.filter(pk__in=chosen).update(is_retired=is_retired)
-    action = "contexts.retired" if is_retired else "contexts.returned"
+    action = "contexts.returned"
+    if is_retired:
+        action = "contexts.retired"
     log(actor, action, f"{count} contexts", about=first, contexts=chosen)
     return count
 
@@ -126,9 +143,12 @@ def read_file(
         if file_name.lower().endswith(".zip"):
             arguments = {"config": config, "stored": stored, "media": media, "matching": matching}
             return _archive(lines, partial(_of_archive, **arguments))
+        # In memory here, since a separate process gets it whole; the upload is limited before.
         data = b"".join(lines)
         bounds = Bounds(SECONDS, MEMORY_BYTES + UNFOLDED * len(data))
         read = partial(summary_of, data, file_name, config, stored, Files(media), matching)
+        # A file can make any reader of tables or pictures hang or grow, so another process reads
+        # it, with a limit of time and memory.
         return bounded(read, bounds)
     except OutOfBounds as error:
         raise FileError(str(error)) from None
@@ -139,6 +159,7 @@ _of_archive = partial(summary_of_archive, most=MAX_BYTES)
 
 def _archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
     """Return what an archive would bring; its files exist for as long as the summary is used."""
+    # The decoded files are large, so they stay on disk until the import stores them.
     folder = Path(mkdtemp(dir=settings.SPOOL))
     path = folder / "archive.zip"
     try:
@@ -150,6 +171,7 @@ def _archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
         raise
     path.unlink()
     summary.folder = folder
+    # The folder goes when nobody holds the summary any more, also when a request fails.
     weakref.finalize(summary, shutil.rmtree, folder, ignore_errors=True)
     return summary
 
@@ -166,15 +188,21 @@ def import_contexts(
 
     The files of an archive are stored before the rows; without rows they go after a day.
     """
+    # 1. Store the files of an archive. They are unused until a context names them.
     for digest, value in found.files.items():
         assert found.folder
-        about = {name: value[name] for name in ABOUT if name in value}
+        about = {}
+        for name in ABOUT:
+            if name in value:
+                about[name] = value[name]
         decoded = Decoded((found.folder / digest).read_bytes(), value["mime"], about)
         store_decoded(task=round.task, decoded_file=decoded)
     if found.rows:
         rows = [row.values for row in found.rows]
         names: dict[str, Any] = {"file_name": file_name[-200:], "actor": actor, "terms": terms}
+        # 2. Store the contexts that name them.
         batch = store_contexts(round=round, rows=rows, **names)
+        # 3. Count what was stored: another import may have stored some rows first.
         found.stored = Context.objects.filter(batch=batch).count()
     return found
 
@@ -185,17 +213,19 @@ def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
 
     Locks the round, as handing out a context does. Raises Refused when one is used.
     """
+    # Assigning a context locks the same row, so none is assigned between the check and the delete.
     round = Round.objects.select_for_update(of=("self",)).get(pk=batch.round_id)
     used = used_contexts().filter(batch=batch).distinct().count()
     if used:
         words = _("%(batch)s: %(used)d of its contexts are used. Retire contexts instead.")
         raise Refused(words % {"batch": batch, "used": used}, code="used")
     contexts = Context.objects.filter(batch=batch)
+    # Read before the rows go: afterwards nobody knows which files they named.
     fields = list(contexts.values_list("fields", flat=True))
     count = len(fields)
     contexts.delete()
     batch.delete()
-    for digest in digests_in(value for values in fields for value in values.values()):
+    for digest in digests_of_contexts(fields):
         delete_unnamed(task=round.task, digest=digest)
     log(actor, "contexts.undone", round, file=batch.file_name, rows=count)
     return count

@@ -31,6 +31,7 @@ def first_sheet(data: bytes) -> list[list[str]]:
     try:
         with CalamineWorkbook.from_filelike(BytesIO(data)) as workbook:
             sheet = workbook.get_sheet_by_index(0)
+            # Checked before the cells are read: a sheet may claim millions of empty ones.
             if sheet.height * sheet.width > MOST_CELLS:
                 raise FileError("The first sheet has too many cells. Split it.")
             rows = sheet.to_python(skip_empty_area=False)
@@ -44,6 +45,7 @@ def _check_parts(data: bytes) -> None:
 
     Raises FileError.
     """
+    # The older .xls is no archive, and has no XML in it.
     if not zipfile.is_zipfile(BytesIO(data)):
         return
     try:

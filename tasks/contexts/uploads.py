@@ -60,9 +60,11 @@ def keep_upload(
     UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
     _sweep()
     name = secrets.token_hex(16)
+    # Only for this user of the machine, and never through a link that somebody put there.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with os.fdopen(os.open(UPLOADS / name, flags, 0o600), "wb") as file:
         file.writelines(chunks)
+    # Signed, so that nobody can take another person's upload, or store it in another round.
     ticket = {"file": name, "name": file_name, "round": round.pk, "user": user.pk, "terms": terms}
     return signing.dumps(ticket, salt=SALT, compress=True)
 

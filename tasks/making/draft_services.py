@@ -27,6 +27,7 @@ def begin_draft(*, owner: User, source: Source | None, name: str = "", code: str
     locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     if not can_make_tasks(locked):
         raise Refused(_("Confirm your e-mail address first."), code="new_tasks", status=403)
+    # Counted under the lock. Drafts of changes to a task do not count: there is one for each task.
     if locked.task_drafts.filter(task=None).count() >= settings.NEW_TASKS_AT_ONCE:
         message = _("You have %(number)d drafts. Finish or delete one first.")
         raise Refused(message % {"number": settings.NEW_TASKS_AT_ONCE}, code="quota")
@@ -39,6 +40,7 @@ def begin_draft(*, owner: User, source: Source | None, name: str = "", code: str
 
 def _stored(data: Data) -> dict[str, str]:
     """Return the columns of a draft. Raises ConfigError when it is too large to read again."""
+    # Read back once: what is too large to parse would lock its owner out of the draft.
     text = text_of(data)
     data_of(text)
     return {"text": text, "name": str(data.get("name", ""))[:100]}
@@ -53,6 +55,7 @@ def begin_change(*, task: Task, owner: User) -> TaskDraft:
     if not can_edit(owner, task):
         raise Refused(_("You may not change this task."), code="edit", status=403)
     begun = {**_stored(data_of(task.config_text)), "base": digest(task.config_text)}
+    # The unique draft decides between two tabs that begin at once.
     return TaskDraft.objects.get_or_create(owner=owner, task=task, defaults=begun)[0]
 
 
@@ -65,6 +68,7 @@ def change_draft(*, draft: TaskDraft, change: Callable[[Data], None]) -> TaskDra
     """
     rows = TaskDraft.objects.select_related("task", "owner")
     locked = rows.select_for_update(of=("self",), no_key=True).get(pk=draft.pk)
+    # From the locked row and not from the page: another tab may have changed another step.
     data = data_of(locked.text)
     change(data)
     return _keep(locked, data)
@@ -92,6 +96,7 @@ def replace_draft(*, draft: TaskDraft, text: str, base: str) -> TaskDraft:
     Locks the draft, so that what another tab wrote is not lost. Raises ConfigStale.
     """
     locked = TaskDraft.objects.select_for_update(no_key=True).get(pk=draft.pk)
+    # The page showed the completed text, so that is what its digest is compared with.
     if digest(draft_text(locked)) != base:
         raise ConfigStale(_(STALE))
     return _keep(locked, data_of(text))

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from tasks.config.components import COMMON_KEYS, FIELD_TYPES, Component
-from tasks.config.parsing import Loc, dump_yaml, path_of, read_yaml
+from tasks.config.parsing import Loc, dump_yaml, inside, path_of, read_yaml
 from tasks.config.schema import METRICS, OF_SECRETS, TaskConfig
 
 Data = dict[str, Any]
@@ -35,8 +35,15 @@ SHOWN: Mapping[str, Sequence[str]] = {
     "content_warning": ("text", "support"),
     "metrics": ("main", "also"),
     "verdict": (
-        *("type", "field", "fields", "threshold", "pattern", "forbidden"),
-        *("question", "answers", "marked_is_wrong"),
+        "type",
+        "field",
+        "fields",
+        "threshold",
+        "pattern",
+        "forbidden",
+        "question",
+        "answers",
+        "marked_is_wrong",
     ),
     "support": ("prompt_field", "minimal_edit", "examples", "suggestions"),
     "battles": (),
@@ -57,12 +64,16 @@ def text_of(data: Data) -> str:
 
 
 def _place(key: str) -> int:
-    return KEYS.index(key) if key in KEYS else len(KEYS)
+    if key in KEYS:
+        return KEYS.index(key)
+    return len(KEYS)
 
 
 def steps_of(data: Data) -> tuple[str, ...]:
     """Return the steps that such a task has."""
-    return OF_ARENAS if data.get("kind") == "arena" else tuple(STEPS)
+    if data.get("kind") == "arena":
+        return OF_ARENAS
+    return tuple(STEPS)
 
 
 def get(data: Data, path: Loc, default: Any = None) -> Any:
@@ -81,6 +92,7 @@ def put(data: Data, path: Sequence[str], value: Any) -> None:
     None or an empty value removes it, and then empty mappings around it.
     """
     *above, last = path
+    # The mappings on the way to the value, the outermost first.
     holders = [data]
     for key in above:
         if not isinstance(holders[-1].get(key), dict):  # null stands there where nothing does
@@ -90,7 +102,8 @@ def put(data: Data, path: Sequence[str], value: Any) -> None:
         holders[-1].pop(last, None)
     else:
         holders[-1][last] = value
-    for key, holder in reversed([*zip(above, holders, strict=False)]):
+    # From the innermost outwards: removing a value may leave an empty mapping, and so on.
+    for key, holder in reversed(list(zip(above, holders, strict=False))):
         if not holder[key]:
             del holder[key]
 
@@ -101,25 +114,33 @@ def fields_in(data: Data, place: str) -> list[Data]:
     for key in path[:-1]:
         holder[key] = holder.get(key) or {}
         holder = holder[key]
-    fields = [
-        {"name": item} if isinstance(item, str) else item for item in holder.get(path[-1]) or []
-    ]
+    fields = []
+    for item in holder.get(path[-1]) or []:
+        if isinstance(item, str):
+            fields.append({"name": item})
+        else:
+            fields.append(item)
     holder[path[-1]] = fields
     return fields
 
 
 def all_fields(data: Data) -> list[Data]:
     """Return copies of the fields of all places."""
+    # A copy, since `fields_in` turns plain names into mappings.
     copied = deepcopy(data)
-    return [field for place in PLACES for field in fields_in(copied, place)]
+    fields: list[Data] = []
+    for place in PLACES:
+        fields += fields_in(copied, place)
+    return fields
 
 
 def names(data: Data, place: str, *types: str) -> list[str]:
     """Return the names of a place's fields of these types."""
-    fields = fields_in(deepcopy(data), place)
-    return [
-        str(field["name"]) for field in fields if field.get("name") and field.get("type") in types
-    ]
+    matching = []
+    for field in fields_in(deepcopy(data), place):
+        if field.get("name") and field.get("type") in types:
+            matching.append(str(field["name"]))
+    return matching
 
 
 def is_mirror(data: Data, place: str, field: Data) -> bool:
@@ -134,6 +155,7 @@ def free_name(data: Data, label: str) -> str:
     base = "_".join(letters.split())[:50] or "field"
     base = base if base[0].isalpha() else f"field_{base}"
     taken = {field.get("name") for field in all_fields(data)}
+    # One name more than are taken, so that one of them is free.
     numbered = (base if n == 1 else f"{base}_{n}" for n in range(1, len(taken) + 2))
     return next(name for name in numbered if name not in taken)
 
@@ -163,38 +185,69 @@ NAMES: Sequence[tuple[str, ...]] = (
 
 def rename_field(data: Data, before: str, after: str) -> None:
     """Rename a field wherever another part of the data refers to it."""
-    for field in (one for place in PLACES for one in fields_in(data, place)):
-        for inner in (("reference",), ("when", "field"), ("name",)):
-            if get(field, inner) == before:
-                put(field, inner, after)
+    for place in PLACES:
+        for field in fields_in(data, place):
+            _rename_in_field(field, before, after)
     if get(data, ("goal", "field")) == before:
         words = str(get(data, ("goal", "text"), ""))
         put(data, ("goal", "text"), words.replace(f"{{{before}}}", f"{{{after}}}"))
     for path in NAMES:
-        held = get(data, path)
-        new = [after if one == before else one for one in held] if isinstance(held, list) else after
-        if held == before or isinstance(held, list):
-            put(data, path, new)
-    for example in (one for kind in ("good", "bad") for one in get(data, ("examples", kind), ())):
-        for part in ("context", "input"):
-            if before in (held := example.get(part) or {}):
-                example[part] = {after if key == before else key: one for key, one in held.items()}
+        value = get(data, path)
+        if value == before:
+            put(data, path, after)
+        elif isinstance(value, list):
+            put(data, path, [_renamed(name, before, after) for name in value])
+    # The examples name fields as keys of their values.
+    for kind in ("good", "bad"):
+        for example in get(data, ("examples", kind), ()):
+            _rename_in_example(example, before, after)
     tidy(data)
+
+
+def _renamed(name: Any, before: str, after: str) -> Any:
+    """Return the name of a field after it was renamed."""
+    if name == before:
+        return after
+    return name
+
+
+def _rename_in_field(field: Data, before: str, after: str) -> None:
+    """Rename a field in its own entry, or in one that refers to it."""
+    for path in (("reference",), ("when", "field"), ("name",)):
+        if get(field, path) == before:
+            put(field, path, after)
+
+
+def _rename_in_example(example: Data, before: str, after: str) -> None:
+    """Rename a field in the values of an example, and keep their order."""
+    for section in ("context", "input"):
+        values = example.get(section) or {}
+        if before in values:
+            renamed = {}
+            for name, value in values.items():
+                renamed[_renamed(name, before, after)] = value
+            example[section] = renamed
 
 
 def tidy(data: Data) -> None:
     """Remove empty lists of fields, and shorten an output that is only a name."""
     for path in PLACES.values():
+        # Putting what is there removes it where it is empty.
         put(data, path, get(data, path))
     if "output" in data:
-        data["output"] = [
-            output["name"] if isinstance(output, dict) and output.keys() == {"name"} else output
-            for output in data["output"]
-        ]
+        data["output"] = list(map(_shortened, data["output"]))
+
+
+def _shortened(output: Any) -> Any:
+    """Return an output as the configuration writes it: one that is only a name as that name."""
+    if isinstance(output, dict) and output.keys() == {"name"}:
+        return output["name"]
+    return output
 
 
 def completed(data: Data) -> Data:
     """Return the data with the verdict and metrics that follow from its fields, unless set."""
+    # A copy, so that what is filled in here never becomes part of the draft.
     full = {"version": 1, **deepcopy(data)}
     tidy(full)
     if full.get("kind") == "arena":
@@ -205,6 +258,7 @@ def completed(data: Data) -> Data:
         full["verdict"] = _verdict(answer, kind, is_compared)
     if "metrics" not in full and answer:
         full["metrics"] = {"main": _metric(answer, kind)}
+    # Where the model is wrong in its own words, only a validator can say what is right.
     if kind in ("text", "long_text") and not is_compared and "validation" not in full:
         full["validation"] = {"corrections": True}
     return full
@@ -213,10 +267,16 @@ def completed(data: Data) -> Data:
 def _answer(data: Data) -> tuple[Data, bool]:
     """Return what the model answers, and whether people fill in the same field to compare."""
     inputs = {item.get("name"): item for item in fields_in(deepcopy(data), "input")}
-    outputs = [item for item in fields_in(deepcopy(data), "output") if item.get("type") != "prob"]
-    for output in sorted(outputs, key=lambda item: item.get("name") not in inputs):
-        return {**inputs.get(output.get("name"), {}), **output}, output.get("name") in inputs
-    return {}, False
+    outputs = []
+    for item in fields_in(deepcopy(data), "output"):
+        if item.get("type") != "prob":
+            outputs.append(item)
+    if not outputs:
+        return {}, False
+    # An output that people fill in too comes first: the verdict can compare it.
+    first = min(outputs, key=lambda item: item.get("name") not in inputs)
+    name = first.get("name")
+    return {**inputs.get(name, {}), **first}, name in inputs
 
 
 def answer_of(data: Data) -> list[str]:
@@ -226,7 +286,10 @@ def answer_of(data: Data) -> list[str]:
     """
     inputs = {item.get("name") for item in fields_in(deepcopy(data), "input")}
     outputs = fields_in(deepcopy(data), "output")
-    answers = [str(item.get("name", "")) for item in outputs if item.get("type") != "prob"]
+    answers = []
+    for item in outputs:
+        if item.get("type") != "prob":
+            answers.append(str(item.get("name", "")))
     return [name for name in answers if name in inputs] or answers[:1]
 
 
@@ -240,12 +303,15 @@ def rules_for(data: Data) -> list[str]:
         rules = [rule]
     elif is_compared:
         texts = ["string_f1", "exact_match", "contains"]
-        rules = texts if is_text or kind == "span" else ["exact_match"]
+        rules = ["exact_match"]
+        if is_text or kind == "span":
+            rules = texts
     if is_text:
         rules.append("pattern")
     if any("{secret}" in str(field.get("system")) for field in all_fields(data)):
         rules.append("secret")
-    return [*rules, "ask_user"]
+    rules.append("ask_user")
+    return rules
 
 
 def metrics_for(data: Data) -> list[str]:
@@ -255,11 +321,18 @@ def metrics_for(data: Data) -> list[str]:
     verdict = get(completed(data), ("verdict", "type"))
     if verdict == "secret":
         return [name for name in METRICS if name in OF_SECRETS]
-    special = {name for field_type in FIELD_TYPES.values() for name in field_type.own_metrics}
-    own = kind.own_metrics if kind else ()
-    return [
-        name for name in METRICS if name not in OF_SECRETS and (name in own or name not in special)
-    ]
+    special: set[str] = set()
+    for field_type in FIELD_TYPES.values():
+        special.update(field_type.own_metrics)
+    own: tuple[str, ...] = ()
+    if kind:
+        own = kind.own_metrics
+    fitting = []
+    for name in METRICS:
+        # A metric of a special type scores only answers of that type.
+        if name not in OF_SECRETS and (name in own or name not in special):
+            fitting.append(name)
+    return fitting
 
 
 def _verdict(answer: Data, kind: str, is_compared: bool) -> Data:
@@ -292,12 +365,14 @@ def previewed(data: Data) -> Data:
     if preview.get("kind") == "arena":
         return completed(preview)
     put(preview, ("goal", "text"), get(preview, ("goal", "text")) or "…")
-    for field in (
-        one for place in PLACES if place != "output" for one in fields_in(preview, place)
-    ):
-        kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
-        if "labels" in kind.keys and len(field.get("labels") or ()) < 2:
-            field["labels"] = ["A", "B"]
+    for place in PLACES:
+        if place == "output":
+            continue
+        for field in fields_in(preview, place):
+            kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
+            if "labels" in kind.keys and len(field.get("labels") or ()) < 2:
+                field["labels"] = ["A", "B"]
+    # A task needs something for the model to read, and an answer; both are filled in to be shown.
     if not _is_read(preview):
         field = {"name": "field", "type": "long_text", "label": "…", "max_length": 300}
         fields_in(preview, "input").append(field)
@@ -309,15 +384,13 @@ def previewed(data: Data) -> Data:
 def _is_read(data: Data) -> bool:
     """Return whether the model gets something to read."""
     outputs = {field.get("name") for field in fields_in(deepcopy(data), "output")}
-    shown_inputs = [
-        field for field in fields_in(deepcopy(data), "input") if field.get("name") not in outputs
-    ]
-    kinds = [
-        FIELD_TYPES[str(field["type"])]
-        for field in shown_inputs
-        if field.get("type") in FIELD_TYPES
-    ]
-    return bool(data.get("context")) or any(kind.is_read for kind in kinds)
+    if data.get("context"):
+        return True
+    for field in fields_in(deepcopy(data), "input"):
+        kind = FIELD_TYPES.get(str(field.get("type")))
+        if kind and kind.is_read and field.get("name") not in outputs:
+            return True
+    return False
 
 
 def is_begun(data: Data, step: str) -> bool:
@@ -331,8 +404,13 @@ class _Nothing:
 
 def not_shown(data: Data) -> list[str]:
     """Return the paths that no step shows; they stay as they are."""
-    known_keys = {key for keys in STEPS.values() for key in keys}
-    paths = [key for key in data if key not in known_keys]
+    known_keys: set[str] = set()
+    for keys in STEPS.values():
+        known_keys.update(keys)
+    paths = []
+    for key in data:
+        if key not in known_keys:
+            paths.append(key)
     for key, shown_keys in SHOWN.items():
         value = data.get(key)
         if isinstance(value, dict):
@@ -340,8 +418,9 @@ def not_shown(data: Data) -> list[str]:
     for place, path in PLACES.items():
         for index, field in enumerate(fields_in(deepcopy(data), place)):
             kind = FIELD_TYPES.get(str(field.get("type")), _Nothing)
-            odd = field.keys() - {*COMMON_KEYS, *kind.keys, "labels"}
-            paths += [path_of((*path, index, key)) for key in sorted(odd)]
+            odd = field.keys() - {"labels"} - set(COMMON_KEYS) - set(kind.keys)
+            for key in sorted(odd):
+                paths.append(path_of(inside(path, index, key)))
     return paths
 
 

@@ -43,6 +43,7 @@ def ask_approval(
     }
     values |= {"proposer": actor, "show": show}
     rows = TaskProposal.objects.select_for_update(of=("self",), no_key=True)
+    # Of two owners who ask at once, one creates the row, and the other one finds it waiting.
     request, is_new = rows.get_or_create(task=task, defaults=values)
     if not is_new and request.state == State.WAITING:
         raise Refused(_("This task waits for approval already."), code="waiting")
@@ -56,6 +57,7 @@ def ask_approval(
     }
     again["created_at"] = timezone.now()
     changed_fields(request, values | again)
+    # Logged and mailed also when it is asked again.
     log(actor, "proposal.made", request)
     page = settings.SITE_URL + reverse("proposal", args=[request.pk])
     subject = f"Dynabench: a task waits for your approval: {task.name}"
@@ -83,6 +85,7 @@ def decide_proposal(
         raise Refused(_("Only administrators decide."), code="new_tasks", status=403)
     rows = TaskProposal.objects.select_related("proposer", "task")
     locked = rows.select_for_update(of=("self",), no_key=True).get(pk=proposal.pk)
+    # Read under the lock: another administrator, or the proposer, may have been first.
     if locked.state != State.WAITING:
         raise _is_over()
     if not approve and not reason.strip():
@@ -121,6 +124,7 @@ def _made_of(proposal: TaskProposal, code: str) -> Task:
 def withdraw_proposal(*, proposal: TaskProposal, actor: User) -> None:
     """Take back one's own proposal while it waits. One update, no lock. Raises Refused."""
     own_waiting = TaskProposal.objects.filter(pk=proposal.pk, proposer=actor, state=State.WAITING)
+    # The condition is part of the update: it hits no row once the proposal is decided.
     if not own_waiting.update(state=State.WITHDRAWN, decided_at=timezone.now()):
         raise _is_over()
     log(actor, "proposal.withdrawn", proposal)

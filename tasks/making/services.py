@@ -22,6 +22,7 @@ from tasks.services import end_waiting, keep_shown, new_task, shown_digests
 
 def begun_tasks() -> QuerySet[Task]:
     """Return the tasks in which nobody can have written: no opened round, no arena with models."""
+    # Every state but draft and ready has been open once.
     opened = Round.objects.exclude(state__in=PLANNED)
     return Task.objects.exclude(have_contestants()).exclude(rounds__in=opened)
 
@@ -34,7 +35,9 @@ def find_source(kind: str, code: str, maker: User) -> Source | None:
     if kind != TaskProposal.Kind.TASK:
         return templates().get(code)
     task = Task.objects.filter(code=code).first()
-    return task if task and can_edit(maker, task) else None
+    if task and can_edit(maker, task):
+        return task
+    return None
 
 
 def make_task(*, maker: User, code: str, name: str, source: Source) -> Task:
@@ -64,20 +67,25 @@ def make_own_task(
     maker, so that two requests do not exceed what a person may have begun.
     Raises ConfigError, Refused.
     """
+    # 1. Lock the maker, and check what they may begin.
     locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=maker.pk)
     if not is_approved:
         _check_may_make(locked)
     if not locked.is_superuser:
         check_code(code)
+    # 2. Decide who sees the task.
     waits = settings.NEW_TASKS == "approval" and not (is_approved or locked.is_superuser)
     if waits and is_visible:
         message = _("A new task is private until an administrator has approved it.")
         raise Refused(message, code="approval", field="is_visible")
     fields = {"is_visible": is_visible, "allow_try_out": allow_try_out, "made_by": maker}
     fields["is_unapproved"] = waits
+    # 3. Create it.
     task, notes = new_task(code=code, config_text=text, actor=maker, **fields)
+    # 4. Store the files of its examples before the check that they are there.
     _bring_files(source, task)
     keep_shown(task, task.config)
+    # 5. Make the maker its owner, and plan the first round.
     TaskMember.objects.create(task=task, user=maker, role=TaskMember.Role.OWNER)
     if task.config.kind != "arena":
         plan_round(task=task, actor=maker, fields={})
@@ -111,6 +119,7 @@ def _check_may_make(maker: User) -> None:
 
 def _unopened_tasks(maker: User) -> QuerySet[Task]:
     """Return the maker's tasks that count: without an opened round, or waiting for approval."""
+    # Where everybody may create tasks, only tasks without an opened round count.
     counted = Q(pk__in=begun_tasks().values("pk"))
     if settings.NEW_TASKS != "everybody":
         counted |= Q(is_unapproved=True)
@@ -135,15 +144,18 @@ def delete_begun_task(*, task: Task, actor: User) -> None:
 
     Locks its request for approval, then the task, as planning a round does. Raises Refused.
     """
+    # Its request first, since a decision locks request and task in this order.
     end_waiting(task, actor, TaskProposal.State.WITHDRAWN)
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     message = _("Only an owner deletes a task, and only before a round was opened.")
     if not (can_own(actor, locked) and begun_tasks().filter(pk=task.pk).exists()):
         raise Refused(message, code="begun")
     log(actor, "task.deleted", locked, name=locked.name)
+    # The targets of planned rounds protect the targets of the task, which go with it.
     RoundTarget.objects.filter(round__task=locked).delete()
     delete_media(locked.media.all())
     try:
+        # In a savepoint, so that the refusal below can still be answered from the database.
         with transaction.atomic():
             locked.delete()
     except ProtectedError:  # a snapshot of its board, say

@@ -40,7 +40,9 @@ Source = Template | Task
 
 def text_in(source: Source) -> str:
     """Return the configuration of a template or a task, as text."""
-    return source.text if isinstance(source, Template) else source.config_text
+    if isinstance(source, Template):
+        return source.text
+    return source.config_text
 
 
 def kind_of(source: Source | None) -> str:
@@ -48,23 +50,26 @@ def kind_of(source: Source | None) -> str:
     if source is None:
         return ""
     kind = TaskProposal.Kind
-    return kind.TEMPLATE if isinstance(source, Template) else kind.TASK
+    if isinstance(source, Template):
+        return kind.TEMPLATE
+    return kind.TASK
 
 
 @cache
 def templates() -> Mapping[str, Template]:
     """Return all templates by code: the official tasks first, then the gallery."""
-    official = [
-        Template(file.parent.name, file.read_text(), _scenes(file.parent))
-        for file in sorted(OFFICIAL.glob("*/task.yaml"))
-    ]
+    official = []
+    for file in sorted(OFFICIAL.glob("*/task.yaml")):
+        official.append(Template(file.parent.name, file.read_text(), _scenes(file.parent)))
     others = [Template(file.stem, file.read_text()) for file in sorted(GALLERY.glob("*.yaml"))]
-    return {template.code: template for template in (*official, *others)}
+    return {template.code: template for template in official + others}
 
 
 def _scenes(folder: Path) -> Path | None:
     file = folder / SCENES
-    return file if file.exists() else None
+    if file.exists():
+        return file
+    return None
 
 
 def renamed(text: str, name: str) -> str:
@@ -72,6 +77,7 @@ def renamed(text: str, name: str) -> str:
 
     Every other character stays. Raises ConfigError.
     """
+    # By the position in the text, so that comments and the order of keys stay.
     value = next(node for key, node in read_yaml(text).root.value if key.value == "name")
     start, end = value.start_mark.index, value.end_mark.index
     written = json.dumps(name, ensure_ascii=False)  # JSON is YAML

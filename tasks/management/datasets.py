@@ -60,6 +60,7 @@ def dataset_of(options: Mapping[str, Any], *, is_plain: bool) -> Iterator[tuple[
 def _columns(text: str) -> Mapping[str, str]:
     pairs = [pair.partition("=") for pair in text.split(",")]
     columns = {field.strip(): column.strip() for field, _, column in pairs}
+    # A field that is named twice is one key, so there are fewer keys than pairs.
     if not all(columns) or not all(columns.values()) or len(columns) < len(pairs):
         raise CommandError("--columns: write it as text=sentence,label=label; each field once.")
     return columns

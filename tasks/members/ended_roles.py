@@ -17,6 +17,7 @@ def note_ended_readers(task: Task, roles: Mapping[User, tuple[str, str | None]])
     the roles.
     """
     for user, (former, role) in roles.items():
+        # Somebody who still reads labels in another role has nothing to note.
         if former in READERS and role not in READERS:
             for note in NOTES:
                 note(task, user)

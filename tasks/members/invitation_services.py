@@ -38,6 +38,7 @@ def invite(
     An earlier link to the same address ends. Nobody learns whether it has an account. Locks the
     task, for the cap. Raises Refused, Invalid.
     """
+    # Each once, in the order in which they were typed.
     addresses = list(dict.fromkeys(address.lower() for address in addresses))
     check_colleagues(_lock_owned(task, actor, len(addresses)), len(addresses))
     there = task.members.filter(user__email__in=addresses).values_list("user__email", flat=True)
@@ -45,6 +46,8 @@ def invite(
         message = _("They are members already: %(addresses)s") % {"addresses": members}
         raise Invalid(message, field="addresses")
     now = timezone.now()
+    # An earlier link ends, so that each address has one that works. One update on condition: a
+    # link that is accepted at this moment is used or revoked, never both.
     open_ones(task).filter(address__in=addresses).update(revoked_at=now)
     invitations = []
     for address in addresses:
@@ -64,6 +67,7 @@ def make_link(
     Nobody can read the address again. Owners are invited only by mail. Locks the task, for the
     cap. Raises Refused, Invalid.
     """
+    # A link can be forwarded, so nobody becomes an owner by one that works for many.
     if role in OWNERS:
         raise Invalid(
             _("A link for many makes nobody an owner. Invite owners by mail."), field="role"
@@ -83,13 +87,17 @@ def make_link(
 def revoke(*, invitation: Invitation, actor: User) -> None:
     """End an invitation; who has accepted it stays. No lock, one update. Raises Refused."""
     check_owns(actor, invitation.task)
+    # Logged only if this call ended it: a second click changes nothing.
     if open_ones(invitation.task).filter(pk=invitation.pk).update(revoked_at=timezone.now()):
-        about = {"user": invitation.address} if invitation.address else {}
+        about = {}
+        if invitation.address:
+            about = {"user": invitation.address}
         log(actor, "invitation.revoked", invitation.task, role=invitation.role, **about)
 
 
 def find(key: str) -> Invitation | None:
     """Return the open invitation with this key; None without one."""
+    # Only the digest is stored, so that who reads the database can accept no invitation.
     invitations = Invitation.objects.select_related("task").filter(digest=digest_of(key))
     return next((invitation for invitation in invitations if invitation.state == "open"), None)
 
@@ -105,14 +113,17 @@ def accept(*, key: str, user: User) -> Task:
     invitation = locked.filter(digest=digest_of(key)).first()
     if invitation is None or invitation.state != "open":
         raise Refused(_("This invitation is over. Ask for another one."), code="gone", status=410)
+    # A member who follows a link again uses nothing up.
     if role_of(user, invitation.task):
         return invitation.task
+    # A member is listed by a pseudonym, which is drawn now if the person has none.
     annotator_of(user)
     role = {"role": invitation.role, "address": "", "invitation": invitation, "is_blind": False}
     former = TaskMember.objects.filter(task=invitation.task, user=user).first()
     if former:  # a role that did not count while its address was not confirmed
         note_ended_readers(invitation.task, {user: (former.role, invitation.role)})
     TaskMember.objects.update_or_create(task=invitation.task, user=user, defaults=role)
+    # Safe under the lock on the row.
     invitation.uses += 1
     invitation.save(update_fields=["uses"])
     log(
@@ -147,6 +158,7 @@ def address_of(key: str) -> str:
 def _lock_owned(task: Task, actor: User, more: int) -> Task:
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     check_owns(actor, locked)
+    # Counted under the lock, so that two owners do not exceed it together.
     if open_ones(locked).count() + more > MOST_OPEN:
         words = _("A task has at most %(most)d open invitations. Revoke some first.")
         raise Refused(words % {"most": MOST_OPEN}, code="cap")

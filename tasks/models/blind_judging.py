@@ -21,6 +21,8 @@ class BlindJudging(models.Model):
     class Meta:
         ordering = ["pk"]
         constraints = [
+            # An owner has at most one open time, so that of two tabs that begin one, one gets the
+            # other's.
             models.UniqueConstraint(
                 fields=["task", "annotator"],
                 condition=models.Q(ended_at=None),

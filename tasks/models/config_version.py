@@ -22,6 +22,7 @@ class ConfigVersion(models.Model):
     class Meta:
         ordering = ["-number"]
         constraints = [
+            # Versions are read by task and number, and two writers can never give one number twice.
             models.UniqueConstraint(fields=["task", "number"], name="configversion_one_number")
         ]
 

@@ -35,9 +35,14 @@ class Media(models.Model):
     )
 
     class Meta:
+        # Two people who send the same file at once get one row: the second insert fails, and
+        # `store_decoded` takes the first one's.
         constraints = [models.UniqueConstraint(fields=["task", "digest"], name="media_once")]
         indexes = [
+            # `media_file` looks a file up by its digest, in whatever task it is.
             models.Index(fields=["digest"], name="media_digest"),
+            # `tidy_media` looks for the oldest unused files, of which there are few among many
+            # rows.
             models.Index(fields=["kept_from"], condition=Q(is_used=False), name="media_unused"),
         ]
 
@@ -80,11 +85,15 @@ class Context(models.Model):
     fields = models.JSONField(default=dict)
     tag = models.CharField(max_length=100, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
+    # Of the fields only: contexts that differ in tag or metadata alone are the same text to write
+    # about.
     digest = models.CharField(max_length=32, editable=False)
     is_retired = models.BooleanField(default=False, help_text="Not handed out any more.")
 
     class Meta:
         constraints = [
+            # `store_contexts` inserts with `ignore_conflicts`: a context that the round has
+            # already, also by another import at this moment, is left out here.
             models.UniqueConstraint(
                 fields=["round", "digest"],
                 name="context_once",

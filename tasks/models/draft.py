@@ -25,6 +25,8 @@ class TaskDraft(models.Model):
 
     class Meta:
         ordering = ["-changed_at"]
+        # A person has one draft of a task's next configuration, which `begin_change` relies on
+        # instead of a lock. Drafts of new tasks have no task, and NULLs are never equal.
         constraints = [models.UniqueConstraint(fields=["owner", "task"], name="draft_one_a_task")]
 
     def __str__(self) -> str:

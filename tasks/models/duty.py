@@ -52,10 +52,13 @@ class Duty(models.Model):
         ordering = ["-pk"]
         constraints = [
             models.CheckConstraint(
+                # Either a number for each person, or a share of what is judged, which only a named
+                # judge has.
                 condition=Q(amount__gt=0, share=None)
                 | Q(amount=None, share__gt=0, share__lte=1, kind="judge", person__isnull=False),
                 name="duty_amount_or_share",
             ),
+            # Shares are laid around a circle `overlap` times, so it is never 0.
             models.CheckConstraint(condition=Q(overlap__gt=0), name="duty_overlap"),
         ]
 

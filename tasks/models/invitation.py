@@ -12,6 +12,7 @@ class Invitation(models.Model):
     role = models.CharField(max_length=10)
     address = models.EmailField(blank=True, help_text="It was mailed to; empty: a link for many.")
     digest = models.CharField(max_length=64, unique=True)
+    # `accept` looks a link up by the digest of its key, which is unique.
     most = models.PositiveIntegerField(default=1, help_text="So many people may accept it.")
     uses = models.PositiveIntegerField(default=0)
     made_at = models.DateTimeField(db_default=Now())
@@ -27,11 +28,14 @@ class Invitation(models.Model):
     @property
     def state(self) -> str:
         """Return open, used, revoked or ended."""
+        # In this order: a link that was used up stays "used", whatever happened to it later.
         if self.uses >= self.most:
             return "used"
         if self.revoked_at:
             return "revoked"
-        return "open" if self.ends_at > timezone.now() else "ended"
+        if self.ends_at > timezone.now():
+            return "open"
+        return "ended"
 
 
 class NoInvitations(models.Model):

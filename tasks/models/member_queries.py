@@ -18,6 +18,7 @@ class MemberQuerySet(models.QuerySet[Any]):
         It does once the address that it was given to is confirmed. Otherwise anybody who signed up
         with another person's address would get that person's role.
         """
+        # A subquery in place of a join, so that a person with several addresses is one row.
         confirmed = EmailAddress.objects.filter(
             user=OuterRef("user"), email__iexact=OuterRef("address"), verified=True
         )

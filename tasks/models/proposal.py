@@ -44,12 +44,14 @@ class TaskProposal(models.Model):
     show = models.BooleanField(
         default=True, db_default=True, help_text="Once it is approved everybody sees the task."
     )
+    # Administrators list what is waiting, which is little among all that was decided.
     state = models.CharField(max_length=10, choices=State, default=State.WAITING, db_index=True)
     reason = models.TextField(blank=True, help_text="The proposer reads it.")
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
     )
     decided_at = models.DateTimeField(null=True)
+    # One request for each task: it is asked again in the same row.
     task = models.OneToOneField("tasks.Task", models.SET_NULL, null=True, related_name="proposal")
     created_at = models.DateTimeField(db_default=Now())
 

@@ -74,9 +74,13 @@ class Round(models.Model):
     class Meta:
         ordering = ["task_id", "number"]
         constraints = [
+            # `plan_round` takes the next number under a lock. This holds for whoever writes without
+            # it.
             models.UniqueConstraint(fields=["task", "number"], name="round_one_number"),
             models.UniqueConstraint(
                 fields=["task"],
+                # Two owners who open two rounds at once: `set_round_state` turns this error into a
+                # refusal.
                 condition=Q(state__in=["open", "paused"]),
                 name="round_one_live",
                 violation_error_message="Another round of this task is open. Close it first.",
@@ -89,6 +93,7 @@ class Round(models.Model):
     @property
     def is_being_written(self) -> bool:
         """Return whether people may still finish what they were writing when the round closed."""
+        # Without `writing_until` nobody was writing when the round closed.
         closed = self.state == self.State.CLOSED and self.writing_until is not None
         return closed and timezone.now() < self.writing_until  # type: ignore[operator]
 
@@ -126,6 +131,7 @@ class Round(models.Model):
 
         `place` is its index among the round's targets, from 0.
         """
+        # Once the round is over nobody can adapt to a model any more, so its name is shown.
         if self.show_target_name or self.state in (self.State.CLOSED, self.State.RELEASED):
             return target.name
         return hidden_name(place)
@@ -140,6 +146,8 @@ class RoundTarget(models.Model):
 
     class Meta:
         ordering = ["position", "pk"]
+        # A target is in a round once. A trigger keeps the targets of an opened round
+        # (`rounds.fixed`).
         constraints = [models.UniqueConstraint(fields=["round", "target"], name="roundtarget_once")]
 
     def __str__(self) -> str:

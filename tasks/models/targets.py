@@ -62,7 +62,9 @@ class TargetModel(AtAddress):
     @property
     def base_url(self) -> str:
         """Return where the target answers; our model server has one address for language models."""
-        own = "v1" if self.adapter == "openai_chat" else f"models/{self.name}"
+        own = "v1"
+        if self.adapter != "openai_chat":
+            own = f"models/{self.name}"
         return self.url or f"{settings.MODEL_SERVER_URL}/{own}"
 
 
@@ -76,6 +78,7 @@ class TargetVersion(models.Model):
 
     class Meta:
         constraints = [
+            # Threads that see a new version at once create one row (`note_version`).
             models.UniqueConstraint(fields=["target", "digest"], name="version_one_digest")
         ]
 
@@ -91,6 +94,7 @@ class TargetFailure(models.Model):
     )
     count = models.PositiveIntegerField(default=0)
     since = models.DateTimeField()
+    # Pages and the sweeper ask for the failures of the last day.
     last_at = models.DateTimeField(db_index=True)
     reason = models.CharField(max_length=20)  # of an EndpointError
     detail = models.CharField(max_length=500, blank=True)
@@ -115,9 +119,13 @@ class ModelUse(models.Model):
 
     class Meta:
         constraints = [
+            # `_note` creates the row of the day without a lock, and then adds to it by an update.
             models.UniqueConstraint(fields=["target", "round", "day"], name="modeluse_one_a_day"),
             models.UniqueConstraint(
-                fields=["target", "day"], condition=Q(round=None), name="modeluse_outside"
+                # NULLs are never equal, so calls outside of rounds need a constraint of their own.
+                fields=["target", "day"],
+                condition=Q(round=None),
+                name="modeluse_outside",
             ),
         ]
 

@@ -115,6 +115,7 @@ class TaskMember(models.Model):
     objects = MemberQuerySet.as_manager()
 
     class Meta:
+        # A person has one role in a task. Roles are looked up by both columns on nearly every page.
         constraints = [models.UniqueConstraint(fields=["task", "user"], name="member_one_role")]
 
     def __str__(self) -> str:

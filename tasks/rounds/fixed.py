@@ -37,6 +37,7 @@ def make_triggers(*, using: str, **signal: Any) -> None:
     connection = connections[using]
     if RoundTarget._meta.db_table not in connection.introspection.table_names():
         return
+    # Also after a `flush`, which leaves the triggers in place.
     drop_triggers(using=using)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -70,6 +71,8 @@ def lifted(rounds: QuerySet[Round]) -> Iterator[None]:
     The rounds are opened again afterwards.
     """
     with transaction.atomic():
+        # The trigger looks at `opened_at`, so for the time of the write the rounds were never
+        # opened.
         opened = dict(rounds.filter(opened_at__isnull=False).values_list("pk", "opened_at"))
         Round.objects.filter(pk__in=opened).update(opened_at=None)
         yield

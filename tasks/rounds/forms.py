@@ -66,8 +66,13 @@ class RoundForm(EndsAhead):
     class Meta:
         model = Round
         fields = [
-            *("description", "rule", "show_target_name", "ends_at"),
-            *("max_collected", "max_fooling", "max_spent"),
+            "description",
+            "rule",
+            "show_target_name",
+            "ends_at",
+            "max_collected",
+            "max_fooling",
+            "max_spent",
             *PAY,
         ]
         help_texts = TEXTS
@@ -86,6 +91,7 @@ class RoundForm(EndsAhead):
         choices["targets"].queryset = task.targets.all()
         earlier = task.rounds.select_related("task").order_by("number")
         choices["contexts_of"].queryset = earlier
+        # Left empty they are 0, which `clean` fills in.
         for name in PAY:
             self.fields[name].required = False
         if round.pk:
@@ -95,6 +101,7 @@ class RoundForm(EndsAhead):
             choices["contexts_of"].queryset = earlier
         elif last := earlier.last():
             self._begin_as(last)
+        # What decided the stored examples cannot be changed, so the form does not offer it.
         if round.opened_at:
             del self.fields["rule"], self.fields["targets"], self.fields["contexts_of"]
         choices["parents"].queryset = earlier
@@ -126,6 +133,7 @@ class RoundForm(EndsAhead):
     def plan(self) -> dict[str, Any]:
         """Return the arguments of the services, once the form is valid."""
         data = dict(self.cleaned_data)
+        # These are arguments of the services of their own, all others are columns of the round.
         others = data.keys() & {"targets", "parents", "contexts_of"}
         return {**{name: data.pop(name) for name in others}, "fields": data}
 

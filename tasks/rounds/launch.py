@@ -30,6 +30,7 @@ def gaps(config: TaskConfig, prepared: Prepared) -> list[Gap]:
     to be judged have no author here, and no target answers them.
     """
     has_shown = bool(config.examples.good)
+    # True counts as 1: the author.
     people = config.validation.votes.needed + (not config.judges_rows)
     has_texts = bool(prepared.contexts)
     missing_by_gap = {

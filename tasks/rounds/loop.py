@@ -39,6 +39,7 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
     Raises Refused when that is a change and the round was opened. Its caller holds the lock of the
     round; locks the targets, so that none is deleted in between.
     """
+    # A list, since it is compared and then written: the caller may give a generator.
     new_targets = list(targets)
     before = loop_of(round)
     if new_targets == before:
@@ -49,16 +50,19 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
             "broken target while nothing was collected."
         )
         raise Refused(words, code="fixed")
+    # Locked in the order of their ids: a target that is deleted at this moment is noticed, and two
+    # owners who name the same targets do not wait for each other.
     ids = {target.pk for target in new_targets}
     rows = TargetModel.objects.filter(pk__in=ids).order_by("pk")
     if len(rows.select_for_update(of=("self",), no_key=True)) < len(ids):
         words = _("A target was deleted meanwhile. Look at the targets again.")
         raise Refused(words, code="target")
+    # All rows are replaced: the position tells which target is Model A.
     round.round_targets.all().delete()
-    RoundTarget.objects.bulk_create(
-        RoundTarget(round=round, target=target, position=position)
-        for position, target in enumerate(new_targets)
-    )
+    in_loop = []
+    for position, target in enumerate(new_targets):
+        in_loop.append(RoundTarget(round=round, target=target, position=position))
+    RoundTarget.objects.bulk_create(in_loop)
     return {"targets": {"before": [t.name for t in before], "after": [t.name for t in new_targets]}}
 
 
@@ -70,6 +74,7 @@ def check_asked(targets: Sequence[TargetModel]) -> None:
     rows = TargetModel.objects.filter(pk__in=[target.pk for target in targets]).order_by("pk")
     now = {target.pk: target for target in rows.select_for_update(of=("self",), no_key=True)}
     for target in targets:
+        # All settings are compared, since any of them may change what answers.
         if model_to_dict(now[target.pk]) != model_to_dict(target):
             values = {"target": target.name}
             raise RoundError(_("%(target)s was changed at the same moment. Try again.") % values)
@@ -116,18 +121,23 @@ def replace_target(
     """
     _check_replaceable(round, old, new)
     try:
+        # 1. Ask the new target, before any lock: it may take many seconds.
         version = ask_targets([new], round)[new.name]
     except Silent as error:
         raise Refused(str(error), code="fixed") from None
     with transaction.atomic():
+        # 2. Under the lock check again: somebody may have written an example by now.
         locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
         locked.task = round.task
         _check_replaceable(locked, old, new)
         entry = locked.round_targets.get(target=old)
+        # 3. Exchange the target, for which the trigger on fixed targets is lifted.
         with lifted(Round.objects.filter(pk=locked.pk)):
             RoundTarget.objects.filter(pk=entry.pk).update(target=new)
+        # 4. Make sure that the new target is still what answered.
         check_asked([new])
         entry.target = new
+        # 5. Log both versions, so that a reader of the data knows what people could have met.
         last = old.versions.order_by("pk").last()
         before = {"target": old.name, "version": last.digest if last else ""}
         after = {"target": new.name, "version": version}

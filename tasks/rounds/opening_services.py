@@ -34,7 +34,9 @@ def change_state(*, round: Round, state: str, actor: User | None) -> Round:
 def _wait(round: Round, actor: User | None) -> Round:
     """Note that the round is to be opened. Locks the round; another state meanwhile wins."""
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    # Another owner may have moved the round by now; then there is nothing to wait for.
     if State.OPEN in NEXT_STATES[locked.state]:
+        # The time of the first request stays, since LONGEST is counted from it.
         locked.opening_since = locked.opening_since or timezone.now()
         locked.opening_note = ""
         locked.save(update_fields=["opening_since", "opening_note"])
@@ -51,6 +53,7 @@ def cancel_opening(*, round: Round, actor: User | None) -> None:
 def _end(round: Round, since: datetime | None, note: str, actor: User | None) -> None:
     """End the waiting that began at `since`, or any; note: why it was not opened."""
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    # `since` names the waiting that this call is about: a newer one is left alone.
     if locked.opening_since is None or since not in (None, locked.opening_since):
         return
     locked.opening_since, locked.opening_note = None, note[:500]
@@ -65,16 +68,21 @@ def open_waiting_rounds() -> int:
     and their page says why.
     """
     opened = 0
+    # 1. Take each round that waits. Its row says so, whichever process began the waiting.
     for round in Round.objects.filter(opening_since__isnull=False).select_related("task"):
         since = round.opening_since
         assert since is not None
+        # 2. Tell the keeper that this process works, since asking targets takes long.
         is_at_work()
         try:
+            # 3. Try to open it, which asks its targets.
             set_round_state(round=round, state=State.OPEN, actor=None, waiting_since=since)
             opened += 1
         except TargetsLoading:
+            # 4. Still loading: try again at the next run, unless it took too long.
             if timezone.now() - since > LONGEST:
                 _end(round, since, _("Its targets were still being loaded after an hour."), None)
         except Refused as error:
+            # 5. Refused for another reason: trying again would not help, so the page shows why.
             _end(round, since, str(error), None)
     return opened

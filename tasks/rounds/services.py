@@ -12,7 +12,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.data.rows import changed_fields
 from core.errors import Refused
-from tasks.contexts.media.services import delete_unnamed, digests_in
+from tasks.contexts.media.services import delete_unnamed, digests_of_contexts
 from tasks.contexts.services import store_contexts
 from tasks.models import Round, TargetModel, Task
 from tasks.permissions import can_own
@@ -44,6 +44,7 @@ def plan_round(
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if task.config.kind == "arena":
         raise Refused(_("An arena has no rounds. Import comparisons into it."), code="arena")
+    # Under the task's lock, so that two owners get two numbers.
     last = task.rounds.aggregate(last=Max("number"))["last"] or 0
     round = Round.objects.create(task=task, number=last + 1, **fields)
     noted = set_targets(round, targets)
@@ -60,6 +61,7 @@ def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> No
     """
     if source is None:
         return
+    # Imported history has only retired contexts: they were written about elsewhere.
     if not source.contexts.filter(is_retired=False).exists():
         raise Refused(
             _(NO_CONTEXTS) % {"number": source.number}, code="contexts_of", field="contexts_of"
@@ -89,14 +91,16 @@ def change_round(
     opened.
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+    # Its data is published as it was collected, by this plan.
     if locked.state == Round.State.RELEASED:
         raise Refused(_("A released round does not change any more."), code="released")
+    # The rule decided what is stored as fooling, so it stays once people have written.
     fixed = ("rule",) if locked.opened_at else ()
-    noted: dict[str, Any] = {
-        "fields": changed_fields(
-            locked, {name: value for name, value in fields.items() if name not in fixed}
-        )
-    }
+    changes = {}
+    for name, value in fields.items():
+        if name not in fixed:
+            changes[name] = value
+    noted: dict[str, Any] = {"fields": changed_fields(locked, changes)}
     if targets is not None:
         noted |= set_targets(locked, targets)
     if not locked.opened_at:
@@ -104,6 +108,7 @@ def change_round(
     if parents is not None:
         locked.parents.set(parents)
     log(actor, "round.changed", locked, **noted)
+    # A smaller budget may be reached already.
     return close_if_due(round=locked)
 
 
@@ -114,6 +119,8 @@ def use_where_missing(*, target: TargetModel, actor: User) -> Round | None:
     Locks the planned rounds, so that of two targets one joins, and none a round that opens.
     """
     planned = target.task.rounds.filter(state__in=PLANNED).order_by("number")
+    # Locked one after the other: of two targets that are registered at once, one joins the round,
+    # and neither joins one that is being opened.
     for round in planned.select_for_update(of=("self",)):
         if not round.round_targets.exists():
             log(actor, "round.changed", round, fields={}, **set_targets(round, [target]))
@@ -131,15 +138,18 @@ def delete_round(*, round: Round, actor: User) -> None:
     message = _(
         "Only an owner deletes a round: one that is not open, and in which nobody has written."
     )
+    # People may be writing in a live round, and nothing tells until they send it.
     live = (Round.State.OPEN, Round.State.PAUSED)
     if locked.state in live or not can_own(actor, locked.task):
         raise Refused(message, code="round")
     log(actor, "round.deleted", locked)
+    # Read before the contexts go with the round: afterwards nobody knows which files they named.
     fields = list(locked.contexts.values_list("fields", flat=True))
     try:
+        # The trigger would refuse to delete the targets of a round that was opened once.
         with lifted(Round.objects.filter(pk=locked.pk)):
             locked.delete()
     except ProtectedError:  # an example, or a dataset
         raise Refused(message, code="round") from None
-    for digest in digests_in(value for values in fields for value in values.values()):
+    for digest in digests_of_contexts(fields):
         delete_unnamed(task=round.task, digest=digest)

@@ -65,7 +65,9 @@ def set_round_state(
     noted: dict[str, Any] = {"reason": reason} if reason else {}
     targets: list[TargetModel] = []
     if state == State.OPEN:
+        # 1. Ask the targets, before any lock: they may take many seconds.
         targets, noted["targets"] = _asked_targets(round)
+    # 2. Take the step under the lock, and check again what may have changed since.
     return _move(round, state, actor, noted, targets, waiting_since)
 
 
@@ -100,17 +102,21 @@ def _move(
     """Change the state; `asked` has the targets as they were when they answered."""
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     _check_step(locked, state)
+    # The round was waiting for its targets, and somebody cancelled that, or began it again.
     if waiting_since not in (None, locked.opening_since):
         raise RoundError(_("Its opening was cancelled."))
     changes: dict[str, Any] = {"state": state, "opening_since": None, "opening_note": ""}
     if state == State.OPEN:
         _check_can_open(locked)
+        # Another owner changed the loop while the targets were asked.
         if {target.pk for target in targets} != {target.pk for target in loop_of(locked)}:
             raise RoundError(_("Its targets were changed at the same moment. Open it again."))
         check_asked(targets)
+        # A round that is opened again keeps the time of its first opening.
         changes |= {"opened_at": locked.opened_at or timezone.now(), "writing_until": None}
     elif state == State.CLOSED:
         now = timezone.now()
+        # For the log: how many people were in the middle of an example.
         noted["writing"] = writers(locked, now).count()
         changes |= {"closed_at": now, "writing_until": grace_end(locked, now)}
     elif state == State.RELEASED and (people := still_writing(locked)):
@@ -119,6 +125,7 @@ def _move(
         setattr(locked, name, value)
     try:
         with transaction.atomic():
+            # In a savepoint, since on PostgreSQL a failed write would end the whole transaction.
             locked.save(update_fields=list(changes))
     except IntegrityError:  # round_one_live
         raise RoundError(_("Another round was opened at the same moment.")) from None
@@ -153,6 +160,8 @@ def close_if_due(*, round: Round) -> Round:
     """
     if round.state != State.OPEN:
         return round
+    # Without a lock: most calls find nothing to do. Whoever closes the round checks its state
+    # again.
     why = reached(round.budget, used_of(round), timezone.now())
     if why is None:
         return round
@@ -167,6 +176,7 @@ def _check_can_open(round: Round) -> None:
         raise RoundError(_("An arena has no rounds. Import comparisons into it."))
     if round.task.config.talk and round.round_targets.count() != 1:
         raise RoundError(_("People talk to one model. Give the round exactly one target."))
+    # Said here in words. The constraint `round_one_live` holds against two openings at once.
     others = round.task.rounds.exclude(pk=round.pk)
     live = others.filter(state__in=[State.OPEN, State.PAUSED]).first()
     if live:

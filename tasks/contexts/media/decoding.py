@@ -54,17 +54,22 @@ def picture(data: bytes) -> Decoded:
     """
     from PIL import Image, ImageOps
 
+    # Pillow raises an error at twice this number. The check below refuses the rest.
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
     try:
         with Image.open(BytesIO(data), formats=FORMATS) as opened:
             _check_picture(opened)
+            # Cameras store pictures as the sensor has them, and say in EXIF how to turn them.
             drawn = ImageOps.exif_transpose(opened)
-            kind = "PNG" if opened.format in LOSSLESS else "JPEG"
+            kind = "JPEG"
+            if opened.format in LOSSLESS:
+                kind = "PNG"
     except Image.DecompressionBombError:
         raise BadMedia(TOO_MANY_PIXELS) from None
     except (OSError, SyntaxError, ValueError, EOFError):  # what Pillow raises on damaged files
         raise BadMedia(NO_PICTURE) from None
     plain = _on_white(drawn)
+    # Otherwise Pillow would write along what it kept of the file, such as its colour profile.
     plain.info.clear()
     file = BytesIO()
     plain.save(file, kind, **({"quality": 90} if kind == "JPEG" else {}))
@@ -106,10 +111,13 @@ def recording(data: bytes) -> Decoded:
     file, samples = BytesIO(), 0
     try:
         with (
+            # Only containers of sound: FFmpeg also reads playlists, which name other files.
             av.open(BytesIO(data), options={"format_whitelist": CONTAINERS}) as opened,
             wave.open(file, "wb") as written,
         ):
             written.setparams((1, 2, RATE, 0, "NONE", ""))
+            # Cut at the limit while decoding, so that an endless file costs a minute of samples at
+            # most.
             for frame in _heard(opened):
                 samples += frame.samples
                 if samples > MAX_SECONDS * RATE:

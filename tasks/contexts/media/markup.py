@@ -42,9 +42,8 @@ def in_words(value: Any) -> str:
 
 def shown_media(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
     """Render the pictures and recordings among a person's inputs."""
-    names = [
-        component.name
-        for component in config.input
-        if component.is_media and inputs.get(component.name)
-    ]
+    names = []
+    for component in config.input:
+        if component.is_media and inputs.get(component.name):
+            names.append(component.name)
     return [shown_value(config, name, inputs[name]) for name in names]

@@ -25,6 +25,7 @@ def may_open(user: Person, media: Media) -> bool:
     task = media.task
     if not can_see(user, task):
         return False
+    # The cheap answers first: only a person's own withdrawn or unused work needs a search.
     if can_read(user, task) or (media.is_used and not media.is_withdrawn):
         return True
     if media.sent_by is None and not media.is_used:
@@ -52,44 +53,53 @@ def with_media(
 
     One whose file is not there stays as it is, and the check of its type refuses it.
     """
-    media_values = (
-        (component.name, values.get(component.name))
-        for component in components
-        if component.is_media
-    )
-    sent = {
-        name: value for name, value in media_values if isinstance(value, Mapping) and _digest(value)
-    }
+    sent = {}
+    for component in components:
+        value = values.get(component.name)
+        if component.is_media and isinstance(value, Mapping) and _digest(value):
+            sent[component.name] = value
     if not sent:
         return dict(values)
+    # One query for all fields of an example.
     rows = Media.objects.filter(task=task, digest__in=[_digest(v) for v in sent.values()])
     stored = {media.digest: value_of(media) for media in rows}
-    completed = {
-        name: {**stored.get(_digest(value), {"digest": _digest(value)}), "alt": _alt(value)}
-        for name, value in sent.items()
-    }
+    completed = {}
+    for name, value in sent.items():
+        completed[name] = {
+            **stored.get(_digest(value), {"digest": _digest(value)}),
+            "alt": _alt(value),
+        }
     return {**values, **completed}
 
 
 def _digest(value: Mapping[str, Any]) -> str:
     digest = value.get("digest")
-    return digest if isinstance(digest, str) else ""
+    if isinstance(digest, str):
+        return digest
+    return ""
 
 
 def _alt(value: Mapping[str, Any]) -> Any:
     words = value.get("alt") or ""
-    return words.strip() if isinstance(words, str) else words
+    if isinstance(words, str):
+        return words.strip()
+    return words
 
 
 def data_url(task: Task, value: Any) -> str:
     """Return a stored file as `data:image/png;base64,…`; "" where there is none (any more)."""
     if isinstance(value, str) and value.startswith("data:"):
         return value  # it was read before
-    digest = _digest(value) if isinstance(value, Mapping) else ""
-    media = Media.objects.filter(task=task, digest=digest).first() if digest else None
+    digest = ""
+    if isinstance(value, Mapping):
+        digest = _digest(value)
+    media = None
+    if digest:
+        media = Media.objects.filter(task=task, digest=digest).first()
     if media is None:
         return ""
     try:
+        # The file may be deleted between the query and this line; then there is none.
         with media.file.open("rb") as file:
             return f"data:{media.mime};base64,{base64.b64encode(file.read()).decode()}"
     except FileNotFoundError:
@@ -98,5 +108,8 @@ def data_url(task: Task, value: Any) -> str:
 
 def for_models(config: TaskConfig, task: Task, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values as models read them: media as data URLs, without their words."""
-    urls = {n: data_url(task, values[n]) for n in config.media_fields if n in values}
+    urls = {}
+    for n in config.media_fields:
+        if n in values:
+            urls[n] = data_url(task, values[n])
     return {**values, **urls}

@@ -57,7 +57,9 @@ def store_decoded(
     *, task: Task, decoded_file: Decoded, sent_by: Annotator | None = None
 ) -> dict[str, Any]:
     """Store a decoded file as `store_media` does."""
+    # Of the re-encoded file: equal pictures have one digest, whatever their metadata was.
     digest = hashlib.sha256(decoded_file.data).hexdigest()
+    # An update first: a file that is there needs no second copy, and its day begins again.
     same = Media.objects.filter(task=task, digest=digest)
     if not same.update(kept_from=timezone.now(), sent_by=_whose(sent_by)):
         about = {
@@ -84,6 +86,7 @@ def _whose(sender: Annotator | None) -> Case | None:
     """
     if sender is None:
         return None
+    # Decided in the database, by the row as it is at the update, and not by what was read before.
     of_both = When(~Q(sent_by=sender), is_used=False, then=Value(None))
     return Case(of_both, default=Value(sender.pk))
 
@@ -107,7 +110,7 @@ def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
         return
     now: dict[str, Any] = {"kept_from": timezone.now()}
     now |= {"is_used": True, "is_withdrawn": False} if used else {}
-    if _update(task, digests, **now) < len({*digests}):
+    if _update(task, digests, **now) < len(set(digests)):
         raise Invalid(_("A picture or recording is not stored any more. Add it once more."))
 
 
@@ -123,12 +126,15 @@ def _update(task: Task, digests: Collection[str], **now: Any) -> int:
 
     They are locked first: an update by itself would lock them in no order.
     """
-    there = [*_locked(task, digests).values_list("pk", flat=True)]
+    # 1. Lock the rows in the order of their ids.
+    there = list(_locked(task, digests).values_list("pk", flat=True))
+    # 2. Update what is locked.
     return Media.objects.filter(pk__in=there).update(**now)
 
 
 def tidy_media(most: int) -> int:
     """Delete up to `most` that nobody used within a day; returns how many."""
+    # The index `media_unused` serves this query: most rows are used.
     old = Media.objects.filter(is_used=False, kept_from__lt=timezone.now() - UNUSED)
     return delete_media(old.filter(pk__in=old.values("pk")[:most]))
 
@@ -141,7 +147,7 @@ def tidy_orphans(most: int) -> int:
     old, count = timezone.now() - UNUSED, 0
     for folder in _folders():
         names = files_in(folder)
-        stored_names = {*Media.objects.filter(file__in=names).values_list("file", flat=True)}
+        stored_names = set(Media.objects.filter(file__in=names).values_list("file", flat=True))
         for name in names:
             if (
                 name in stored_names
@@ -149,6 +155,7 @@ def tidy_orphans(most: int) -> int:
                 or default_storage.get_modified_time(name) > old
             ):
                 continue
+            # A file of a day ago without a row belongs to no upload that is still running.
             default_storage.delete(name)
             count += 1
     return count
@@ -168,6 +175,7 @@ def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) 
     """
     with transaction.atomic():
         media = _locked(task, [digest]).first()
+        # Looked up under the lock: an example that names the file needs the row to be stored.
         if media is None or is_named(task, digest):
             return
         if media.sent_by_id in (None, leaver and leaver.pk):
@@ -178,8 +186,12 @@ def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) 
 
 def hide_withdrawn(*, task: Task, digests: Collection[str]) -> None:
     """Hide what only withdrawn examples name now; locks the rows. Call it in their transaction."""
+    # Locked, so that an example that is stored at this moment is seen, or sees the change.
     used = _locked(task, digests).filter(is_used=True)
-    hidden = [media.pk for media in used if not is_named(task, media.digest, retracted=False)]
+    hidden = []
+    for media in used:
+        if not is_named(task, media.digest, retracted=False):
+            hidden.append(media.pk)
     Media.objects.filter(pk__in=hidden).update(is_withdrawn=True)
 
 
@@ -194,6 +206,7 @@ def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
 
     `retracted` tells whether a retracted example counts.
     """
+    # As text: the JSON is different for each task, and a digest occurs nowhere by accident.
     contexts = Context.objects.filter(round__task=task).annotate(text=Cast("fields", TextField()))
     if contexts.filter(text__contains=digest).exists():
         return True
@@ -207,12 +220,25 @@ def delete_media(chosen: QuerySet[Media]) -> int:
     with transaction.atomic():
         rows = list(chosen.select_for_update(of=("self",)).order_by("pk"))
         for media in rows:
+            # The file goes after the row: a rollback would leave a row without its file.
             transaction.on_commit(partial(media.file.storage.delete, str(media.file.name)))
         Media.objects.filter(pk__in=[media.pk for media in rows]).delete()
     return len(rows)
 
 
+def digests_of_contexts(contexts: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the digests of pictures and recordings in the fields of contexts."""
+    digests: set[str] = set()
+    for fields in contexts:
+        digests |= digests_in(fields.values())
+    return digests
+
+
 def digests_in(values: Iterable[Any]) -> set[str]:
     """Return the digests of pictures and recordings among the values of fields."""
-    digests = (value.get("digest") for value in values if isinstance(value, Mapping))
-    return {digest for digest in digests if isinstance(digest, str)}
+    digests = set()
+    for value in values:
+        # Requests send what they like, also a mapping without a digest.
+        if isinstance(value, Mapping) and isinstance(value.get("digest"), str):
+            digests.add(value["digest"])
+    return digests

@@ -26,6 +26,8 @@ def media_file(request: HttpRequest, digest: str) -> HttpResponse:
 
     Only what `tasks.contexts.media.decoding` wrote is sent, as what it wrote.
     """
+    # The address has no task in it. Several tasks may have the same file, and whoever may see it
+    # in one of them may open it.
     rows = Media.objects.filter(digest=digest).select_related("task", "sent_by")
     media = next((row for row in rows if may_open(request.user, row)), None)
     if media is None:
@@ -36,6 +38,7 @@ def media_file(request: HttpRequest, digest: str) -> HttpResponse:
 def served(request: HttpRequest, media: Media) -> HttpResponse:
     """Return the file, for a person who may see its task. Raises Http404."""
     tag = f'"{media.digest}"'
+    # The digest never changes, so a browser that has the file needs nothing more.
     if request.headers.get("If-None-Match") == tag:
         return HttpResponse(status=304, headers={**HEADERS, "ETag": tag})
     try:

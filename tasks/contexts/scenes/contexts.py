@@ -31,6 +31,7 @@ def drawn_scenes(file: Path, task: Task) -> Iterator[tuple[Scene, dict[str, Any]
     """
     plan = json.loads(file.read_bytes())
     first = plan["examples"]
+    # The first scenes belong to the examples on the task's page, which people have seen.
     for scene in islice(make_scenes(plan["seed"]), first, first + plan["count"]):
         image = {**_stored(task, scene), "alt": in_words(scene)}
         yield scene, {"image": image, "tag": f"{len(scene.things)} shapes"}
@@ -46,7 +47,7 @@ def with_drawn_examples(file: Path, task: Task) -> str:
     scenes = islice(make_scenes(plan["seed"]), plan["examples"])
     digests = {in_words(scene): _stored(task, scene)["digest"] for scene in scenes}
     text = task.config_text
-    for example in (*task.config.examples.good, *task.config.examples.bad):
+    for example in task.config.examples.good + task.config.examples.bad:
         for image in example.context.values():
             if isinstance(image, dict) and image.get("alt") in digests:
                 text = text.replace(image["digest"], digests[image["alt"]])
@@ -59,13 +60,15 @@ def _stored(task: Task, scene: Scene) -> dict[str, Any]:
 
 def _truth(scene: Scene) -> list[dict[str, Any]]:
     """Describe the shapes; rows and columns count from 1."""
-    return [
-        {
-            "size": thing.size,
-            "colour": thing.colour,
-            "shape": thing.shape,
-            "row": thing.row + 1,
-            "column": thing.column + 1,
-        }
-        for thing in scene.things
-    ]
+    shapes = []
+    for thing in scene.things:
+        shapes.append(
+            {
+                "size": thing.size,
+                "colour": thing.colour,
+                "shape": thing.shape,
+                "row": thing.row + 1,
+                "column": thing.column + 1,
+            }
+        )
+    return shapes

@@ -26,6 +26,7 @@ CORNERS = {"square": 4, "triangle": 3, "star": 10}
 
 def draw(scene: Scene) -> Image.Image:
     """Draw a scene as an RGB picture of SIDE x SIDE."""
+    # Pillow draws without smooth edges, so it draws larger and then reduces.
     large = Image.new("RGB", (SIDE * FINER, SIDE * FINER), PAPER)
     pen = ImageDraw.Draw(large)
     for thing in scene.things:
@@ -53,6 +54,7 @@ def _draw_thing(pen: ImageDraw.ImageDraw, thing: Thing) -> None:
     points = []
     for number in range(corners):
         angle = first + number * 2 * math.pi / corners
+        # Every second corner of a star lies further inside.
         reach = radius * (0.45 if thing.shape == "star" and number % 2 else 1)
         points.append((round(x + reach * math.cos(angle)), round(y + reach * math.sin(angle))))
     pen.polygon(points, fill=fill)

@@ -3,11 +3,14 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from .scene import COLOURS, SHAPES, SIZES, Scene, Thing
 
 LARGEST_COUNT = 6
-ANSWERS = ("yes", "no", *map(str, range(LARGEST_COUNT + 1)), *COLOURS, *SHAPES, *SIZES)
+COUNTS = tuple(map(str, range(LARGEST_COUNT + 1)))
+YES, NO = "yes", "no"
+ANSWERS = tuple(chain([YES, NO], COUNTS, COLOURS, SHAPES, SIZES))
 """The closed list of answers, in the order of the model's outputs."""
 
 SHARES = {
@@ -17,10 +20,10 @@ SHARES = {
 """How often each kind of question is asked, next to the others."""
 
 RELATIONS: dict[str, Callable[[Thing, Thing], bool]] = {
-    "left of": lambda one, other: one.column < other.column,
-    "right of": lambda one, other: one.column > other.column,
-    "above": lambda one, other: one.row < other.row,
-    "below": lambda one, other: one.row > other.row,
+    "left of": lambda thing, other: thing.column < other.column,
+    "right of": lambda thing, other: thing.column > other.column,
+    "above": lambda thing, other: thing.row < other.row,
+    "below": lambda thing, other: thing.row > other.row,
 }
 
 
@@ -68,6 +71,7 @@ def ask(scene: Scene, chance: random.Random) -> Iterator[Question]:
     kinds, shares = list(SHARES), list(SHARES.values())
     while True:
         kind = chance.choices(kinds, shares)[0]
+        # A scene may have no question of this kind; then another one is drawn.
         parts = _ASKERS[kind](scene.things, chance)
         if parts:
             yield Question(kind, *parts)
@@ -86,9 +90,11 @@ def _exists(things: Sequence[Thing], chance: random.Random) -> _Asked:
 
 
 def _count(things: Sequence[Thing], chance: random.Random) -> _Asked:
+    # All shapes, some shapes that are described wholly, or those with one feature.
     look = chance.choice((_Wanted(), _described(things, chance), _one_feature(things, chance)))
     text = chance.choice(("How many {}s are there?", "How many {}s do you see?"))
     matching = look.among(things)
+    # The model has an output for each number up to this one.
     if len(matching) > LARGEST_COUNT:
         return None
     return text.format(look), str(len(matching)), matching
@@ -96,6 +102,7 @@ def _count(things: Sequence[Thing], chance: random.Random) -> _Asked:
 
 def _colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
     thing = chance.choice(things)
+    # Never by its colour, which would give the answer away.
     look = _Wanted(chance.choice((None, thing.size)), None, chance.choice((None, thing.shape)))
     if len(look.among(things)) != 1:
         return None
@@ -107,6 +114,7 @@ def _colour(things: Sequence[Thing], chance: random.Random) -> _Asked:
 
 def _shape(things: Sequence[Thing], chance: random.Random) -> _Asked:
     thing = chance.choice(things)
+    # By its colour, since the shape is what is asked.
     look = _Wanted(chance.choice((None, thing.size)), thing.colour)
     if len(look.among(things)) != 1:
         return None
@@ -116,6 +124,7 @@ def _shape(things: Sequence[Thing], chance: random.Random) -> _Asked:
 
 def _size(things: Sequence[Thing], chance: random.Random) -> _Asked:
     thing = chance.choice(things)
+    # Without the size, which is what is asked.
     look = _Wanted(None, chance.choice((None, thing.colour)), thing.shape)
     if len(look.among(things)) != 1:
         return None
@@ -124,13 +133,15 @@ def _size(things: Sequence[Thing], chance: random.Random) -> _Asked:
 
 
 def _where(things: Sequence[Thing], chance: random.Random) -> _Asked:
-    one, landmark = chance.sample(things, 2)
-    look, landmark_look = (_Wanted(None, thing.colour, thing.shape) for thing in (one, landmark))
+    subject, landmark = chance.sample(things, 2)
+    look = _Wanted(None, subject.colour, subject.shape)
+    landmark_look = _Wanted(None, landmark.colour, landmark.shape)
+    # With two shapes of one look the question would have no single answer.
     if len(look.among(things)) != 1 or len(landmark_look.among(things)) != 1:
         return None
     name = chance.choice(list(RELATIONS))
-    answer = _yes_no(RELATIONS[name](one, landmark))
-    return f"Is the {look} {name} the {landmark_look}?", answer, [one], [landmark]
+    answer = _yes_no(RELATIONS[name](subject, landmark))
+    return f"Is the {look} {name} the {landmark_look}?", answer, [subject], [landmark]
 
 
 def _exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
@@ -138,6 +149,7 @@ def _exists_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
     if not placed:
         return None
     place, others, mark = placed
+    # Mostly a shape of that place, so that the answer is not nearly always no.
     look = _one_feature(others or things, chance)
     matching = look.among(others)
     return f"Is there {look.one} {place}?", _yes_no(matching), matching, [mark]
@@ -162,7 +174,9 @@ def _only_one_where(things: Sequence[Thing], chance: random.Random, feature: str
     if len(hidden.among(others)) != 1:
         return None
     answer: str = getattr(thing, feature)
-    text = "What colour is the {} {}?" if feature == "colour" else "What is the {} {}?"
+    text = "What is the {} {}?"
+    if feature == "colour":
+        text = "What colour is the {} {}?"
     return text.format(hidden, place), answer, [thing], [mark]
 
 
@@ -178,13 +192,17 @@ def _placed(
     if len(seen.among(things)) != 1:
         return None
     name = chance.choice(list(RELATIONS))
-    there = [thing for thing in things if RELATIONS[name](thing, mark)]
+    there = []
+    for thing in things:
+        if RELATIONS[name](thing, mark):
+            there.append(thing)
     return f"{name} the {seen}", there, mark
 
 
 def _described(things: Sequence[Thing], chance: random.Random) -> _Wanted:
     """Choose a look with colour and shape, sometimes size, that is there half of the time."""
     thing = chance.choice(things)
+    # A size is said in one of three questions, since most people leave it out.
     size = chance.choice((None, None, thing.size))
     colour, shape = thing.colour, thing.shape
     if chance.random() < 0.5:  # probably something that is not there
@@ -198,12 +216,15 @@ def _one_feature(things: Sequence[Thing], chance: random.Random) -> _Wanted:
     """Choose a look with a colour or a shape, mostly one that is there."""
     thing = chance.choice(things)
     if chance.random() < 0.3:
+        # One that need not be there. Its place does not matter, as only its look is taken.
         thing = Thing(thing.size, chance.choice(COLOURS), chance.choice(SHAPES), 0, 0, 0, 0)
     return chance.choice((_Wanted(colour=thing.colour), _Wanted(shape=thing.shape)))
 
 
 def _yes_no(is_true: object) -> str:
-    return "yes" if is_true else "no"
+    if is_true:
+        return YES
+    return NO
 
 
 _ASKERS: dict[str, Callable[[Sequence[Thing], random.Random], _Asked]] = {

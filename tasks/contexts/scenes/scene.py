@@ -39,21 +39,21 @@ class Scene:
 
 def make_scene(chance: random.Random) -> Scene:
     """Make a scene of FEWEST to MOST shapes."""
+    # Sorted, so that a scene is described row by row.
     cells = sorted(chance.sample(range(GRID * GRID), chance.randint(FEWEST, MOST)))
-    return Scene(
-        tuple(
-            Thing(
-                size=chance.choice(SIZES),
-                colour=chance.choice(COLOURS),
-                shape=chance.choice(SHAPES),
-                column=cell % GRID,
-                row=cell // GRID,
-                aside=chance.randint(-JITTER, JITTER),
-                down=chance.randint(-JITTER, JITTER),
-            )
-            for cell in cells
+    things = []
+    for cell in cells:
+        thing = Thing(
+            size=chance.choice(SIZES),
+            colour=chance.choice(COLOURS),
+            shape=chance.choice(SHAPES),
+            column=cell % GRID,
+            row=cell // GRID,
+            aside=chance.randint(-JITTER, JITTER),
+            down=chance.randint(-JITTER, JITTER),
         )
-    )
+        things.append(thing)
+    return Scene(tuple(things))
 
 
 def make_scenes(seed: int) -> Iterator[Scene]:
@@ -65,7 +65,8 @@ def make_scenes(seed: int) -> Iterator[Scene]:
 
 def in_words(scene: Scene) -> str:
     """Describe what is where, for people who cannot see the picture."""
-    return "; ".join(
-        f"row {thing.row + 1}, column {thing.column + 1}: {thing.size} {thing.colour} {thing.shape}"
-        for thing in scene.things
-    )
+    descriptions = []
+    for thing in scene.things:
+        place = f"row {thing.row + 1}, column {thing.column + 1}"
+        descriptions.append(f"{place}: {thing.size} {thing.colour} {thing.shape}")
+    return "; ".join(descriptions)

@@ -58,10 +58,14 @@ class Command(BaseCommand):
         target = self._target(task, options)
         self._check(target)
         fields = {name: getattr(target, name) for name in COPIED}
-        round = None if options["round"] is None else round_of(task, options["round"])
+        round = None
+        if options["round"] is not None:
+            round = round_of(task, options["round"])
         with as_command_error():
             registered = register_target(task=task, name=target.name, round=round, **fields)
-        where = f" in round {round.number}" if round else ""
+        where = ""
+        if round:
+            where = f" in round {round.number}"
         self.stdout.write(f"{target.name} is a target of {task.code}{where}: {target.base_url}")
         if options["ask"]:
             self._ask(registered)
@@ -85,8 +89,11 @@ class Command(BaseCommand):
             source = str(Path(source).resolve())
         else:
             source, _, revision = source.partition("@")
+        # The usual name: the last part of the address, hub id or folder.
         last = (url or source).removeprefix(PACKAGE).rstrip("/").rsplit("/", 1)[-1]
-        usual = "openai_chat" if source.startswith(PACKAGE) else "http"
+        usual = "http"
+        if source.startswith(PACKAGE):
+            usual = "openai_chat"
         adapter = options["adapter"] or usual
         return TargetModel(
             task=task,
@@ -131,6 +138,7 @@ class Command(BaseCommand):
             endpoint_of(target)
             if not target.source:
                 return
+            # From anywhere on this machine: whoever runs commands may read its folders.
             folder = open_folder(replace(spec_of(target), below=None))
             check_setting_keys(target.name, folder.path)
         except ValidationError as error:

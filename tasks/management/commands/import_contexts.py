@@ -36,7 +36,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--from",
             dest="source",
-            choices=[*FORMATS, *SOURCES],
+            choices=list(FORMATS) + list(SOURCES),
             help="the layout of the file; hub: FILE is the name or address of a data set; "
             "datasets: a folder of that library",
         )
@@ -58,7 +58,9 @@ class Command(BaseCommand):
             about: dict[str, Any] = {"file_name": file.name, "terms": file.terms}
             import_contexts(round=round, found=summary, actor=None, **about)
         duplicates = summary.row_count - summary.error_count - summary.stored
-        left_out = f", {bad} left out" if summary.error_count else ""
+        left_out = ""
+        if summary.error_count:
+            left_out = f", {bad} left out"
         self.stdout.write(f"{round}: {summary.stored} new, {duplicates} duplicates{left_out}.")
 
     def _read(self, round: Round, file: "_File", path: str) -> Summary:
@@ -94,7 +96,7 @@ class _File(NamedTuple):
         if self.columns is None:
             return None
         fields_by_column = guess(self.columns, config)
-        if missing := {*needed_fields(config)} - {*fields_by_column.values()}:
+        if missing := set(needed_fields(config)) - set(fields_by_column.values()):
             raise FileError(
                 f"No column fills {', '.join(sorted(missing))}; there are "
                 f"{', '.join(self.columns)}. Match them with --columns FIELD=COLUMN."
@@ -109,17 +111,19 @@ def _opened(options: Mapping[str, Any]) -> Iterator[_File]:
     source = FORMATS.get(options["source"])
     if is_dataset(options, besides=["columns"] if source else []):
         with dataset_of(options, is_plain=False) as (dataset, rows):
-            columns = [*options["columns"]] or dataset.columns
+            columns = list(options["columns"]) or dataset.columns
             yield _File(rows, dataset.title, dataset.terms, columns)
     elif source:
         with scratch() as folder:
             rows = folder / "rows.jsonl"
             names: dict[str, None] = {}
             with rows.open("wb") as lines:
+                # Written as JSON lines first, since all columns must be known before they are
+                # matched.
                 for record in _shown(path, source, options["columns"]):
                     names |= dict.fromkeys(record)
                     lines.write(json.dumps(record).encode() + b"\n")
-            yield _File(rows, path.name, source.terms, [*names])
+            yield _File(rows, path.name, source.terms, list(names))
     else:
         yield _File(path, path.name)
 
@@ -138,8 +142,10 @@ def _shown(path: Path, source: Format, columns: Mapping[str, str]) -> Iterator[d
         if not columns:
             yield visible
             continue
-        if missing := {*columns.values()} - visible.keys():
-            there = f"there are {', '.join(visible)}" if visible else "there are none"
+        if missing := set(columns.values()) - visible.keys():
+            there = "there are none"
+            if visible:
+                there = f"there are {', '.join(visible)}"
             raise FileError(f"{line.place}: no column {', '.join(sorted(missing))}; {there}.")
         yield {field: visible[column] for field, column in columns.items()}
 

@@ -81,7 +81,9 @@ class Command(BaseCommand):
 def _usual_port(*, is_registered: bool) -> int:
     """Return the port where the site asks for registered models, or the one of the docs."""
     address = urlsplit(settings.MODEL_SERVER_URL)
-    return (address.port or 80) if is_registered else 8100
+    if is_registered:
+        return address.port or 80
+    return 8100
 
 
 def _check_free(host: str, port: int) -> None:
@@ -91,6 +93,7 @@ def _check_free(host: str, port: int) -> None:
             host, port, type=socket.SOCK_STREAM
         )[0]
         with socket.socket(family, kind, protocol) as listener:
+            # Otherwise a port whose last server has just ended seems taken.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(address)
     except OSError as error:

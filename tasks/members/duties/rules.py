@@ -37,11 +37,16 @@ def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
     `sum(shares)` of all places. So the same shares always get the same places, and later examples
     spread over them as earlier ones did.
     """
+    # Where each share begins and ends along the line.
     ends = [0]
     for share in shares:
         ends.append(ends[-1] + int(share * PLACES))
-    around = PLACES if sum(shares) >= FULL else ends[-1]
+    # The circumference: what all shares cover, or every place if they cover everything.
+    around = ends[-1]
+    if sum(shares) >= FULL:
+        around = PLACES
     if around == PLACES:
+        # Rounding down may leave some places at the end, which then belong to the last share.
         ends[-1] = PLACES
     return [
         _spans(overlap * a % around, min(overlap * (b - a), around), around)
@@ -51,6 +56,7 @@ def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
 
 def _spans(start: int, length: int, around: int) -> list[Span]:
     """Return a stretch of the circle, in two parts where it crosses the seam."""
+    # How far the stretch reaches beyond the seam.
     over = start + length - around
     if over <= 0:
         return [(start, start + length - 1)]
@@ -86,7 +92,9 @@ class Standing:
             return "done"
         if self.is_over:
             return "over"
-        return "late" if self.due_on and self.due_on < today else "open"
+        if self.due_on and self.due_on < today:
+            return "late"
+        return "open"
 
 
 def news(
@@ -109,6 +117,7 @@ def news(
         "overdue" once the last day is over, "due" from a day before it, else "assigned".
     """
     if due_on:
+        # The last day begins at midnight UTC and counts until its end.
         midnight = datetime.combine(due_on, time(), UTC)
         if now >= midnight + DAY:
             return "overdue", midnight + DAY

@@ -31,8 +31,10 @@ def applying(duties: Iterable[Duty], round: int, person: int | None) -> Duty | N
     What is set for a round goes before what is set for all, and a name before everybody.
     """
     duties_by_scope = {(duty.round_id, duty.person_id): duty for duty in duties}
-    keys = [(which, who) for which in (round, None) for who in (person, None)]
-    return next((duties_by_scope[key] for key in keys if key in duties_by_scope), None)
+    for scope in ((round, person), (round, None), (None, person), (None, None)):
+        if scope in duties_by_scope:
+            return duties_by_scope[scope]
+    return None
 
 
 def writing_duty(round: Round, user: int | None) -> Duty | None:
@@ -53,11 +55,11 @@ def within(duty: Duty, path: str) -> Q:
 def may_be_asked(task: Task, kind: str) -> list[User]:
     """Return the members whose role lets them do this, by address. One query."""
     members = task.members.colleagues().standing().filter(user__is_active=True)
-    return [
-        member.user
-        for member in members.select_related("user__annotator").order_by("user__email")
-        if MAY[Duty.Kind(kind)] in allowed(member.role, is_visible=task.is_visible)
-    ]
+    people = []
+    for member in members.select_related("user__annotator").order_by("user__email"):
+        if MAY[Duty.Kind(kind)] in allowed(member.role, is_visible=task.is_visible):
+            people.append(member.user)
+    return people
 
 
 def progress_words(duty: Duty, done: int) -> str:
@@ -65,6 +67,7 @@ def progress_words(duty: Duty, done: int) -> str:
 
     For a share never say how much is left, which would reveal what is gold.
     """
+    # Two whole messages, so that each can be translated.
     words = _("assignment: %(done)d of %(amount)d") if duty.amount else _("assignment: %(done)d")
     progress = words % {"done": done, "amount": duty.amount}
     if duty.due_on is None:

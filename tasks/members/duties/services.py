@@ -43,6 +43,7 @@ def set_duties(
     never come to more than all. Raises Refused, Invalid.
     """
     _lock(task, actor)
+    # Each once, as a form may name a person twice.
     people = list(dict.fromkeys(people))
     if amount is None and share is None:
         share = _equal_share(task, kind, people, round)
@@ -72,6 +73,7 @@ def change_duty(
     due_on: date | None,
 ) -> None:
     """Ask for another amount or share, or until another day. Locks the task. Raises Refused."""
+    # Shares are added up below, so that the lock must be there first.
     _lock(duty.task, actor)
     duty = _standing(duty)
     may_share = duty.person is not None and duty.kind == Duty.Kind.JUDGE
@@ -88,6 +90,7 @@ def end_duty(*, duty: Duty, actor: User) -> None:
     """End the duty; what was done stays. One update, no lock. Raises Refused."""
     if not can_edit(actor, duty.task):
         raise _not_theirs()
+    # The condition is part of the update, so that ending twice is logged once.
     if Duty.objects.standing().filter(pk=duty.pk).update(ended_at=timezone.now()):
         _log(actor, "duty.ended", duty)
 
@@ -99,7 +102,11 @@ def end_without_role(*, task: Task, roles: dict[int, str | None]) -> None:
     """
     for user, role in roles.items():
         may = allowed(role, is_visible=task.is_visible) if role else frozenset()
-        lost = [kind for kind, needed in MAY.items() if needed not in may]
+        lost = []
+        for kind, needed in MAY.items():
+            if needed not in may:
+                lost.append(kind)
+        # Duties that the new role still allows go on.
         standing_of(task).filter(person=user, kind__in=lost).update(ended_at=timezone.now())
 
 
@@ -126,6 +133,7 @@ def _check_people(task: Task, kind: str, people: Collection[User], round: Round 
         words = _("Their role does not let them: %(people)s. Change it first.")
         raise Invalid(words % {"people": wrong}, field="people")
     there = standing_of(task).filter(kind=kind, round=round)
+    # One for everybody and one for a person may stand together, but no two for the same.
     if there.filter(person__in=people).exists() or (
         not people and there.filter(person=None).exists()
     ):
@@ -151,6 +159,7 @@ def _equal_share(
     """Return an equal part for each person of what nobody has yet. Raises Invalid."""
     if kind != Duty.Kind.JUDGE or not people:
         raise Invalid(_("Say how many."), field="amount")
+    # Compared with a small number and not with 0, since shares are rounded.
     free = 1 - sum(_sizes(_shares(task, round)))
     if free < 1e-6:
         raise Invalid(_("All is shared out. Lower or end a share first."), field="share")
@@ -170,6 +179,7 @@ def _settle_shares(task: Task, round: Round | None, overlap: int | None) -> None
     if overlap is None:
         return
     shares = _shares(task, round)
+    # All shares of a round go around the same circle, so they have one overlap.
     shares.update(overlap=overlap)
     match too_much(_sizes(shares), overlap):
         case "sum":
@@ -183,9 +193,14 @@ def _settle_shares(task: Task, round: Round | None, overlap: int | None) -> None
 
 
 def _log(actor: User, action: str, duty: Duty) -> None:
-    about = {"user": duty.person.email, "person": duty.person_id} if duty.person else {}
-    number = {"round": duty.round.number} if duty.round else {}
+    about = {}
+    if duty.person:
+        about = {"user": duty.person.email, "person": duty.person_id}
+    number = {}
+    if duty.round:
+        number = {"round": duty.round.number}
     log(
         actor, action, duty.task, kind=duty.kind, amount=duty.amount, share=duty.share,
+        # The log is JSON, which has no dates.
         due_on=str(duty.due_on or ""), **number, **about,
     )  # fmt: skip
