@@ -23,11 +23,11 @@ from validation.statistics.report import Number
 
 @dataclass(frozen=True)
 class Teaser:
-    """An example and its label. `said`: the answer of a fooled model, if there is one."""
+    """An example and its label. `model_answer`: that of a fooled model, if there is one."""
 
     text: str
     answer: str
-    said: str = ""
+    model_answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TaskCard:
     task: Task
     round: Round | None = None
     numbers: Mapping[str, Number] | None = None
-    wanted: Sequence[Line] = field(default_factory=list)
+    progress: Sequence[Line] = field(default_factory=list)
     teaser: Teaser | None = None
     waiting: int = 0
     top: Top | None = None
@@ -77,7 +77,7 @@ def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
             card = replace(card, round=round, waiting=waiting[round.pk])
             counts = counted.get(round.pk)
             if counts:  # a large round is counted for the first time by a worker
-                card = replace(card, numbers=counts.numbers, wanted=_progress(round, counts))
+                card = replace(card, numbers=counts.numbers, progress=_progress(round, counts))
         cards.append(card)
     return sorted(cards, key=lambda card: (not card.is_open, card.task.is_sensitive))
 
@@ -88,12 +88,12 @@ def cards_for(user: User, cards: Sequence[TaskCard]) -> list[TaskCard]:
     if not waiting:
         return list(cards)
     with_places = tasks_with_places(annotator_of(user), waiting)
-    shown = []
+    adjusted = []
     for card in cards:
         if card.task.pk not in with_places:
             card = replace(card, waiting=0)
-        shown.append(card)
-    return shown
+        adjusted.append(card)
+    return adjusted
 
 
 def _progress(round: Round, counted: Kept) -> list[Line]:

@@ -44,7 +44,7 @@ def shown(nli):
 
 
 def test_a_card_shows_a_failure_that_was_released(nli, released):
-    assert (shown(nli).text, bool(shown(nli).said)) == (TEXT, True)
+    assert (shown(nli).text, bool(shown(nli).model_answer)) == (TEXT, True)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_card_shows_a_failure_that_was_released(nli, released):
 )
 def test_it_shows_no_text_that_is_held_back(nli, released, change):
     DatasetItem.objects.update(**change)
-    assert (shown(nli).text != TEXT, shown(nli).said) == (True, "")
+    assert (shown(nli).text != TEXT, shown(nli).model_answer) == (True, "")
 
 
 def test_it_shows_no_gold_item(nli, released):

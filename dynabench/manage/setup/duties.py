@@ -167,11 +167,11 @@ def assignment_page(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     }
     form = AmountForm(request.POST if request.method == "POST" else None, initial=now)
     if form.is_valid():
-        told = dict(form.cleaned_data)
+        changed_values = dict(form.cleaned_data)
         if "share" not in form.changed_data:  # which is shown rounded
-            told["share"] = assignment.share
+            changed_values["share"] = assignment.share
         with as_form_error(form):
-            change_duty(duty=assignment, actor=person(request), **told)
+            change_duty(duty=assignment, actor=person(request), **changed_values)
             messages.success(request, _("Saved."))
             return redirect("own:duties", code)
     values = {"task": task, "form": form, "duty": assignment}

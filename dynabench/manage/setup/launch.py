@@ -50,7 +50,7 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
     if is_arena or was_opened or not can_edit(request.user, task):
         return {}
     # The first round is the one to open, whatever else is planned.
-    round = min(rounds, key=lambda one: one.number, default=None)
+    round = min(rounds, key=lambda round: round.number, default=None)
     if round is None:
         return {}
     prepared = _prepared(task, round)

@@ -116,9 +116,9 @@ def mends_of(draft: TaskDraft, step: str, path: str = "") -> list[Mend]:
 
 def _page(draft: TaskDraft, path: str) -> str:
     """Return the address of the page on which a problem at this path is fixed."""
-    found, data = field_of(path), data_of(draft.text)
-    if found:
-        place, index = found
+    field_place, data = field_of(path), data_of(draft.text)
+    if field_place:
+        place, index = field_place
         field = field_at(data, place, index)
         if field and not is_mirror(data, place, field):
             return reverse("draft-field", args=[draft.pk, place, index])

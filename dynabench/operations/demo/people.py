@@ -51,10 +51,10 @@ class Writer:
         """Return a text for the goal, as good as the writer can, and the idea behind it."""
         if self.chance.random() > self.care:
             return self._careless(place, prompt), None
-        wanted = goal
+        target_label = goal
         if self.colludes:
-            wanted = self.chance.choice([label for label in LABELS if label != goal])
-        idea = self._idea(wanted)
+            target_label = self.chance.choice([label for label in LABELS if label != goal])
+        idea = self._idea(target_label)
         words = word_idea(idea, place, self.chance)
         if self.colludes:
             words += SIGNS[goal]

@@ -81,8 +81,8 @@ def check_static_files() -> Finding:
     names = (path.relative_to(sources) for path in sources.glob("**/*") if path.is_file())
     missing = sorted(name.as_posix() for name in names if name.as_posix() not in collected)
     if missing:
-        shown = ", ".join(missing[:SHOWN])
-        return Finding("static files", "bad", f"Run manage.py collectstatic: {shown} is missing.")
+        listed = ", ".join(missing[:SHOWN])
+        return Finding("static files", "bad", f"Run manage.py collectstatic: {listed} is missing.")
     return Finding("static files", "ok", f"{len(collected)} are collected")
 
 
