@@ -89,7 +89,7 @@ DAILY = Pace("site.daily", timedelta(days=1))
 PACES = (MINUTELY, QUARTERLY, DAILY)
 
 
-class ScheduledWork(NamedTuple):
+class Periodic(NamedTuple):
     """Periodic work: the job, how often it is done, what it counts, and why it is done.
 
     do: takes nothing and returns a number, which the log tells with the words of `counts`.
@@ -101,48 +101,36 @@ class ScheduledWork(NamedTuple):
     why: str
 
 
-SCHEDULE: Sequence[ScheduledWork] = (
-    ScheduledWork(
-        close_due_rounds, MINUTELY, "rounds closed", "Their end has come or budget is reached."
-    ),
-    ScheduledWork(
-        open_waiting_rounds, MINUTELY, "rounds opened", "Their targets have been loaded."
-    ),
-    ScheduledWork(renew_boards, MINUTELY, "runs resampled", "Boards show runs that have ended."),
-    ScheduledWork(
-        renew_campaigns, MINUTELY, "ledger rows added", "Places run out, and pay becomes due."
-    ),
-    ScheduledWork(
-        ask_for_vectors, MINUTELY, "tasks whose texts are compared", "Studies have new texts."
-    ),
-    ScheduledWork(
-        deliver_due, MINUTELY, "deliveries tried", "Webhooks and notices tell what happened."
-    ),
-    ScheduledWork(
-        probe_paused_targets, MINUTELY, "targets that answer again", "Their pause is over."
-    ),
-    ScheduledWork(
-        ask_parts, QUARTERLY, "parts that do not answer", "Nobody else would notice in time."
-    ),
-    ScheduledWork(
-        remind_of_tokens, DAILY, "people reminded of tokens", "Their tokens end in two weeks."
-    ),
-    ScheduledWork(
-        take_back_stray_votes, DAILY, "votes taken back", "Panels vote only in their studies."
-    ),
-    ScheduledWork(
-        purge_deleted, DAILY, "examples of people who left emptied", "Deletions were cut short."
-    ),
-    ScheduledWork(
-        refit_second_opinions, DAILY, "examples decided otherwise", "New votes change the model."
-    ),
-    ScheduledWork(
-        apply_retention, DAILY, "rows emptied by their age", "Data is kept for a limited time."
-    ),
-    ScheduledWork(
-        settle_all, DAILY, "ledger rows added late", "The site was away when they were due."
-    ),
-)
+SCHEDULE: Sequence[Periodic] = (
+    Periodic(close_due_rounds, MINUTELY, "rounds closed",
+             "A round ends on its day or with its budget, even if nobody opens a page."),
+    Periodic(open_waiting_rounds, MINUTELY, "rounds opened",
+             "Owners opened them while their targets were still being loaded."),
+    Periodic(renew_boards, MINUTELY, "runs resampled",
+             "Boards show intervals of every run that has ended."),
+    Periodic(renew_campaigns, MINUTELY, "ledger rows added",
+             "Places run out, and pay becomes due."),
+    Periodic(ask_for_vectors, MINUTELY, "tasks whose texts are compared",
+             "Findings of studies compare new texts by their vectors."),
+    Periodic(deliver_due, MINUTELY, "deliveries tried",
+             "Webhooks and owners are told what happened."),
+    Periodic(probe_paused_targets, MINUTELY, "targets that answer again",
+             "Nobody asks a paused target, so nobody else would see that it is back."),
+    Periodic(ask_parts, QUARTERLY, "parts that do not answer",
+             "Nobody would notice a broken mail server before a mail is needed."),
+    Periodic(remind_of_tokens, DAILY, "people reminded of tokens",
+             "Programs fail when a token ends."),
+    Periodic(take_back_stray_votes, DAILY, "votes taken back",
+             "Former releases took votes of panels outside of their studies."),
+    Periodic(purge_deleted, DAILY, "examples of people who left emptied",
+             "A deletion may have been cut short."),
+    Periodic(refit_second_opinions, DAILY, "examples decided otherwise",
+             "With a tenth more votes Dawid and Skene's model may decide otherwise."),
+    Periodic(apply_retention, DAILY, "rows emptied by their age",
+             "Data about people of panels is kept for a limited time."),
+    Periodic(settle_all, DAILY, "ledger rows added late",
+             "The site may have been away when they became due."),
+)  # fmt: skip
 """All periodic work, in the order in which the work of one pace is done."""
 
 
@@ -162,7 +150,7 @@ def do_what_is_due() -> list[str]:
     return failed
 
 
-def _is_done(work: ScheduledWork) -> bool:
+def _is_done(work: Periodic) -> bool:
     """Do some work and return whether that was possible.
 
     A failure is logged, and does not stop the work that comes after it.

@@ -236,9 +236,9 @@ def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waitin
     done = []
     fails = Mock(side_effect=RuntimeError("no storage"), __name__="boards")
     works = (
-        schedule.ScheduledWork(fails, schedule.MINUTELY, "boards", ""),
-        schedule.ScheduledWork(lambda: done.append(1), schedule.MINUTELY, "mails", ""),
-        schedule.ScheduledWork(lambda: done.append("day"), schedule.DAILY, "day", ""),
+        schedule.Periodic(fails, schedule.MINUTELY, "boards", ""),
+        schedule.Periodic(lambda: done.append(1), schedule.MINUTELY, "mails", ""),
+        schedule.Periodic(lambda: done.append("day"), schedule.DAILY, "day", ""),
     )
     monkeypatch.setattr(schedule, "SCHEDULE", works)
     with time_machine.travel("2026-03-01T12:00Z", tick=False) as clock:
@@ -264,7 +264,7 @@ def test_parts_that_answer_are_noted_and_those_that_do_not_are_told(db, monkeypa
 
 def test_a_database_that_is_away_is_no_failure_of_the_work(db, monkeypatch):
     away = Mock(side_effect=OperationalError, __name__="renew_boards")
-    works = (schedule.ScheduledWork(away, schedule.MINUTELY, "boards", ""),)
+    works = (schedule.Periodic(away, schedule.MINUTELY, "boards", ""),)
     monkeypatch.setattr(schedule, "SCHEDULE", works)
     with pytest.raises(OperationalError):
         schedule.do_what_is_due()
