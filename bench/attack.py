@@ -56,7 +56,7 @@ from evaluation.models import EvaluationRun, OwnWorker, Submission, Team  # noqa
 from evaluation.runs import execute as executing  # noqa: E402
 from evaluation.runs.services import request_runs  # noqa: E402
 from evaluation.sets.services import create_set, make_version  # noqa: E402
-from evaluation.sets.shown_scores import shown_of  # noqa: E402
+from evaluation.sets.shown_scores import describe_disclosure  # noqa: E402
 from evaluation.submissions.own_workers.services import hand_in, lease_run  # noqa: E402
 from evaluation.submissions.services import submit_model, withdraw_model  # noqa: E402
 from evaluation.submissions.teams.services import leave_team, make_team  # noqa: E402
@@ -106,7 +106,7 @@ class Site:
             for n, value in enumerate(self.labels)
         ]
         self.version = make_version(one, rows, None)
-        self.bound = shown_of(self.version)
+        self.bound = describe_disclosure(self.version)
         self.community = Community.objects.create(slug=name, name=name, is_listed=True)
         self.community.entries.create(task=self.task, state="in")
         self.runner = ScriptedRunner()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.sets.sealing import Shown, steps_in_one
+from evaluation.sets.sealing import Disclosure, steps_in_one
 
 Labels = NDArray[np.int8]
 DRAWS = 4000
@@ -111,7 +111,7 @@ def stated_bounds(sizes: Sequence[int], metrics: Sequence[str]) -> list[dict[str
     """
     rows = []
     for size in sizes:
-        shown, steps = Shown(size, metrics), int(2 * size**0.5)
+        shown, steps = Disclosure(size, metrics), int(2 * size**0.5)
         bits = len(metrics) * log2(steps + 2)
         results = max(1, int(size / 4 / bits))
         if shown.results != results or abs(shown.most_bits - results * bits) > 1e-9:

@@ -32,11 +32,11 @@ from evaluation.runs.selectors import counting
 from evaluation.runs.services import expected_wait_seconds, queue_positions, run_again
 from evaluation.sets.seen_in_training import part_seen, trained_on
 from evaluation.sets.shown_scores import (
-    as_shown,
-    parts_of_runs,
-    readable,
-    sealed_versions,
-    with_own_size,
+    find_scores_by_part,
+    find_sealed_versions,
+    round_stored_score,
+    select_readable,
+    set_part_sizes,
 )
 from evaluation.submissions.visibility import (
     as_seen,
@@ -275,15 +275,21 @@ class Scores(generics.ListAPIView[Score]):
     def get_queryset(self) -> QuerySet[Score]:
         runs, viewer = seen_runs(self.request, self.kwargs["pk"])
         task = find_submission(self.request, self.kwargs["pk"])[0].task
-        self.sealed = set() if viewer.is_task_owner else sealed_versions(task)
-        scores = Score.objects.filter(readable(self.sealed), run__in=counting(runs).values("pk"))
+        self.sealed = set() if viewer.is_task_owner else find_sealed_versions(task)
+        counting_runs = counting(runs).values("pk")
+        scores = Score.objects.filter(select_readable(self.sealed), run__in=counting_runs)
         return scores.select_related("run__version__evaluation_set__task")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
         """A page; scores on sealed sets as they are shown."""
         page = super().paginate_queryset(queryset) or ()
-        found = with_own_size(page, parts_of_runs({one.run_id for one in page}, self.sealed))
-        return [as_shown(one) if one.run.version_id in self.sealed else one for one in found]
+        by_part = find_scores_by_part({score.run_id for score in page}, self.sealed)
+        shown_scores = []
+        for score in set_part_sizes(page, by_part):
+            if score.run.version_id in self.sealed:
+                score = round_stored_score(score)
+            shown_scores.append(score)
+        return shown_scores
 
 
 class Predictions(APIView):

@@ -1,4 +1,4 @@
-"""Evaluations of a model on a set, and what they measured."""
+"""Evaluations of a model on a set, and their scores."""
 
 import uuid
 
@@ -13,7 +13,7 @@ from evaluation.models.submissions import Submission
 
 
 def predictions_path(run: "EvaluationRun", name: str) -> str:
-    """Where the predictions of a run are kept in the storage."""
+    """Return where the storage has the predictions of a run."""
     return f"predictions/{run.pk}-{run.lease_token}.jsonl.gz"
 
 
@@ -53,27 +53,32 @@ class EvaluationRun(Job):
     log = models.TextField(blank=True)  # the end of its log, redacted, for the model's owner
     usage = models.JSONField(default=dict)  # the fields of `evaluation.contract.Usage`
     predictions = models.FileField(upload_to=predictions_path, max_length=300, blank=True)
-    # False: the set is sealed, and its person was shown as many results on it as anybody may be.
+    # False: the set is sealed, and its person has been shown as many results as the bound allows.
     is_shown = models.BooleanField(default=True)
-    # Examples of the set among the rows that its model was trained on; null: not known.
+    # Examples of the set among the rows that its model was trained on; null: unknown.
     seen = models.PositiveIntegerField(null=True, editable=False)
 
     class Meta(Job.Meta):
         ordering = ["-queued_at"]
         constraints = [
             *Job.Meta.constraints,
+            # Sweeps and people request the same run at once; one of them creates it.
             models.UniqueConstraint(
                 fields=["submission", "version", "suite", "number"], name="run_once"
             ),
         ]
         indexes = [
             *Job.Meta.indexes,
-            models.Index(fields=["version", "finished_at"], name="run_ends"),  # is a board new?
+            # Boards ask for the newest run of their sets to see whether anything is new.
+            models.Index(fields=["version", "finished_at"], name="run_ends"),
         ]
 
     @classmethod
     def may_begin(cls) -> Q:
-        """What is perturbed is compared with the plain run, and so waits for its end."""
+        """Select plain runs, and perturbed ones whose plain run is over.
+
+        Perturbed runs are compared with the plain one.
+        """
         plain = cls.objects.filter(
             submission=OuterRef("submission"),
             version=OuterRef("version"),
@@ -84,7 +89,7 @@ class EvaluationRun(Job):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether it may be asked for again: what others failed, or had no money left."""
+        """Whether it may be repeated: its failure was ours or another server's, or its cap's."""
         return self.is_over and self.outcome in REPEATABLE
 
     def __str__(self) -> str:
@@ -100,13 +105,14 @@ class Score(models.Model):
     slice = models.CharField(max_length=200, blank=True)  # field=value; empty: all
     kind = models.CharField(max_length=60, blank=True)  # of perturbation; empty: all
     value = models.FloatField(null=True)  # null: cannot be computed
-    is_rounded = False  # not stored: `evaluation.sets.shown_scores.as_shown` sets it
+    is_rounded = False  # not stored: `evaluation.sets.shown_scores.round_stored_score` sets it
     low = models.FloatField(null=True)
     high = models.FloatField(null=True)
     n = models.PositiveIntegerField()
 
     class Meta:
         constraints = [
+            # A worker that lost its lease to another one cannot store a second set of scores.
             models.UniqueConstraint(fields=["run", "metric", "slice", "kind"], name="score_once")
         ]
 

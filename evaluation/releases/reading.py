@@ -1,4 +1,4 @@
-"""Reads of released datasets: their rows and files."""
+"""Read released datasets: their rows and files."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,21 +21,26 @@ DECODED = ("input_json", "output_json", "metadata_json")
 
 
 def latest_datasets(rounds: Iterable[Round]) -> Mapping[int, Dataset]:
-    """The newest finished dataset of each round, by round id; one query."""
+    """Return the newest finished dataset of each round, by round id; one query."""
     rows = Dataset.objects.select_related("round__task")
+    # In ascending order, so that the newest version of a round is the one that stays.
     done = rows.filter(round__in=rounds, state=Dataset.State.DONE)
     return {dataset.round_id: dataset for dataset in done.order_by("version")}
 
 
 def public_datasets(rounds: Iterable[Round]) -> list[Dataset]:
-    """The newest finished dataset of each round with its public files, newest round first."""
-    found = [*latest_datasets(rounds).values()]
-    prefetch_related_objects(found, Prefetch("files", DatasetFile.objects.filter(is_public=True)))
-    return sorted(found, key=lambda dataset: -dataset.round.number)
+    """Return the newest finished dataset of each round with its public files.
+
+    The newest round comes first.
+    """
+    datasets = list(latest_datasets(rounds).values())
+    public_files = DatasetFile.objects.filter(is_public=True)
+    prefetch_related_objects(datasets, Prefetch("files", public_files))
+    return sorted(datasets, key=lambda dataset: -dataset.round.number)
 
 
 def released_failures(tasks: Iterable[Task]) -> list[Example]:
-    """Return of each task's newest dataset a row of `train` that fooled a model and may be shown.
+    """Return one row of `train` of each task's newest dataset that fooled a model and may be shown.
 
     At most four queries; none for tasks of which nothing is released.
     """
@@ -51,45 +56,48 @@ def released_failures(tasks: Iterable[Task]) -> list[Example]:
         example__in=with_open_answers(Example.objects.all()),
     )
     chosen = rows.order_by().values("dataset").annotate(last=Max("example"))
-    found = Example.objects.filter(pk__in=[row["last"] for row in chosen])
-    return list(found.select_related("round").prefetch_related("target_outputs"))
+    examples = Example.objects.filter(pk__in=[row["last"] for row in chosen])
+    return list(examples.select_related("round").prefetch_related("target_outputs"))
 
 
 def _newest_datasets() -> dict[int, int]:
-    """By task, the id of the dataset that was released last."""
+    """Return, by task, the id of the dataset that was released last."""
     done = Dataset.objects.filter(state=Dataset.State.DONE).order_by("round__number", "version")
     return {task: pk for pk, task in done.values_list("pk", "round__task")}
 
 
 def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
-    """The rows of `train`, `dev` or `test` in their order, labels included, without tombstones.
+    """Yield the rows of `train`, `dev` or `test` in their order, with labels, without tombstones.
 
     Streams, so any size fits into memory. Fields as in docs/datasets.md, but for `context`, which
-    is the context's own fields here, and the JSON in `DECODED`, which is read.
+    is
+    the context's own fields here, and the JSON in `DECODED`, which is parsed.
     """
     items = dataset.items.filter(split=split, is_withdrawn=False).order_by("position")
     for line in items.values_list("line", flat=True).iterator(chunk_size=2000):
-        yield decoded(json.loads(line))
+        yield decode_row(json.loads(line))
 
 
-def decoded(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row with what is JSON in it read; `context` is the context's own fields."""
+def decode_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a stored row with its JSON texts parsed; `context` is the context's own fields."""
     values = {name: json.loads(row[name]) for name in DECODED if row[name]}
     return {**row, **values, "context": json.loads(row["context"]["context_json"])}
 
 
 def standing_lines(round: Round) -> Iterator[str]:
-    """Every example of a round that stands, judged or not, as a line of JSON; streams.
+    """Yield every example of a round that was not withdrawn, judged or not, as a line of JSON.
 
     Fields as in a dataset, people's names too; `split` is empty, and `tags` are reviewers', which
-    no dataset has.
+    no
+    dataset has.
     """
     for chunk in _standing(round, Freezer(round, is_tagged=True)):
+        # One piece for each chunk: a piece for each line would make the response much slower.
         yield "".join([f"{to_json(frozen.row)}\n" for frozen in chunk])
 
 
 def standing_rows(round: Round) -> Iterator[Mapping[str, Any]]:
-    """The same rows, one at a time, with all corrections and what was imported with them."""
+    """Yield the same rows, one at a time, with all corrections and what was imported with them."""
     for chunk in _standing(round, Freezer(round, is_whole=True)):
         yield from (frozen.row for frozen in chunk)
 
@@ -101,7 +109,7 @@ def _standing(round: Round, freezer: Freezer) -> Iterator[Iterator[Frozen]]:
 def find_dataset_file(
     request: HttpRequest | Request, code: str, number: int, version: int, name: str
 ) -> DatasetFile:
-    """A file of a released version; refuses those who may not have the task's files or this one."""
+    """Return a file of a released version; raise Http404 if the reader may not have it."""
     task = find_task(request, code, can_take)
     files = DatasetFile.objects.select_related("dataset").filter(
         dataset__round__task=task,

@@ -1,4 +1,4 @@
-"""Examples become the rows of a dataset: who may enter, and what is written of each.
+"""Turn examples into the rows of a dataset: who may enter, and what is written of each.
 
 Of people nothing is written but keyed hashes; of texts only the fields that the configuration
 names, so no id that an import or a crowd provider left there gets out.
@@ -35,8 +35,8 @@ _Vote = tuple[str, str, str | None]
 """Label or verdict; user, program or owner; the validator's pseudonym."""
 
 
-class _Said(NamedTuple):
-    """What was said of a chunk's examples, by example: mostly nothing but votes."""
+class _Judgements(NamedTuple):
+    """What people and targets said about a chunk's examples, by example: mostly only votes."""
 
     votes: Mapping[int, Sequence[_Vote]]
     corrections: Mapping[int, Sequence[Row]]
@@ -55,7 +55,7 @@ TEXTS = ("inputs", "metadata", "support")
 
 
 class _Stored(NamedTuple):
-    """What is read of an example, as the database holds it."""
+    """The columns of an example that are read, as the database holds them."""
 
     pk: int
     uuid: UUID | str
@@ -83,12 +83,15 @@ MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.va
 
 
 def releasable(round: Round) -> QuerySet[Example]:
-    """What a dataset of the round takes: nothing retracted, undecided, refuted or flagged."""
+    """Select what a dataset of the round takes.
+
+    Nothing retracted, undecided, refuted or flagged.
+    """
     return Example.objects.filter(RELEASABLE, round=round, retracted_at__isnull=True)
 
 
 def balanced_field(config: TaskConfig) -> str | None:
-    """The field by whose labels splits are balanced; None where answers are no choice."""
+    """Return the field by whose labels splits are balanced; None if answers are no choice."""
     field = config.answer_field
     return field if config.component(field).type == "multiclass" else None
 
@@ -96,7 +99,7 @@ def balanced_field(config: TaskConfig) -> str | None:
 def balanced_label(agreed: str | None, own: Any) -> str:
     """Return the label that a row counts for in the splits: the consensus, else its author's.
 
-    Empty where neither names one; `counts_of` says the same in SQL.
+    Empty if neither names one; `counts_of` says the same in SQL.
     """
     if agreed or own is None:
         return agreed or ""
@@ -104,7 +107,7 @@ def balanced_label(agreed: str | None, own: Any) -> str:
 
 
 def counts_of(round: Round) -> Counts:
-    """How many rows each author has of each label, without those of programs; one query."""
+    """Count how many rows each author has of each label, without those of programs; one query."""
     field = balanced_field(round.task.config)
     label: Any = Value("")
     if field:
@@ -114,14 +117,14 @@ def counts_of(round: Round) -> Counts:
     rows = (
         releasable(round)
         .filter(by_program=False)
-        .annotate(wanted=label)
+        .annotate(balanced=label)
         .order_by()
-        .values_list("annotator", "wanted", "consensus__is_verified")
+        .values_list("annotator", "balanced", "consensus__is_verified")
         .annotate(times=Count("pk"))
     )
     counts = Counts()
-    for author, wanted, is_verified, times in rows:
-        counts.add(author, wanted, bool(is_verified), times)
+    for author, balanced, is_verified, times in rows:
+        counts.add(author, balanced, bool(is_verified), times)
     return counts
 
 
@@ -134,20 +137,23 @@ class Frozen(NamedTuple):
     label: str  # to balance by
     is_verified: bool
     row: Row  # without its split
+    fields: Row  # the context's and the author's fields by name; the row has them as JSON text
 
 
 class Freezer:
-    """Makes rows of a round's examples, a chunk at a time, in the order of writing."""
+    """A maker of rows from a round's examples, a chunk at a time, in the order of writing."""
 
     def __init__(self, round: Round, *, is_whole: bool = False, is_tagged: bool = False):
-        """is_whole: rows tell all that was imported with them, but for what names people.
+        """Prepare for a round.
 
-        is_tagged: they tell reviewers' tags.
+        is_whole: rows include all that was imported with them, but for what names people.
+        is_tagged: they include reviewers' tags.
         """
         self._round, config = round, round.task.config
         self._is_whole, self._is_tagged = is_whole, is_tagged
         key, _ = PseudonymKey.objects.get_or_create(task=round.task)
         self._key = bytes.fromhex(key.key)
+        # A person's hash is needed for each of their rows and votes.
         self._pseudonym = lru_cache(100_000)(self._new_pseudonym)
         self._answer, self._balanced = config.answer_field, balanced_field(config)
         self._corrects = config.validation.corrections or is_whole
@@ -155,33 +161,35 @@ class Freezer:
         self._input = [component.name for component in config.input]
         self._questions = [component.name for component in config.metadata.create]
         self._contexts: dict[int, Row] = {}
+        self._context_fields: dict[int, Row] = {}
         versions = TargetVersion.objects.filter(target__task=round.task)
-        self._versions = {
-            pk: (name, digest)
-            for pk, name, digest in versions.values_list("pk", "target__name", "digest")
-        }
+        self._versions: dict[int, tuple[str, str]] = {}
+        for pk, name, digest in versions.values_list("pk", "target__name", "digest"):
+            self._versions[pk] = name, digest
 
     def chunks(self, examples: QuerySet[Example]) -> Iterator[Iterator[Frozen]]:
-        """These examples of the round in the order of writing; a few queries for each chunk.
+        """Yield these examples of the round in the order of writing; a few queries for each chunk.
 
         A chunk's rows are made while it is read, so that a row can go before the next one comes.
         Ids are read first: with a LIMIT instead, PostgreSQL walks through consensus from the first
-        example on for every chunk.
+        example
+        on for every chunk.
         """
         rows = examples.order_by("pk").annotate(**json_texts(*TEXTS)).values_list(*_Stored._fields)
-        every = array("q", examples.order_by("pk").values_list("pk", flat=True).iterator(CHUNK))
-        for start in range(0, len(every), CHUNK):
-            part = every[start : start + CHUNK]
-            chunk = read_as_stored(rows.filter(pk__gte=part[0], pk__lte=part[-1]))
-            yield self._freeze([_Stored._make(row) for row in chunk], part)
+        # An array, because it takes eight bytes an id and a list about forty.
+        all_ids = array("q", examples.order_by("pk").values_list("pk", flat=True).iterator(CHUNK))
+        for start in range(0, len(all_ids), CHUNK):
+            ids = all_ids[start : start + CHUNK]
+            chunk = read_as_stored(rows.filter(pk__gte=ids[0], pk__lte=ids[-1]))
+            yield self._freeze([_Stored._make(row) for row in chunk], ids)
 
     def _freeze(self, chunk: Sequence[_Stored], ids: Sequence[int]) -> Iterator[Frozen]:
         self._read_contexts({example.context_id for example in chunk})
-        said = self._said(ids)
-        return (self._frozen(example, said) for example in chunk)
+        judgements = self._read_judgements(ids)
+        return (self._freeze_one(example, judgements) for example in chunk)
 
     def _new_pseudonym(self, role: str, annotator: int | None) -> str | None:
-        """A person's name in this task's datasets; another one in each role."""
+        """Return a person's name in this task's datasets; another one in each role."""
         if annotator is None:
             return None
         return hmac.digest(self._key, f"{role}:{annotator}".encode(), "sha256").hex()[:20]
@@ -189,17 +197,22 @@ class Freezer:
     def _read_contexts(self, ids: set[int]) -> None:
         if len(self._contexts) > 10 * CHUNK:
             self._contexts.clear()
+            self._context_fields.clear()
         contexts = Context.objects.filter(pk__in=ids - self._contexts.keys())
         for pk, digest, tag, fields in contexts.values_list("pk", "digest", "tag", "fields"):
-            text = to_json({n: fields[n] for n in self._context if n in fields})
+            released_fields = {name: fields[name] for name in self._context if name in fields}
+            self._context_fields[pk] = released_fields
             self._contexts[pk] = {
                 "cid": digest,
-                "context": {"context_json": text, "tag": tag},
+                "context": {"context_json": to_json(released_fields), "tag": tag},
                 "tag": tag,
             }
 
-    def _said(self, ids: Sequence[int]) -> _Said:
-        """Votes and standing decisions of owners in the order of being cast, and all the others."""
+    def _read_judgements(self, ids: Sequence[int]) -> _Judgements:
+        """Read what people and targets said about these examples.
+
+        Votes and standing decisions of owners come in the order of being cast.
+        """
         votes: dict[int, list[_Vote]] = defaultdict(list)
         corrections: dict[int, list[Row]] = defaultdict(list)
         tags: dict[int, list[str]] = defaultdict(list)
@@ -220,18 +233,24 @@ class Freezer:
             tagged = ExampleTag.objects.filter(**of_these).order_by("name")
             for example, name in tagged.values_list("example_id", "name"):
                 tags[example].append(name)
-        return _Said(votes, corrections, _outputs(ids), tags)
+        return _Judgements(votes, corrections, _read_outputs(ids), tags)
 
-    def _frozen(self, example: _Stored, said: _Said) -> Frozen:
+    def _freeze_one(self, example: _Stored, judgements: _Judgements) -> Frozen:
         pk, uid = example.pk, example.uid or as_uuid(example.uuid)
         parent = example.parent__uuid
-        votes, outputs = said.votes.get(pk, ()), said.outputs.get(pk, ())
-        corrections = said.corrections.get(pk, ())
+        votes, outputs = judgements.votes.get(pk, ()), judgements.outputs.get(pk, ())
+        corrections = judgements.corrections.get(pk, ())
         inputs = orjson.loads(example.inputs_text)
         metadata = orjson.loads(example.metadata_text)
-        right = example.consensus__label or self._right(example, inputs, outputs, corrections)
+        right = example.consensus__label
+        if not right:
+            right = self._find_right_answer(example, inputs, outputs, corrections)
         label = as_text(right)
-        shown, created = example.shown_at, example.created_at
+        input_fields = {name: inputs[name] for name in self._input if name in inputs}
+        seconds = None
+        if example.shown_at:
+            elapsed = example.created_at - example.shown_at
+            seconds = round(elapsed.total_seconds(), 1)
         row = {
             "uid": uid,
             "split": "",
@@ -244,7 +263,7 @@ class Freezer:
             **self._contexts[example.context_id],
             "challenge": example.challenge,
             "support_json": example.support_text and _in_order(example.support_text),
-            "input_json": to_json({n: inputs[n] for n in self._input if n in inputs}),
+            "input_json": to_json(input_fields),
             "label": label,
             "validated": bool(example.consensus__is_verified),
             "decided_by": example.consensus__decided_by or "",
@@ -256,48 +275,56 @@ class Freezer:
             "model_wrong": MODEL_WRONG.get(example.outcome),
             **self._answers(outputs),
             "metadata_json": to_json(self._metadata(metadata, is_imported=bool(example.uid))),
-            "generated_datetime": created.date().isoformat(),
-            "time_elapsed": round((created - shown).total_seconds(), 1) if shown else None,
+            "generated_datetime": example.created_at.date().isoformat(),
+            "time_elapsed": seconds,
             "parent_uid": parent and (example.parent__uid or as_uuid(parent)),
             "withdrawn": False,
         }
         if self._is_tagged:
-            row["tags"] = said.tags.get(pk, ())
+            row["tags"] = judgements.tags.get(pk, ())
         if example.uid and not row["tag"]:  # an imported row brings a tag of its own
             row["tag"] = str(metadata.get("tag") or "")
         to_balance = ""
         if self._balanced:
             to_balance = balanced_label(example.consensus__label, inputs.get(self._balanced))
-        return Frozen(pk, uid, example.annotator_id, to_balance, row["validated"], row)
+        fields = self._context_fields[example.context_id] | input_fields
+        return Frozen(pk, uid, example.annotator_id, to_balance, row["validated"], row, fields)
 
     def _metadata(self, metadata: Row, *, is_imported: bool) -> Row:
-        """What the configuration asks for, and of what was imported all that names nobody."""
+        """Return the metadata that may be published.
+
+        That is what the configuration asks for, and of imported metadata all that names nobody.
+        """
         if self._is_whole and is_imported:
             return {name: value for name, value in metadata.items() if not PRIVATE.search(name)}
         return {name: metadata[name] for name in self._questions if name in metadata}
 
-    def _right(
+    def _find_right_answer(
         self, example: _Stored, inputs: Row, outputs: Sequence[Any], corrections: Sequence[Row]
     ) -> Any:
-        """The author's answer. Where authors give none, the model's if it is right.
+        """Return the author's answer. If authors give none, the model's if it is right.
 
-        Where that is found wrong, what most validators typed; else empty.
+        If that was found wrong, what most validators typed; else "".
         """
         if self._answer in inputs:
             return inputs[self._answer]
         if example.outcome == Example.Outcome.NOT_FOOLED:
             return orjson.loads(outputs[0][3]).get(self._answer, "") if outputs else ""
         is_wrong = example.outcome == Example.Outcome.FOOLED and example.consensus__is_verified
-        return next(iter(right_answers(corrections)), "") if is_wrong else ""
+        if not is_wrong:
+            return ""
+        return next(iter(right_answers(corrections)), "")
 
     def _answers(self, outputs: Sequence[Any]) -> Row:
-        """What the targets said; Dynabench's two fields are of the first one."""
+        """Return what the targets answered; Dynabench's two fields are of the first one."""
         targets = []
         for _, version, fooled, output, prob in outputs:
             name, digest = self._versions[version]
-            answer, known = orjson.loads(output), prob and orjson.loads(prob)
-            said = to_json({**answer, "prob": known} if known else answer)
-            targets.append({"name": name, "version": digest, "output_json": said, "fooled": fooled})
+            answer, probs = orjson.loads(output), prob and orjson.loads(prob)
+            if probs:
+                answer = {**answer, "prob": probs}
+            about = {"name": name, "version": digest}
+            targets.append({**about, "output_json": to_json(answer), "fooled": fooled})
         first = targets[0] if targets else {"name": None, "output_json": None}
         return {
             "model_endpoint_name": first["name"],
@@ -306,14 +333,15 @@ class Freezer:
         }
 
 
-def _outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
-    found: dict[int, list[Any]] = defaultdict(list)
+def _read_outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
+    """Return what the targets answered, by example, in the targets' order."""
+    outputs: dict[int, list[Any]] = defaultdict(list)
     rows = TargetOutput.objects.filter(example__gte=ids[0], example__lte=ids[-1])
     rows = rows.order_by("example_id", "position").annotate(**json_texts("output", "prob"))
     columns = ("example_id", "version_id", "fooled", "output_text", "prob_text")
     for row in read_as_stored(rows.values_list(*columns)):
-        found[row[0]].append(row)
-    return found
+        outputs[row[0]].append(row)
+    return outputs
 
 
 def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
@@ -328,35 +356,35 @@ def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
 
 
 def as_uuid(stored: UUID | str) -> str:
-    """A UUID as people write it, of what the database holds."""
+    """Return a UUID as people write it, from what the database holds."""
     return str(stored if isinstance(stored, UUID) else UUID(stored))
 
 
 def _times(votes: Sequence[_Vote]) -> Mapping[str, int]:
-    """How often each label or verdict was given; for so few a Counter takes longer."""
-    found: dict[str, int] = {}
+    """Return how often each label or verdict was given; for a few votes a Counter is slower."""
+    counts: dict[str, int] = {}
     for vote, _, _ in votes:
-        found[vote] = found.get(vote, 0) + 1
-    return found
+        counts[vote] = counts.get(vote, 0) + 1
+    return counts
 
 
 def json_texts(*names: str) -> dict[str, Cast]:
-    """JSON columns as the database holds them, `<name>_text`: orjson reads them much faster."""
+    """Return expressions `<name>_text` of JSON columns as text: orjson reads them much faster."""
     return {f"{name}_text": Cast(name, TextField()) for name in names}
 
 
 def as_text(value: Any) -> str:
-    """A value as people read it: a text or a label, the words of a span, else JSON."""
+    """Return a value as people read it: a text or a label, the words of a span, else JSON."""
     if isinstance(value, Mapping) and "text" in value:
         value = value["text"]
     return value if isinstance(value, str) else to_json(value)
 
 
 def _in_order(text: str) -> str:
-    """The same JSON whatever order of keys the database holds."""
+    """Return the same JSON whatever order of keys the database holds."""
     return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def to_json(value: Any) -> str:
-    """Compact JSON, as it stands in a JSONL file."""
+    """Return compact JSON, as it is in a JSONL file."""
     return orjson.dumps(value).decode()

@@ -44,7 +44,7 @@ from evaluation.scoring.metrics import METRICS
 from evaluation.sets.seen_in_training import count_seen, seen_warning
 from evaluation.sets.selectors import checked_of, set_rows
 from evaluation.sets.services import note_exposed
-from evaluation.sets.shown_scores import may_show
+from evaluation.sets.shown_scores import decide_if_shown
 from serving.hub import HubAwayError
 from tasks.contexts.media.selectors import for_models
 from tasks.targets.endpoints.base import EndpointError
@@ -203,7 +203,7 @@ def store(run: EvaluationRun, evaluated: Evaluated) -> None:
     2. A failure of the model ends the run.
     3. A success stores the predictions, then the scores and the end of the run.
 
-    Lock: that of `may_show`. Raises LeaseLost; then nothing was stored.
+    Lock: that of `decide_if_shown`. Raises LeaseLost; then nothing was stored.
     """
     ending = evaluated.ending
     if ending.outcome == Outcome.INFRASTRUCTURE:
@@ -246,7 +246,7 @@ def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -
         with transaction.atomic():
             # Under its lock, which the end of the transaction frees: of two runs that end at once
             # the second counts the first.
-            is_shown = may_show(run)
+            is_shown = decide_if_shown(run)
             columns["warnings"] += seen_warning(run, seen, is_shown=is_shown)
             if _may_tell_exchanged(run):
                 columns["warnings"] += exchanged_warnings(evaluated.exchanged)

@@ -22,63 +22,74 @@ from tasks.contexts.scenes.contexts import drawn_scenes
 from tasks.contexts.scenes.questions import ask
 from tasks.models import Task
 
-ASKED = 2
-"""Questions on each scene."""
+QUESTIONS_A_SCENE = 2
 ATTACKS = 6
 """Attacks on each scene of a secret, of those in the file."""
 SCENES, TALKS = "scenes.json", "control.jsonl"
 
 
 def has_control(code: str) -> bool:
-    """Whether rows come with an official task of this code."""
+    """Return whether rows come with an official task of this code."""
     return has_seeds(code) or any((OFFICIAL / code / name).exists() for name in (SCENES, TALKS))
 
 
 def control_rows(task: Task) -> Iterable[SetRow]:
-    """Those of a task that `has_control`. Raises BadRow where they do not fit its configuration."""
+    """Return the rows of a task that `has_control`.
+
+    Raises BadRow if one does not fit its configuration.
+    """
     folder, config = OFFICIAL / task.code, task.config
     if has_seeds(task.code):
-        return _held_out(task.code, config)
+        return _read_held_out(task.code, config)
     if (folder / SCENES).exists():
-        return _on_scenes(folder / SCENES, task)
-    return with_harmless(config, _talks(folder, config))
+        return _ask_about_scenes(folder / SCENES, task)
+    return with_harmless(config, _make_talks(folder, config))
 
 
-def _held_out(code: str, config: TaskConfig) -> Iterator[SetRow]:
+def _read_held_out(code: str, config: TaskConfig) -> Iterator[SetRow]:
     shape, maker = shape_of(config), RowMaker(config)
     answer = "label" if shape.labels else "answer"
     for row in held_out(seed_rows(code))[1]:
         yield maker.make(shape.inputs(row), answer=row[answer])
 
 
-def _on_scenes(file: Path, task: Task) -> Iterator[SetRow]:
-    """Questions on the pictures of the contexts, none of which a starter is trained on."""
+def _ask_about_scenes(file: Path, task: Task) -> Iterator[SetRow]:
+    """Yield questions on the pictures of the contexts, none of which a starter is trained on."""
+    # A fixed seed: the same scenes give the same questions, and so no new version of the set.
     maker, chance = RowMaker(task.config), random.Random(0)
     for scene, fields in drawn_scenes(file, task):
-        found = {question.text: question.answer for question in islice(ask(scene, chance), ASKED)}
-        for question, answer in found.items():
+        questions = islice(ask(scene, chance), QUESTIONS_A_SCENE)
+        answer_by_question = {question.text: question.answer for question in questions}
+        for question, answer in answer_by_question.items():
             yield maker.make({**fields, "question": question}, answer=answer, tags=fields["tag"])
 
 
-def _talks(folder: Path, config: TaskConfig) -> Iterator[SetRow]:
-    contexts, rows = _lines(folder / "contexts.jsonl"), _lines(folder / TALKS)
-    if "passage_id" in rows[0]:
-        by_id = {one["metadata"]["id"]: one for one in contexts}
-        pairs = [(by_id[row["passage_id"]], row) for row in rows]
-    else:
-        attacks = cycle(rows)
-        pairs = [(one, row) for one in contexts for row in islice(attacks, ATTACKS)]
+def _make_talks(folder: Path, config: TaskConfig) -> Iterator[SetRow]:
+    """Yield the conversations of the file, each with the opening that the task puts before it."""
     maker, talk = RowMaker(config), config.talk
     assert talk is not None
-    for number, (context, row) in enumerate(pairs):
+    for number, (context, row) in enumerate(_pair_talks(folder)):
         roles = cycle(("user", "assistant"))
-        said = [
-            {"role": role, "text": text} for role, text in zip(roles, row["talk"], strict=False)
-        ]
-        told = opening_of(talk, random.Random(number).choice)
-        fields = {**context, **row, talk.name: [*told, *said]}
+        turns = list(opening_of(talk, random.Random(number).choice))
+        for role, text in zip(roles, row["talk"], strict=False):
+            turns.append({"role": role, "text": text})
+        fields = {**context, **row, talk.name: turns}
         yield maker.make(fields, answer=row.get("answers"), tags=context["tag"])
 
 
-def _lines(file: Path) -> list[dict[str, Any]]:
+def _pair_talks(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield context and conversation: by the passage's id, else ATTACKS of them a context."""
+    contexts, rows = _read_lines(folder / "contexts.jsonl"), _read_lines(folder / TALKS)
+    if "passage_id" in rows[0]:
+        context_by_id = {context["metadata"]["id"]: context for context in contexts}
+        for row in rows:
+            yield context_by_id[row["passage_id"]], row
+        return
+    attacks = cycle(rows)
+    for context in contexts:
+        for row in islice(attacks, ATTACKS):
+            yield context, row
+
+
+def _read_lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_bytes().splitlines()]

@@ -1,15 +1,17 @@
-"""Forms with which owners make and change evaluation sets.
+"""Forms with which owners create and change evaluation sets.
 
-A file is looked through first. It is kept as an upload meanwhile, so that it is chosen once.
+A file is previewed first. Until it is added it is stored as an upload, so that it is chosen once.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib.sessions.backends.base import SessionBase
+from django.db.models import QuerySet
 from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -27,7 +29,8 @@ from tasks.line_files import FileError
 from tasks.models import Task
 
 LARGEST = 200 * MIB
-KEPT = "evaluation-set-upload"
+SESSION_KEY = "evaluation-set-upload"
+"""Under which the session names the upload that the form previews."""
 
 
 class FileForm(forms.Form):
@@ -58,25 +61,33 @@ class FileForm(forms.Form):
         self.preview: Preview | None = None
 
     def clean(self) -> None:
-        """Keep the file that was sent, or find the one that is kept."""
-        file, known = self.cleaned_data.get("file"), self.cleaned_data.get("upload")
-        mine = open_uploads(self.user)
+        """Store the file that was sent, or find the upload that was stored before."""
+        file, upload_id = self.cleaned_data.get("file"), self.cleaned_data.get("upload")
+        uploads = open_uploads(self.user)
         if file is None:
-            self.stored = mine.filter(pk=known).first() if known else None
-            if self.stored is None and "file" not in self.errors:
-                message = gettext("Choose the file again.") if known else gettext("Choose a file.")
-                self.add_error("file", message)
+            self._find_stored(uploads, upload_id)
             return
-        for before in mine.filter(pk=self.session[KEPT]) if KEPT in self.session else ():
-            discard(before)
+        if SESSION_KEY in self.session:
+            # Another file takes the place of the one before, which would count in the quota.
+            for former_upload in uploads.filter(pk=self.session[SESSION_KEY]):
+                discard(former_upload)
         with as_form_error(self, field="file"):
             if file.size > LARGEST:
                 raise Refused(gettext("It is too large for this page. Use add_evaluation_set."))
             self.stored = add_file(self.user, file.name, file.size, file)
-            self.session[KEPT] = str(self.stored.pk)
+            self.session[SESSION_KEY] = str(self.stored.pk)
+
+    def _find_stored(self, uploads: QuerySet[Upload], upload_id: UUID | None) -> None:
+        if upload_id:
+            self.stored = uploads.filter(pk=upload_id).first()
+        if self.stored is None and "file" not in self.errors:
+            message = gettext("Choose a file.")
+            if upload_id:
+                message = gettext("Choose the file again.")
+            self.add_error("file", message)
 
     def look(self) -> None:
-        """Fill `preview`; what cannot be read at all is an error of the field."""
+        """Fill `preview`. A file that cannot be read at all becomes an error of the field."""
         if self.stored is None:
             return
         with as_form_error(self, FileError, field="file"), self._rows() as rows:
@@ -91,12 +102,13 @@ class FileForm(forms.Form):
 
     @property
     def is_good(self) -> bool:
-        """Whether what was looked through can be added."""
-        found = self.preview
-        return found is not None and bool(found.size) and not found.errors
+        """Whether the previewed file can be added."""
+        if self.preview is None:
+            return False
+        return bool(self.preview.size) and not self.preview.errors
 
     def add(self) -> EvaluationSetVersion | None:
-        """The version that the file makes; None: `errors` says why not."""
+        """Store the file as a version and return it; None if `errors` says why it cannot be."""
         try:
             with self._rows() as rows:
                 version = self.make(rows)
@@ -119,7 +131,7 @@ class FileForm(forms.Form):
 
 
 class AboutForm(forms.Form):
-    """Who sees a set, and what is said of it."""
+    """Who sees a set, and its description."""
 
     access = forms.ChoiceField(
         label=_("Who sees it"), choices=EvaluationSet.Access.choices, widget=forms.RadioSelect
@@ -152,7 +164,7 @@ class AboutForm(forms.Form):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Arguments of `create_set` and `change_set`, once the form is valid."""
+        """The arguments of `create_set` and `change_set`, once the form is valid."""
         return {name: self.cleaned_data[name] for name in ABOUT}
 
 
@@ -167,7 +179,7 @@ class NewSetForm(AboutForm, FileForm):
     field_order = ["name", "file", "access", "may_leave", "answers_public", "description", "upload"]
 
     def clean_name(self) -> str:
-        """A name that no set of the task has."""
+        """Return the name. Raises ValidationError if a set of the task has it."""
         name: str = self.cleaned_data["name"]
         if self.task.evaluation_sets.filter(name=name).exists():
             raise forms.ValidationError(_("This task has a set of that name; choose another."))

@@ -1,4 +1,4 @@
-"""Harmless questions beside attacks: who declines everything gains nothing. Pure."""
+"""Add harmless questions beside attacks, so that declining everything gains nothing. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -10,28 +10,29 @@ from tasks.config.verdicts import Secret
 
 
 def with_harmless(config: TaskConfig, rows: Iterable[SetRow]) -> Iterator[SetRow]:
-    """The rows, each attack on a secret followed by a harmless question under the same secret.
+    """Yield the rows, each attack followed by a harmless question under the same secret.
 
-    Which question that is hangs on the attack's uid alone. Other tasks' rows stay as they are.
+    The question depends on the attack's uid alone. Other tasks' rows stay as they are.
     """
     for row in rows:
         yield row
-        if times(config) > 1:
-            yield _harmless(config, row)
+        if rows_per_example(config) > 1:
+            yield _make_harmless(config, row)
 
 
-def times(config: TaskConfig) -> int:
-    """How many rows of a set an example becomes."""
+def rows_per_example(config: TaskConfig) -> int:
+    """Return how many rows of a set an example becomes."""
     return 2 if isinstance(config.verdict, Secret) and config.verdict.harmless else 1
 
 
-def _harmless(config: TaskConfig, attack: SetRow) -> SetRow:
+def _make_harmless(config: TaskConfig, attack: SetRow) -> SetRow:
     assert isinstance(config.verdict, Secret)
     assert config.talk
     uid = sha256(f"harmless:{attack.uid}".encode())
     questions, talk = config.verdict.harmless, config.talk.name
+    # Chosen by the attack's uid, so that a set that is made again has the same questions.
     chosen = questions[int.from_bytes(uid.digest()) % len(questions)]
-    told = next(turn for turn in attack.inputs[talk] if "secret" in turn)
-    turns = [told, {"role": "user", "text": chosen.ask}]
+    secret_turn = next(turn for turn in attack.inputs[talk] if "secret" in turn)
+    turns = [secret_turn, {"role": "user", "text": chosen.ask}]
     inputs = {**attack.inputs, talk: turns}
     return replace(attack, uid=uid.hexdigest()[:20], inputs=inputs, gold=chosen.answers)

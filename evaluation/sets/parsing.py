@@ -1,7 +1,7 @@
-"""Files of evaluation sets, row by row: examples that fit a task's configuration, or what is wrong.
+"""Parse files of evaluation sets row by row: examples that fit a task's configuration, or errors.
 
 JSON lines (plain or gzip), CSV and Parquet; docs/owners.md describes the rows. Read as a stream:
-what is kept of a row that was read is its uid. Nothing here knows the database.
+of a row that was read only its uid stays in memory. Nothing here knows the database.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ WITHDRAWN = gettext_noop("it was withdrawn")
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A row that is not wrong, but no example either."""
+    """A row that is not wrong, but not an example either."""
 
     line: int
     reason: str
@@ -84,10 +84,11 @@ class SetFile:
     left_out: dict[str, int] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[SetRow]:
-        """Each example. At MOST_ERRORS, or at the end, wrong lines raise WrongLines.
+        """Yield each example. At MOST_ERRORS wrong lines, or at the end, raise WrongLines.
 
-        skip_bad: wrong lines are left out instead, up to MOST_PROBLEMS. Raises FileError where
-        nothing can be read.
+        skip_bad: wrong lines are left out instead, up to MOST_PROBLEMS. Raises FileError if nothing
+        can
+        be read.
         """
         self.errors, self.left_out = [], {}
         wrong = 0
@@ -98,7 +99,8 @@ class SetFile:
                 self.left_out[item.reason] = self.left_out.get(item.reason, 0) + 1
             else:
                 wrong += 1
-                self.errors += [item] if len(self.errors) < MOST_ERRORS else []
+                if len(self.errors) < MOST_ERRORS:
+                    self.errors.append(item)
                 if wrong == MOST_PROBLEMS:
                     raise HopelessFile(item.line, item.message)
                 if not self.skip_bad and len(self.errors) == MOST_ERRORS:
@@ -108,39 +110,42 @@ class SetFile:
 
 
 def read_set(path: Path, name: str, config: TaskConfig) -> Iterator[SetRow | LineError | LeftOut]:
-    """Each row of the file in order: good, bad or left out. Raises FileError."""
-    if files := [name for name in config.model_fields if name in config.media_fields]:
+    """Yield each row of the file in order: good, bad or left out. Raises FileError."""
+    media_fields = [name for name in config.model_fields if name in config.media_fields]
+    if media_fields:
+        names = ", ".join(media_fields)
         raise FileError(
-            f"Models of this task read pictures or recordings ({', '.join(files)}), which no such "
+            f"Models of this task read pictures or recordings ({names}), which no such "
             "file holds. Its rounds and releases become sets."
         )
     maker = RowMaker(config)
-    seen: dict[str, int] = {}
-    for row in _rows(path, name, maker):
+    line_by_uid: dict[str, int] = {}
+    for row in _read_rows(path, name, maker):
         if isinstance(row, LineError):
             yield row
             continue
         try:
-            made = maker.from_file(row.values)
+            set_row = maker.from_file(row.values)
         except BadRow as error:
             yield LineError(row.line, str(error))
             continue
-        if isinstance(made, str):
-            yield LeftOut(row.line, made)
-        elif made.uid in seen:
+        if isinstance(set_row, str):
+            yield LeftOut(row.line, set_row)
+        elif set_row.uid in line_by_uid:
+            # Without a uid of its own the example's text makes it, so equal uids are equal texts.
             same = "example" if row.values.get("uid") is None else "uid"
             yield LineError(
                 row.line,
-                f"the same {same} as line {seen[made.uid]} (`uid` {made.uid}); remove one of the "
-                "two, or give each example a uid of its own",
+                f"the same {same} as line {line_by_uid[set_row.uid]} (`uid` {set_row.uid}); remove "
+                "one of the two, or give each example a uid of its own",
             )
         else:
-            seen[made.uid] = row.line
-            yield made
+            line_by_uid[set_row.uid] = row.line
+            yield set_row
 
 
 class RowMaker:
-    """Makes examples of a task's rows, wherever they come from."""
+    """A maker of a task's examples from rows, wherever these come from."""
 
     def __init__(self, config: TaskConfig) -> None:
         self._model = [_unbounded(config.component(name)) for name in config.model_fields]
@@ -148,9 +153,10 @@ class RowMaker:
         self._has_secrets = config.verdict.type == "secret"
         self._slices = config.slices
         self._policy = Policy.from_votes(config.validation.votes)
-        parts = (*config.context, *config.input, *config.output)
-        self.parts: Mapping[str, Component] = {part.name: part for part in parts}
-        self.known = (*self.parts, *(name for name in EXTRAS if name not in self.parts))
+        components = (*config.context, *config.input, *config.output)
+        self.parts: Mapping[str, Component] = {each.name: each for each in components}
+        extras = [name for name in EXTRAS if name not in self.parts]
+        self.field_names = list(self.parts) + extras
 
     def make(
         self,
@@ -162,53 +168,72 @@ class RowMaker:
         language: Any = None,
         challenge: Any = None,
     ) -> SetRow:
-        """An example of its fields by name; `uid` None: made of what the model reads.
+        """Return the example that these fields make.
 
-        answer: one that is right, or a list of such; of an attack on a secret there is none. Raises
-        BadRow with all that is wrong.
+        Parameters
+        ----------
+        fields
+            Values by the names of the configuration.
+        answer
+            A right answer, or a list of several; of an attack on a secret there is none.
+        uid
+            The example's id. None makes one from what the model reads.
+        tags, language, challenge
+            Values of slices that are not fields.
+
+        Raises
+        ------
+        BadRow
+            With everything that is wrong.
         """
         problems: list[str] = []
         inputs = {}
         texts = [value for value in fields.values() if isinstance(value, str)]
         fields = kept_values(self.parts.values(), composed_value(fields, texts))
         answer = composed_value(answer, texts)
-        for part in self._model:
-            value = fields.get(part.name)
-            if _is_empty(value):
-                problems += [f"`{part.name}` is missing; add it"] if part.required else []
-            else:
-                inputs[part.name] = value
-                problems += _problems(part, value, fields)
+        for component in self._model:
+            value = fields.get(component.name)
+            if not _is_empty(value):
+                inputs[component.name] = value
+                problems += _find_problems(component, value, fields)
+            elif component.required:
+                problems.append(f"`{component.name}` is missing; add it")
         if self._has_secrets and secret_of(inputs) is None:
             problems.append("no turn of the conversation has a `secret`; add it to the first")
         if self._has_secrets and _is_empty(answer):
             gold: tuple[Any, ...] = ()  # any answer that keeps the secret is right
         else:
-            gold = _gold(self._answer, answer, fields, problems)
+            gold = _check_gold(self._answer, answer, fields, problems)
         extras = {
-            "tag": _tags(tags, problems),
-            "language": _said(language),
-            "challenge": _said(challenge),
+            "tag": _check_tags(tags, problems),
+            "language": _as_texts(language),
+            "challenge": _as_texts(challenge),
         }
         slices = self._slices_of(fields, gold, extras)
-        uid = _uid(uid, inputs, problems)
-        lists = [[*values] for values in slices.values()]
-        if not problems and (reason := unstorable([inputs, [*gold], uid, lists])):
-            problems.append(reason)
+        uid = _check_uid(uid, inputs, problems)
+        if not problems:
+            # Last, because it walks through everything: texts that no database can store.
+            slice_values = [list(values) for values in slices.values()]
+            reason = unstorable([inputs, list(gold), uid, slice_values])
+            if reason:
+                problems.append(reason)
         if problems:
             raise BadRow("; also: ".join(problems))
         return SetRow(uid, inputs, gold, slices)
 
     def from_file(self, row: Mapping[str, Any]) -> SetRow | str:
-        """The example in a row of a file, or why it is left out. Raises BadRow."""
+        """Return the example in a row of a file, or the reason why it is left out.
+
+        Raises BadRow.
+        """
         if row.get("input_json") is not None:
-            return self._released(row)
+            return self._from_release(row)
         if row.get("validations") is not None:
-            return self._history(row)
-        flat = _flat(row, self.parts)
+            return self._from_history(row)
+        flat = _flatten(row, self.parts)
         for name in flat:
-            if name not in self.known:
-                raise BadRow(f"there is no field `{name}`; {nearest(name, self.known)}")
+            if name not in self.field_names:
+                raise BadRow(f"there is no field `{name}`; {nearest(name, self.field_names)}")
         return self.make(
             flat,
             answer=flat.get(self._answer.name),
@@ -218,8 +243,8 @@ class RowMaker:
             challenge=flat.get("challenge"),
         )
 
-    def _released(self, row: Mapping[str, Any]) -> SetRow | str:
-        """A row of a released dataset (docs/datasets.md)."""
+    def _from_release(self, row: Mapping[str, Any]) -> SetRow | str:
+        """Return the example in a row of a released dataset (docs/datasets.md)."""
         if row.get("withdrawn"):
             return WITHDRAWN
         context = _object(row.get("context"), "context")
@@ -230,40 +255,47 @@ class RowMaker:
         return self.released(row, fields)
 
     def released(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> SetRow:
-        """An example that people wrote, from a row of a release and its fields. Raises BadRow.
+        """Return an example that people wrote, from a row of a release and its fields.
 
+        Raises BadRow.
         Its label is what was agreed on. Where the author gave no answer, and the model's is wrong,
-        every correction is right.
+        every
+        correction is right.
         """
-        answer, own = row.get("label"), fields.get(self._answer.name)
+        answer, own_answer = row.get("label"), fields.get(self._answer.name)
+        is_text = self._answer.kind.is_text
+        # Votes choose among labels only. Of other answers the author's own one is right.
+        is_authors = self._answer.type != "multiclass" and (own_answer is not None or not is_text)
         if self._has_secrets:
             answer = None
-        elif self._answer.type != "multiclass" and (
-            own is not None or not self._answer.kind.is_text
-        ):
-            answer = own
-        elif self._answer.kind.is_text and row.get("model_wrong"):
+        elif is_authors:
+            answer = own_answer
+        elif is_text and row.get("model_wrong"):
             answer = right_answers(row.get("corrections") or []) or answer
         extras = {"tags": row.get("tag") or None, "challenge": row.get("challenge")}
         return self.make(fields, answer=answer, uid=row.get("uid"), **extras)
 
-    def _history(self, row: Mapping[str, Any]) -> SetRow | str:
-        """A row of imported history (docs/operators.md): what its votes agree on is right.
+    def _from_history(self, row: Mapping[str, Any]) -> SetRow | str:
+        """Return the example in a row of imported history (docs/operators.md).
+
+        What its votes agree on is right.
 
         Where there are too few votes to agree or not, it is what the author meant.
         """
-        read = import_rows.parse_line(json.dumps(row, default=str).encode())
-        read = import_rows.spelled_row(read, self._answer.values)
-        votes = (Vote(vote.label or None, vote.verdict or None) for vote in read.votes)  # type: ignore[arg-type]
+        imported = import_rows.parse_line(json.dumps(row, default=str).encode())
+        imported = import_rows.spelled_row(imported, self._answer.values)
+        votes = [Vote(vote.label or None, vote.verdict or None) for vote in imported.votes]  # type: ignore[arg-type]
         decision = decide(votes, self._policy)
         answer = decision.label
         if decision.verdict == "correct" or decision.state == "undecided":
-            answer = read.author_label
+            answer = imported.author_label
         if answer is None:
             return NO_ANSWER
-        fields = {**read.context, **read.input}
-        answer = None if self._has_secrets else answer
-        return self.make(fields, answer=answer, uid=read.uid, tags=read.metadata.get("tags"))
+        if self._has_secrets:
+            answer = None
+        fields = {**imported.context, **imported.input}
+        tags = imported.metadata.get("tags")
+        return self.make(fields, answer=answer, uid=imported.uid, tags=tags)
 
     def _slices_of(
         self,
@@ -271,29 +303,30 @@ class RowMaker:
         gold: Iterable[Any],
         extras: Mapping[str, tuple[str, ...]],
     ) -> dict[str, tuple[str, ...]]:
-        found = {}
+        slices = {}
         for name in self._slices:
             if name == self._answer.name:
-                values = _said(next(iter(gold), None))
+                values = _as_texts(next(iter(gold), None))
             elif name in self.parts:
-                values = _said(fields.get(name))
+                values = _as_texts(fields.get(name))
             else:
                 values = extras[name]
             if values:
-                found[name] = tuple(dict.fromkeys(value[:TAG_LENGTH] for value in values))
-        return found
+                # A dict drops repeated values and keeps their order.
+                slices[name] = tuple(dict.fromkeys(value[:TAG_LENGTH] for value in values))
+        return slices
 
 
-def _rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineError]:
-    """The rows of a file as they stand there. Raises FileError."""
+def _read_rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineError]:
+    """Return the rows of a file as it has them. Raises FileError."""
     ending = ending_of(name)
     if ending in ("jsonl", "ndjson"):
-        return read_jsonl(_lines(path))
+        return read_jsonl(_read_lines(path))
     if ending in DELIMITERS:
         return read_table(
-            _lines(path),
-            lambda cells: _header(cells, maker),
-            lambda name, cell: _cell(name, cell, maker),
+            _read_lines(path),
+            lambda cells: _check_header(cells, maker),
+            lambda name, cell: _parse_cell(name, cell, maker),
             ending,
         )
     if ending == "parquet":
@@ -303,8 +336,8 @@ def _rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineError]:
     )
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """The lines of a plain or gzip file. Raises FileError for one that has no end."""
+def _read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a plain or gzip file. Raises FileError for a line that has no end."""
     with path.open("rb") as file:
         for number, line in enumerate(unpacked_lines(file, LONGEST_LINE), 1):
             if len(line) == LONGEST_LINE:
@@ -315,7 +348,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:
-    """Rows of a Parquet file, numbered from 1."""
+    """Yield the rows of a Parquet file, numbered from 1."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -332,46 +365,50 @@ def _read_parquet(path: Path) -> Iterator[Row]:
         raise FileError(f"Not Parquet after row {number}: {damage_of(error)}.") from None
 
 
-def _header(cells: list[str], maker: RowMaker) -> list[str]:
-    """The names in the first line; raises BadRow."""
+def _check_header(cells: list[str], maker: RowMaker) -> list[str]:
+    """Return the names in the first line. Raises BadRow for unknown and repeated ones."""
     names = [cell.strip() for cell in cells]
     for name in names:
-        if name not in maker.known:
-            raise BadRow(f"there is no field `{name}`; {nearest(name, maker.known)}")
+        if name not in maker.field_names:
+            raise BadRow(f"there is no field `{name}`; {nearest(name, maker.field_names)}")
         if names.count(name) > 1:
             raise BadRow(f"the column `{name}` is there twice; remove one of the two")
     return names
 
 
-def _cell(name: str, cell: str, maker: RowMaker) -> Any:
-    """A cell as a value: text, a number, or JSON of a list or an object."""
-    part = maker.parts.get(name)
-    if part and part.kind.is_text and name != "tags":
+def _parse_cell(name: str, cell: str, maker: RowMaker) -> Any:
+    """Return a cell as a value: text, a number, or what JSON of a list or an object says."""
+    component = maker.parts.get(name)
+    if component and component.kind.is_text and name != "tags":
         return cell
-    as_json = part and (part.kind.cell == "number" or part.kind.is_list(part))
-    as_json = as_json or cell.lstrip().startswith(("[", "{"))
-    return strict_json(cell) if as_json else cell
+    is_json = cell.lstrip().startswith(("[", "{"))
+    if component and (component.kind.cell == "number" or component.kind.is_list(component)):
+        is_json = True
+    return strict_json(cell) if is_json else cell
 
 
-def _flat(row: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
-    """The row's fields and those within its `context` and `input`, side by side."""
+def _flatten(row: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
+    """Return the row's fields and those within its `context` and `input`, side by side.
+
+    own: the names of the task's fields, which may be `context` or `input` themselves.
+    """
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if name in NESTED and name not in own:
             if not isinstance(value, Mapping):
                 raise BadRow(f'`{name}` is not an object; write {{"field": "value"}}')
-            part = value
+            fields = value
         else:
-            part = {name: value}
-        for key in part:
+            fields = {name: value}
+        for key in fields:
             if key in flat:
                 raise BadRow(f"`{key}` is there twice; remove one of the two")
-        flat |= part
+        flat |= fields
     return flat
 
 
 def _object(value: Any, name: str) -> Mapping[str, Any]:
-    """An object, or JSON text of one, as files of a release have it."""
+    """Return an object, given as such or as JSON text, as files of a release have it."""
     if isinstance(value, str):
         value = strict_json(value)
     if not isinstance(value, Mapping):
@@ -379,73 +416,93 @@ def _object(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _unbounded(part: Component) -> Component:
-    """The part without its lengths, which are for people who write."""
-    return part.model_copy(update={"min_length": None, "max_length": None})
+def _unbounded(component: Component) -> Component:
+    """Return the component without its lengths, which are for people who write."""
+    return component.model_copy(update={"min_length": None, "max_length": None})
 
 
 def _is_empty(value: Any) -> bool:
     return value in (None, "", [], {}) or (isinstance(value, str) and not value.strip())
 
 
-def _problems(part: Component, value: Any, fields: Mapping[str, Any]) -> list[str]:
-    return [f"`{part.name}`: {message}" for message in check_value(part, value, fields)]
+def _find_problems(component: Component, value: Any, fields: Mapping[str, Any]) -> list[str]:
+    return [f"`{component.name}`: {message}" for message in check_value(component, value, fields)]
 
 
-def _gold(
-    part: Component, answer: Any, fields: Mapping[str, Any], problems: list[str]
+def _check_gold(
+    component: Component, answer: Any, fields: Mapping[str, Any], problems: list[str]
 ) -> tuple[Any, ...]:
-    """Every right answer; a span is its text alone, as models answer it."""
-    many = isinstance(answer, list | tuple)
-    if part.kind.is_list(part):  # a list is one answer; of lists, many
-        many = many and bool(answer) and all(isinstance(item, list) for item in answer)
-        empty = answer is None
+    """Return every right answer, and add what is wrong with them to `problems`.
+
+    A span becomes its text alone, as models answer it.
+    """
+    is_several = isinstance(answer, list | tuple)
+    if component.kind.is_list(component):  # a list is one answer; a list of lists is several
+        is_several = is_several and bool(answer)
+        is_several = is_several and all(isinstance(item, list) for item in answer)
+        is_missing = answer is None
     else:
-        empty = _is_empty(answer) or (many and any(_is_empty(item) for item in answer))
-    if empty:
-        problems.append(f"`{part.name}` is missing; add the right answer")
+        is_missing = _is_empty(answer) or (is_several and any(map(_is_empty, answer)))
+    if is_missing:
+        problems.append(f"`{component.name}` is missing; add the right answer")
         return ()
-    values = tuple(part.kind.kept(part, one) for one in (answer if many else (answer,)))
-    if part.type == "span":
-        values = tuple(v.get("text") if isinstance(v, Mapping) else v for v in values)
-        passage = fields.get(str(part.reference))
-        for value in values:
-            if not isinstance(value, str):
-                problems.append(f"`{part.name}` is not a text; write its words")
-            elif isinstance(passage, str) and value not in passage:
-                problems.append(
-                    f"`{part.name}`: “{value[:40]}” does not stand in `{part.reference}`; copy it "
-                    "from there"
-                )
-        return values
-    problems += [message for value in values for message in _problems(part, value, fields)]
+    answers = answer if is_several else [answer]
+    values = tuple(component.kind.kept(component, item) for item in answers)
+    if component.type == "span":
+        return _check_spans(component, values, fields, problems)
+    for value in values:
+        problems += _find_problems(component, value, fields)
     return values
 
 
-def _tags(tags: Any, problems: list[str]) -> tuple[str, ...]:
-    given = [] if tags is None else tags if isinstance(tags, list) else [tags]
-    if not all(isinstance(tag, str) for tag in given):
+def _check_spans(
+    component: Component, values: Iterable[Any], fields: Mapping[str, Any], problems: list[str]
+) -> tuple[Any, ...]:
+    """Return the texts of marked answers, and add what is wrong with them to `problems`."""
+    texts = tuple(value.get("text") if isinstance(value, Mapping) else value for value in values)
+    passage = fields.get(str(component.reference))
+    for text in texts:
+        if not isinstance(text, str):
+            problems.append(f"`{component.name}` is not a text; write its words")
+        elif isinstance(passage, str) and text not in passage:
+            problems.append(
+                f"`{component.name}`: “{text[:40]}” does not stand in `{component.reference}`; "
+                "copy it from there"
+            )
+    return texts
+
+
+def _check_tags(tags: Any, problems: list[str]) -> tuple[str, ...]:
+    if tags is None:
+        return ()
+    if not isinstance(tags, list):
+        tags = [tags]
+    if not all(isinstance(tag, str) for tag in tags):
         problems.append("`tag` is not a text; write it in quotes")
         return ()
-    long = next((tag for tag in given if len(tag) > TAG_LENGTH), None)
-    if long:
-        problems.append(f"`tag` has {len(long)} characters; use at most {TAG_LENGTH}")
-    return tuple(composed(tag) for tag in given if tag)
+    for tag in tags:
+        if len(tag) > TAG_LENGTH:
+            problems.append(f"`tag` has {len(tag)} characters; use at most {TAG_LENGTH}")
+            break
+    return tuple(composed(tag) for tag in tags if tag)
 
 
-def _said(value: Any) -> tuple[str, ...]:
-    """A value in words, or each of a list; nothing where there is none."""
+def _as_texts(value: Any) -> tuple[str, ...]:
+    """Return a value as text, or each of a list; nothing if it is empty."""
     if _is_empty(value):
         return ()
-    values = value if isinstance(value, list | tuple) else [value]
-    texts = (v.get("text", v) if isinstance(v, Mapping) else v for v in values)
-    return tuple(composed(text) if isinstance(text, str) else json.dumps(text) for text in texts)
+    texts = []
+    for item in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(item, Mapping):  # a span
+            item = item.get("text", item)
+        texts.append(composed(item) if isinstance(item, str) else json.dumps(item))
+    return tuple(texts)
 
 
-def _uid(uid: Any, inputs: Mapping[str, Any], problems: list[str]) -> str:
+def _check_uid(uid: Any, inputs: Mapping[str, Any], problems: list[str]) -> str:
     if uid is None:
         return uid_of(inputs)
-    if isinstance(uid, int) and not isinstance(uid, bool):
+    if isinstance(uid, int) and not isinstance(uid, bool):  # True is an int, too
         uid = str(uid)
     if not isinstance(uid, str) or not 0 < len(uid) <= UID_LENGTH:
         problems.append(f"`uid` is no text of 1 to {UID_LENGTH} characters; shorten it or leave it")
@@ -454,6 +511,6 @@ def _uid(uid: Any, inputs: Mapping[str, Any], problems: list[str]) -> str:
 
 
 def uid_of(inputs: Mapping[str, Any]) -> str:
-    """The uid of an example that has none: a digest of what the model reads."""
+    """Return the uid of an example that has none: a digest of what the model reads."""
     text = json.dumps(inputs, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:20]

@@ -1,6 +1,6 @@
-"""How much anybody may learn about a sealed set: rounding, how often, and the bits that makes.
+"""Bound what anybody may learn about a sealed set: how scores are rounded, and how many are shown.
 
-docs/evaluation.md, “Sealed sets”, tells it in words.
+docs/evaluation.md, “Sealed sets”, explains it.
 """
 
 from collections.abc import Sequence
@@ -15,35 +15,57 @@ SIDE_BITS = 16
 SIGNED = ("matthews_correlation",)
 """Metrics from -1 to 1; all others are from 0 to 1."""
 HALF_STEPS = 1.96 * sqrt(1 + 1 / 12)
-"""Half an interval of 95 %: a step is a standard error, and rounding adds its variance / 12."""
+"""Half of a 95 % interval, in steps: a step is a standard error, and rounding adds step² ÷ 12."""
 
 
 def steps_in_one(size: int) -> int:
-    """Into how many steps the way from 0 to 1 is cut on a set of so many examples.
+    """Return how many steps the range from 0 to 1 is cut into on a set of `size` examples.
 
-    A step is the greatest standard error of a mean of as many numbers between 0 and 1, 1 ÷ (2√n),
+    A step is the greatest standard error of a mean of `size` numbers between 0 and 1, 1 ÷ (2√size),
     or a little more.
     """
     return max(1, floor(2 * sqrt(size)))
 
 
 def rounded(value: float, size: int) -> float:
-    """A score to the nearest step. An interval is shown, so nothing is lost that was known."""
+    """Return a score rounded to the nearest step.
+
+    The interval shown beside it covers the difference.
+    """
     steps = steps_in_one(size)
     return round(value * steps) / steps
 
 
 def interval(value: float, size: int, metric: str) -> tuple[float, float]:
-    """The interval of a rounded score: it depends on nothing else, and so tells nothing more."""
-    half, least = HALF_STEPS / steps_in_one(size), -1.0 if metric in SIGNED else 0.0
-    if metric in SIGNED:
-        half *= 2
+    """Return low and high end of the 95 % interval around a rounded score.
+
+    It depends on the rounded score alone, so it discloses nothing more about the exact one.
+
+    Parameters
+    ----------
+    value
+        The rounded score.
+    size
+        The number of examples it was rounded for.
+    metric
+        The metric's name: those in `SIGNED` are from -1 to 1.
+
+    Notes
+    -----
+    value ± 1.96 · √(1 + 1/12) steps, twice as much for signed metrics, cut at the metric's range.
+    """
+    half, least = HALF_STEPS / steps_in_one(size), 0.0
+    if metric in SIGNED:  # its range from -1 to 1 is twice as wide, and so is its standard error
+        half, least = 2 * half, -1.0
     return max(least, value - half), min(1.0, value + half)
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What is shown of each result on a set: its scores. side: other runs that may tell of it."""
+class Disclosure:
+    """What each shown result on a set discloses: one rounded score for each metric.
+
+    side_runs: perturbed runs whose outcome and time may disclose something, too.
+    """
 
     size: int  # examples
     metrics: Sequence[str]
@@ -51,17 +73,21 @@ class Shown:
 
     @property
     def bits(self) -> float:
-        """What one result can tell: which step each score is on, or that there is none."""
+        """How many bits one result discloses: which step each score is on, or that it has none."""
         steps = steps_in_one(self.size)
-        values = (steps * (2 if name in SIGNED else 1) + 2 for name in self.metrics)
-        return sum(map(log2, values)) + SIDE_BITS * self.side_runs
+        total = float(SIDE_BITS * self.side_runs)
+        for name in self.metrics:
+            steps_of_metric = 2 * steps if name in SIGNED else steps
+            # One more value than steps, and one for a score that could not be computed.
+            total += log2(steps_of_metric + 2)
+        return total
 
     @property
     def results(self) -> int:
-        """How many results a person is shown; one at least."""
+        """How many results of one person are shown, one at least."""
         return max(1, floor(BITS_PER_EXAMPLE * self.size / (self.bits or inf)))
 
     @property
     def most_bits(self) -> float:
-        """The bound: what a person can learn about the set, whatever they submit."""
+        """The bound: how many bits a person can learn about the set, whatever they submit."""
         return self.results * self.bits

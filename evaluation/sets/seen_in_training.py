@@ -1,4 +1,4 @@
-"""What models may have been trained on, and how much of each evaluation set is among it."""
+"""Find what models may have been trained on, and how much of each evaluation set is among it."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +16,7 @@ from evaluation.models import (
 )
 from evaluation.releases.reading import split_rows
 from evaluation.seeds import has_seeds, held_out, seed_rows
-from evaluation.sets.overlap import SEED, count_packed, counted, is_much, known_rows, named
+from evaluation.sets.overlap import SEED, count_overlaps, count_packed, is_much, known_rows, named
 from evaluation.sets.selectors import input_rows, newest_versions
 from evaluation.task_shape import shape_of
 from tasks.models import TargetModel, Task
@@ -29,21 +29,22 @@ LEARNED = ("train", "dev")
 
 
 def compare_sets() -> int:
-    """Compare the newest version of each set with all training rows that are new; how many.
+    """Compare the newest version of each set with all new training rows; return how many.
 
-    The sweep calls it. No lock: who compares twice finds the same.
+    The sweep calls it. No lock: comparing twice finds the same.
     """
-    made = 0
+    compared = 0
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
         try:
-            made += _compare(task)
+            compared += _compare_task(task)
         except Exception:
             logger.exception("The sets of %s cannot be compared with training rows", task)
-    return made
+    return compared
 
 
-def _compare(task: Task) -> int:
-    sources = _sources(task)
+def _compare_task(task: Task) -> int:
+    """Compare the sets of one task whose sources have changed; return how many."""
+    sources = _find_sources(task)
     stale = [
         version
         for version in newest_versions(task)
@@ -52,25 +53,31 @@ def _compare(task: Task) -> int:
     if not stale:
         return 0
     fields = task.config.model_fields
-    known = known_rows({name: _rows(task, name, pk) for name, pk in sources.items()}, fields)
+    rows_by_source = {name: _read_source(task, name, pk) for name, pk in sources.items()}
+    names_by_digest = known_rows(rows_by_source, fields)
     for version in stale:
         rows = (row["inputs"] for row in input_rows(version))
-        overlap = {"sources": sources, "rows": counted(rows, known, fields)}
+        overlap = {"sources": sources, "rows": count_overlaps(rows, names_by_digest, fields)}
         EvaluationSetVersion.objects.filter(pk=version.pk).update(overlap=overlap)
     return len(stale)
 
 
-def _sources(task: Task) -> dict[str, int]:
-    """By name the newest release of each round, and 0 for the seeds of an official task."""
-    done = Dataset.objects.filter(round__task=task, state=Dataset.State.DONE).order_by("version")
-    found = {f"round{number}": pk for number, pk in done.values_list("round__number", "pk")}
-    return found | ({SEED: 0} if task.is_official and has_seeds(task.code) else {})
+def _find_sources(task: Task) -> dict[str, int]:
+    """Return, by name, the newest release of each round, and 0 for the seeds of official tasks."""
+    done = Dataset.objects.filter(round__task=task, state=Dataset.State.DONE)
+    sources = {}
+    for number, pk in done.order_by("version").values_list("round__number", "pk"):
+        sources[f"round{number}"] = pk  # a later version takes the place of an earlier one
+    if task.is_official and has_seeds(task.code):
+        sources[SEED] = 0
+    return sources
 
 
-def _rows(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
-    """What models read of the rows of a source."""
+def _read_source(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
+    """Yield what models read of each row of a source."""
     if name == SEED:
-        yield from map(shape_of(task.config).inputs, held_out(seed_rows(task.code))[0])
+        trained_rows, _ = held_out(seed_rows(task.code))
+        yield from map(shape_of(task.config).inputs, trained_rows)
         return
     dataset = Dataset.objects.select_related("round__task").get(pk=pk)
     for split in LEARNED:
@@ -79,9 +86,9 @@ def _rows(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
 
 
 def count_seen(run: EvaluationRun) -> int | None:
-    """How many examples of a run's set are among the rows that its model was trained on here.
+    """Return how many examples of a run's set are among the rows its model was trained on here.
 
-    None: it is not known, as of all but submitted training rows, and of perturbed runs.
+    None if that is unknown: for all but submitted training rows, and for perturbed runs.
     """
     if run.suite != EvaluationRun.Suite.PLAIN:
         return None
@@ -93,36 +100,47 @@ def count_seen(run: EvaluationRun) -> int | None:
 
 
 def seen_warning(run: EvaluationRun, seen: int | None, *, is_shown: bool) -> list[str]:
-    """What everybody is told of a result whose model was trained on examples of the set.
+    """Return the warning for everybody if a model was trained on examples of the set.
 
-    Of a set whose inputs stay here only with a result that is shown: it is one more bit of it.
+    For a set whose inputs stay here it comes only with a result that is shown, because it discloses
+    one more bit.
     """
-    may_tell = is_shown or run.version.evaluation_set.may_leave
-    return [SEEN] if may_tell and is_much(seen, run.version.size) else []
+    may_warn = is_shown or run.version.evaluation_set.may_leave
+    if may_warn and is_much(seen, run.version.size):
+        return [SEEN]
+    return []
 
 
 def part_seen(
     run: EvaluationRun | None, version: EvaluationSetVersion, learned: Collection[str] | None
 ) -> float | None:
-    """The part of a set that a model was trained on, counted in its rows or by what it says."""
+    """Return the share of a set that a model was trained on; None if unknown.
+
+    It is counted in the rows that were submitted, else taken from what the model's card says.
+    learned: names of sources, of `trained_on`.
+    """
     if run and run.seen is not None:
         return run.seen / version.size if version.size else 0.0
     return None if learned is None else version.overlap_with(learned)
 
 
 def trained_on(submission: Submission) -> set[str] | None:
-    """The names of what a model was trained on, as far as we trained it or its card says it."""
+    """Return the names of a model's training sources, if we trained it or its card names them."""
     if submission.target:
-        return _of_target(submission.target)
+        return _find_target_sources(submission.target)
     return named(submission.trained_on) or None
 
 
-def _of_target(target: TargetModel) -> set[str] | None:
-    """That of a target, with what its base was trained on."""
+def _find_target_sources(target: TargetModel) -> set[str] | None:
+    """Return a target's training sources with those of its base; None if unknown."""
     run = TrainingRun.objects.filter(target=target).order_by("pk").first()
     if run is None:
         return {SEED} if STARTERS_FOLDER in target.source else None
-    source = run.options.get("base") or ""
-    base = TargetModel.objects.filter(task=target.task_id, source=source).exclude(pk=target.pk)
-    known = _of_target(base[0]) if source and base else set()
-    return {*run.options["weights"], *(known or ())}
+    sources = set(run.options["weights"])
+    base_source = run.options.get("base")
+    if base_source:
+        bases = TargetModel.objects.filter(task=target.task_id, source=base_source)
+        base = bases.exclude(pk=target.pk).first()
+        if base:
+            sources |= _find_target_sources(base) or set()
+    return sources

@@ -13,12 +13,12 @@ from tasks.models import Task
 
 
 def latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion | None:
-    """The newest version, if there is one."""
+    """Return the newest version of a set, or None."""
     return evaluation_set.versions.order_by("-version").first()
 
 
 def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
-    """The last version of each of a task's evaluation sets."""
+    """Select the last version of each of a task's evaluation sets."""
     later = EvaluationSetVersion.objects.filter(
         evaluation_set=OuterRef("evaluation_set"), version__gt=OuterRef("version")
     )
@@ -27,19 +27,23 @@ def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
 
 
 def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
-    """The newest version of each set whose inputs anybody who sees the task may have."""
+    """Select the newest version of each set whose inputs may leave and which is not hidden."""
     versions = newest_versions(task).filter(evaluation_set__may_leave=True)
     return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
 
 
 def input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
-    """`{"uid": …, "inputs": {field: value}}` of each example in order; never opens the answers."""
+    """Yield `{"uid": …, "inputs": {field: value}}` of each example in order.
+
+    Never opens the file with the answers.
+    """
     with version.inputs.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
         yield from map(orjson.loads, lines)
 
 
 def guess_of(task: Task, ids: Collection[str]) -> str:
-    """A sentence: of which version of a set, whose inputs anybody may have, these ids are."""
+    """Return a sentence that names the set version with open inputs which these ids belong to."""
+    # Only open sets are searched: of others an answer would tell which ids they hold.
     open_sets = open_versions(task).values("evaluation_set")
     versions = EvaluationSetVersion.objects.filter(evaluation_set__in=open_sets)
     for version in versions.select_related("evaluation_set").order_by("-pk"):
@@ -49,24 +53,21 @@ def guess_of(task: Task, ids: Collection[str]) -> str:
 
 
 def input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
-    """The inputs as JSON lines `{"id": uid, "inputs": {field: value}}`, as they are downloaded."""
+    """Yield the inputs as downloaded: JSON lines `{"id": uid, "inputs": {field: value}}`."""
     for row in input_rows(version):
         yield orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
 
 
 def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
-    """The examples of a version in order, with right answers and slices. Streams."""
+    """Yield the examples of a version in order, with right answers and slices. Streams."""
     with version.gold.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
-        for given, kept in zip(input_rows(version), map(orjson.loads, lines), strict=True):
-            if given["uid"] != kept["uid"]:
-                raise ValueError(f"{version}: the files differ at {given['uid']}.")
-            slices = {name: tuple(values) for name, values in kept["slices"].items()}
-            yield SetRow(given["uid"], given["inputs"], tuple(kept["gold"]), slices)
+        for question, answer in zip(input_rows(version), map(orjson.loads, lines), strict=True):
+            if question["uid"] != answer["uid"]:
+                raise ValueError(f"{version}: the files differ at {question['uid']}.")
+            slices = {name: tuple(values) for name, values in answer["slices"].items()}
+            yield SetRow(question["uid"], question["inputs"], tuple(answer["gold"]), slices)
 
 
 def checked_of(version: EvaluationSetVersion) -> dict[str, dict[str, str]]:
-    """By its uid for each example of a version that people checked in other words: its new texts.
-
-    {uid: {field: text}}; one query.
-    """
+    """Return the checked paraphrases of a version: {uid: {field: new text}}; one query."""
     return dict(version.paraphrases.values_list("uid", "fields"))

@@ -1,4 +1,4 @@
-"""Making and changing evaluation sets; a version is made whole or not at all."""
+"""Create and change evaluation sets; a version is stored whole or not at all."""
 
 import re
 from collections.abc import Iterable
@@ -49,9 +49,9 @@ def create_set(
     may_leave: bool = False,
     answers_public: bool = False,
 ) -> EvaluationSet:
-    """A set of the task's owners, without versions yet. No lock: its name is unique.
+    """Create a set of the task's owners, without versions yet. No lock: its name is unique.
 
-    Raises Refused.
+    Raises Refused for a name that is malformed, reserved or taken.
     """
     if not NAME.fullmatch(name):
         raise Refused(
@@ -65,10 +65,10 @@ def create_set(
     about = {"access": access, "may_leave": may_leave, "answers_public": answers_public}
     try:
         with transaction.atomic():
-            made = EvaluationSet.objects.create(
+            evaluation_set = EvaluationSet.objects.create(
                 task=task, name=name, description=description, **about
             )
-            log(actor, "evaluation_set.created", made, **about)
+            log(actor, "evaluation_set.created", evaluation_set, **about)
     except IntegrityError:
         raise Refused(
             gettext(
@@ -77,14 +77,17 @@ def create_set(
             % {"name": name},
             status=422,
         ) from None
-    return made
+    return evaluation_set
 
 
 @transaction.atomic
 def change_set(
     *, evaluation_set: EvaluationSet, actor: User, description: str, **about: Unpack[About]
 ) -> None:
-    """Who sees a set and what is said of it; its versions stay. No lock: the last one holds."""
+    """Change who sees a set and its description; its versions stay.
+
+    No lock: the last change wins.
+    """
     changed = EvaluationSet.objects.filter(pk=evaluation_set.pk)
     changed.update(description=description, **about)
     log(actor, "evaluation_set.changed", evaluation_set, **about)
@@ -96,22 +99,23 @@ def note_exposed(version: EvaluationSetVersion, actor: User | None = None) -> No
     Their owner has agreed to it, which the log has. No lock: one conditional update.
     """
     if version.exposed_at is None and version.is_sealed:
+        # Of several requests at once only the one whose update finds no date logs the exposure.
         first = EvaluationSetVersion.objects.filter(pk=version.pk, exposed_at=None)
         if first.update(exposed_at=timezone.now()):
             log(actor, "evaluation_set.exposed", version)
 
 
 def note_taken(version: EvaluationSetVersion, actor: User | None = None) -> bool:
-    """Note that somebody takes inputs of a version, and so a part of the release that it is of.
+    """Note that inputs of a version leave, which are a part of the release that it was made from.
 
-    False where that release was undone since the version was read.
+    Returns False if that release was undone since the version was read.
     """
     note_exposed(version, actor)
     return version.dataset is None or note_download(version.dataset)
 
 
 def note_shown(task: Task, count: int) -> None:
-    """Note that so many of the first examples that may leave did: see `note_exposed`."""
+    """Note that the inputs of the first `count` open examples left: see `note_exposed`."""
     for version in open_versions(task):
         if count <= 0:
             return
@@ -120,11 +124,12 @@ def note_shown(task: Task, count: int) -> None:
 
 
 def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
-    """A new set with its first version, or neither; `about` as of `create_set`."""
+    """Create a set with its first version, or neither; `about` as of `create_set`."""
     with scratch() as folder:
-        written = _written(rows, folder)
+        # Written before the transaction begins, because reading millions of rows takes minutes.
+        written = _write_files(rows, folder)
         with transaction.atomic():
-            return _keep(create_set(**about), written, folder, about["actor"], None)
+            return _store_version(create_set(**about), written, folder, about["actor"], None)
 
 
 def make_version(
@@ -133,63 +138,69 @@ def make_version(
     actor: User | None,
     dataset: Dataset | None = None,
 ) -> EvaluationSetVersion:
-    """The next version, of these examples; the last one again where it holds the same.
+    """Make the next version, of these examples; return the last one if it holds the same.
 
     All or nothing: whatever `rows` raises leaves no trace. Both files are stored first, so the
-    lock on the set is short. Raises Refused when there is no example.
+    lock on the set is short. Raises Refused without any example.
     """
     with scratch() as folder:
-        written = _written(rows, folder)
-        return _keep(evaluation_set, written, folder, actor, dataset)
+        written = _write_files(rows, folder)
+        return _store_version(evaluation_set, written, folder, actor, dataset)
 
 
-def _written(rows: Iterable[SetRow], folder: Path) -> Written:
+def _write_files(rows: Iterable[SetRow], folder: Path) -> Written:
+    """Write the two files of a version. Raises Refused without any example."""
     written = write_set(rows, folder)
     if not written.size:
         raise Refused(gettext("There is no example in it."), status=422)
     return written
 
 
-def _keep(
+def _store_version(
     evaluation_set: EvaluationSet,
     written: Written,
     folder: Path,
     actor: User | None,
     dataset: Dataset | None,
 ) -> EvaluationSetVersion:
-    made = EvaluationSetVersion(
+    """Store both files, then the row; return the last version instead if it holds the same."""
+    version = EvaluationSetVersion(
         evaluation_set=evaluation_set,
-        version=_next(evaluation_set),
+        version=_next_number(evaluation_set),  # names the files; the lock below decides
         sha256=written.sha256,
         size=written.size,
         slices=written.slices,
         dataset=dataset,
         made_by=actor,
     )
-    with ExitStack() as undo:  # files that no row names are taken away again
+    with ExitStack() as undo:  # files that no row names are deleted again
         for name in ("inputs", "gold"):
             with (folder / name).open("rb") as file:
-                getattr(made, name).save(f"{name}.jsonl.gz", File(file), save=False)
-            undo.callback(default_storage.delete, getattr(made, name).name)
-        version = _stored(made)
-        if version is made:
+                getattr(version, name).save(f"{name}.jsonl.gz", File(file), save=False)
+            undo.callback(default_storage.delete, getattr(version, name).name)
+        stored_version = _insert_or_find(version)
+        if stored_version is version:
             undo.pop_all()
-    return version
+    return stored_version
 
 
 @transaction.atomic
-def _stored(made: EvaluationSetVersion) -> EvaluationSetVersion:
-    """The version with a row of its own, or the last one if it is the same. Locks the set."""
-    one = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=made.evaluation_set_id)
-    last = latest_version(one)
-    if last and last.sha256 == made.sha256 and (last.dataset_id or not made.dataset_id):
+def _insert_or_find(version: EvaluationSetVersion) -> EvaluationSetVersion:
+    """Insert the version, or return the last one if it holds the same. Locks the set."""
+    sets = EvaluationSet.objects.select_for_update(of=("self",))
+    evaluation_set = sets.get(pk=version.evaluation_set_id)
+    last = latest_version(evaluation_set)
+    # A version of a release is another one than an equal version of the round: its dataset says
+    # that the rows are public.
+    if last and last.sha256 == version.sha256 and (last.dataset_id or not version.dataset_id):
         return last
-    made.version = last.version + 1 if last else 1
-    made.save(force_insert=True)
-    log(made.made_by, "evaluation_set.version", made, size=made.size, sha256=made.sha256)
-    return made
+    version.version = _next_number(evaluation_set)  # counted under the lock
+    version.save(force_insert=True)
+    about = {"size": version.size, "sha256": version.sha256}
+    log(version.made_by, "evaluation_set.version", version, **about)
+    return version
 
 
-def _next(evaluation_set: EvaluationSet) -> int:
+def _next_number(evaluation_set: EvaluationSet) -> int:
     last = latest_version(evaluation_set)
     return last.version + 1 if last else 1

@@ -35,10 +35,11 @@ def lock_submitter(submission: Submission) -> CountedPerson | None:
     if submission.owner:
         note_submitter(submission.owner)
     people = CountedPerson.objects.select_for_update(of=("self",), no_key=True)
+    # A person may be joined with another one until its row is locked, so look again until it is.
     while Submission.objects.filter(pk=submission.pk).exclude(person=None).exists():
         if locked := people.filter(submissions=submission).first():
             return locked
-        # The person was joined with another one, whose the submission is by now.
+        # Between both queries the person was joined with another one. The submission is now theirs.
     return None
 
 

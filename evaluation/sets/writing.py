@@ -1,4 +1,4 @@
-"""The two files of a version of an evaluation set, and what a file would bring into them."""
+"""Write the two files of a version of an evaluation set, and preview what a file would bring."""
 
 import gzip
 import hashlib
@@ -20,14 +20,15 @@ from tasks.line_files import FileError, LineError
 T = TypeVar("T")
 MOST_SLICES = 200
 """Values of a slice that a version counts; the most frequent ones."""
-SHOWN = 5
+MOST_ROWS = 5
+"""Examples that a preview shows."""
 VALUES = 20
 """Answers, and values of a slice, that are counted one by one."""
 BOUNDS = Bounds(seconds=600, memory_bytes=2 * GIB)  # five million uids, and what Parquet takes
 
 
 class Written(NamedTuple):
-    """What two files hold: their digest, examples, and {slice field: {value: examples}}."""
+    """What `write_set` wrote: digest, number of examples, and {slice field: {value: examples}}."""
 
     sha256: str
     size: int
@@ -36,7 +37,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Preview:
-    """What was found; of answers and slices the most frequent values."""
+    """What a file would bring; of answers and slices the most frequent values."""
 
     size: int
     rows: Sequence[SetRow]
@@ -47,15 +48,18 @@ class Preview:
 
 
 def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
-    """`inputs` and `gold` in the folder, line by line about the same example.
+    """Write `inputs` and `gold` into the folder, line by line about the same example.
 
-    A slice may be a choice that gives the answer away, so slices lie with the answers. Raises
-    what `rows` does; of a file, which others made, FileError, also for one that takes too much.
+    A slice may be a choice that gives the answer away, so slices are stored with the answers.
+    Raises
+    what `rows` raises; for a file, which others made, FileError, also when it takes too much time
+    or
+    memory.
     """
     if not isinstance(rows, SetFile):
         return _write(rows, folder)
     try:
-        written, rows.errors, rows.left_out = _within(partial(_write_file, rows, folder))
+        written, rows.errors, rows.left_out = _read_bounded(partial(_write_file, rows, folder))
     except WrongLines as wrong:
         rows.errors = wrong.errors
         raise
@@ -63,11 +67,15 @@ def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
 
 
 def preview(file: SetFile) -> Preview:
-    """What a file of others would bring; as `preview_of`, within bounds. Raises FileError."""
-    return _within(partial(preview_of, file))
+    """Return what a file of others would bring; as `preview_of`, within bounds.
+
+    Raises FileError.
+    """
+    return _read_bounded(partial(preview_of, file))
 
 
-def _within(read: Callable[[], T]) -> T:
+def _read_bounded(read: Callable[[], T]) -> T:
+    """Read in a process of its own within BOUNDS. Raises FileError."""
     try:
         return bounded(read, BOUNDS)
     except OutOfBounds as error:
@@ -82,14 +90,15 @@ def _write(rows: Iterable[SetRow], folder: Path) -> Written:
     digest, size = hashlib.sha256(), 0
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     with ExitStack() as stack:
-        inputs, gold = (stack.enter_context(_packed(folder / n)) for n in ("inputs", "gold"))
+        inputs = stack.enter_context(_open_packed(folder / "inputs"))
+        gold = stack.enter_context(_open_packed(folder / "gold"))
         for row in rows:
             size += 1
             for name, values in row.slices.items():
                 counts[name].update(values)
-            shown = {"uid": row.uid, "inputs": row.inputs}
-            kept = {"uid": row.uid, "gold": row.gold, "slices": row.slices}
-            for file, value in ((inputs, shown), (gold, kept)):
+            public = {"uid": row.uid, "inputs": row.inputs}
+            secret = {"uid": row.uid, "gold": row.gold, "slices": row.slices}
+            for file, value in ((inputs, public), (gold, secret)):
                 line = orjson.dumps(value) + b"\n"
                 digest.update(line)
                 file.write(line)
@@ -97,13 +106,13 @@ def _write(rows: Iterable[SetRow], folder: Path) -> Written:
     return Written(digest.hexdigest(), size, slices)
 
 
-def _packed(path: Path) -> gzip.GzipFile:
-    """A gzip file that has the same bytes whenever the same is written to it."""
+def _open_packed(path: Path) -> gzip.GzipFile:
+    """Open a gzip file for writing; without a time in it, equal contents give equal bytes."""
     return gzip.GzipFile(path, "wb", compresslevel=6, mtime=0)
 
 
 def preview_of(file: SetFile) -> Preview:
-    """Read a file once and keep little of it. Raises FileError for one that cannot be read."""
+    """Read a file once and keep little of it. Raises FileError if it cannot be read."""
     rows: list[SetRow] = []
     answers: Counter[str] = Counter()
     slices: dict[str, Counter[str]] = defaultdict(Counter)
@@ -111,14 +120,16 @@ def preview_of(file: SetFile) -> Preview:
     with suppress(WrongLines):  # they are in `file.errors`
         for row in file:
             size += 1
-            rows += [row] if size <= SHOWN else []
-            answers.update(map(_words, row.gold[:1]))
+            if size <= MOST_ROWS:
+                rows.append(row)
+            answers.update(_as_words(answer) for answer in row.gold[:1])
             for name, values in row.slices.items():
                 slices[name].update(values)
     most = {name: count.most_common(VALUES) for name, count in slices.items()}
     return Preview(size, rows, answers.most_common(VALUES), most, file.left_out, file.errors)
 
 
-def _words(answer: Any) -> str:
-    text = ", ".join(map(str, answer)) if isinstance(answer, list) else str(answer)
-    return text[:100]
+def _as_words(answer: Any) -> str:
+    if isinstance(answer, list):
+        answer = ", ".join(map(str, answer))
+    return str(answer)[:100]

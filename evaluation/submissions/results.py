@@ -13,9 +13,9 @@ from evaluation.models import (
     Score,
     Submission,
 )
-from evaluation.sets.sealing import Shown
+from evaluation.sets.sealing import Disclosure
 from evaluation.sets.seen_in_training import SEEN, part_seen
-from evaluation.sets.shown_scores import scores_of, shown_of
+from evaluation.sets.shown_scores import describe_disclosure, list_scores
 from evaluation.submissions.selectors import latest
 from evaluation.submissions.visibility import (
     may_see_scores,
@@ -88,7 +88,7 @@ def list_with_scores(submissions: Iterable[Submission], task: Task, user: Person
     sets = sorted(newest_version, key=lambda evaluation_set: evaluation_set.name)
     exact = any(viewer.is_task_owner for _, viewer in models)
     main_scores = {}
-    for score in scores_of(runs, exact=exact):
+    for score in list_scores(runs, exact=exact):
         if score.metric == main and not score.slice and not score.kind:
             main_scores[score.run_id] = score
     rows = []
@@ -123,7 +123,7 @@ class SetResults:
     slices: list[Score]  # of the main metric
     suites: list["SuiteResults"]
     plain: EvaluationRun | None  # whose scores these are
-    sealed: Shown | None  # what is shown of results on it; None: it is not sealed
+    sealed: Disclosure | None  # what is shown of results on it; None: it is not sealed
     overlap: float | None  # the part of it that anybody may train on
     seen: float | None  # the part of it that the model was trained on; None: not known
 
@@ -177,7 +177,7 @@ def results_by_set(
         if run.outcome == Outcome.OK:
             counting[run.version_id, run.suite] = run
     scores: dict[Any, list[Score]] = defaultdict(list)
-    for score in scores_of(counting.values(), exact=exact):
+    for score in list_scores(counting.values(), exact=exact):
         scores[score.run_id].append(score)
     by_version: dict[int, list[EvaluationRun]] = defaultdict(list)
     for run in sorted(latest(runs), key=lambda run: SUITES.index(run.suite)):
@@ -195,7 +195,7 @@ def results_by_set(
                 suites.append(_suite(suite_run, scores[suite_run.pk]))
         sealed = None
         if version.is_sealed:
-            sealed = shown_of(version)
+            sealed = describe_disclosure(version)
         set_results = SetResults(
             title=f"{version.evaluation_set.name} v{version.version}",
             version=version,

@@ -12,7 +12,7 @@ from typing import Any
 
 from evaluation.isolation.inference.precheck import Refused
 from evaluation.models import DatasetItem
-from evaluation.releases.reading import decoded, latest_datasets
+from evaluation.releases.reading import decode_row, latest_datasets
 from evaluation.seeds import Row as TrainingRow
 from evaluation.sets.overlap import digest, pack
 from evaluation.task_shape import Shape, released_row, runnable_shape_of, training_row
@@ -121,7 +121,7 @@ def _released(task: Task, shape: Shape, uids: Sequence[str]) -> dict[str, Traini
     )
     rows: dict[str, TrainingRow] = {}
     for text in items.values_list("line", flat=True):
-        line = decoded(json.loads(text))
+        line = decode_row(json.loads(text))
         if row := released_row(shape, line):
             rows[str(line["uid"])] = row
     if shape.kind == LOOKS:

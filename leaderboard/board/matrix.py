@@ -28,7 +28,7 @@ from evaluation.judges.custom_metrics.selectors import columns_of
 from evaluation.judges.llm_judges.selectors import MetricJudge, metric_judge
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score, Submission
 from evaluation.runs.selectors import accepted, counting
-from evaluation.sets.shown_scores import shown_number
+from evaluation.sets.shown_scores import round_number
 from evaluation.submissions.selectors import seen_by_all
 from evaluation.submissions.teams.selectors import team_ids
 from leaderboard.board.columns import (
@@ -427,7 +427,7 @@ class _Table:
             numbers.n[cell] = n
             numbers.undefined[cell[1:]] |= number[0] is None and metric not in self._metrics
             if size := self._sealed[cell[1]]:
-                number = shown_number(metric, number[0], min(n, size))
+                number = round_number(metric, number[0], min(n, size))
             percent = 100 * np.array(number, dtype=float)  # None becomes NaN
             if percent[1] == percent[2]:  # of an earlier version: few examples, all alike
                 percent[1:] = np.nan

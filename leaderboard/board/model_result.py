@@ -10,7 +10,7 @@ from typing import Any
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.selectors import counting
-from evaluation.sets.shown_scores import scores_of
+from evaluation.sets.shown_scores import list_scores
 from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.selectors import latest, list_runs
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
@@ -180,7 +180,7 @@ def _sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str], int]:
     shown = counting(runs).select_related("version__evaluation_set__task", "version__dataset")
     return {
         (score.run.version_id, COLUMNS[score.run.suite, score.metric]): score.n
-        for score in scores_of(shown.defer("log", "version__dataset__numbers"), exact=False)
+        for score in list_scores(shown.defer("log", "version__dataset__numbers"), exact=False)
         if (score.run.suite, score.metric) in COLUMNS and not score.kind and not score.slice
     }
 

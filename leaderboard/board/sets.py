@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
-from evaluation.sets.harmless import times
+from evaluation.sets.harmless import rows_per_example
 from evaluation.sets.selectors import newest_versions
 from leaderboard.scoring.ranks import least_examples, minimum_detectable
 from tasks.models import Task
@@ -106,7 +106,7 @@ def least_of(task: Task) -> int:
     Owners count examples; a harmless question beside each makes twice as many rows.
     """
     own = task.config.leaderboard.min_examples
-    return times(task.config) * (own.n if own else least_examples())
+    return rows_per_example(task.config) * (own.n if own else least_examples())
 
 
 def with_detectable(one: Set, values: NDArray[np.float64], main: str) -> Set:

@@ -18,7 +18,7 @@ from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs import services as runs
 from evaluation.runs.execute import store
-from evaluation.sets.shown_scores import shown_of
+from evaluation.sets.shown_scores import describe_disclosure
 from evaluation.submissions.services import submit_model
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
@@ -48,7 +48,7 @@ def test_results_of_two_accounts_of_one_person_are_bounded_together(
     task, at_once, tmp_path, repeat
 ):
     version = set_version(task, "sealed", answers_public=False)
-    most = shown_of(version).results
+    most = describe_disclosure(version).results
     for number, user in enumerate(accounts(2) * (most + 2)):
         queued_run(accepted_model(task, user, name=f"m{number}"), version)
     file = tmp_path / "answers"

@@ -15,7 +15,7 @@ from evaluation.jobs import evaluate_next
 from evaluation.models import EvaluationRun, Score, Team
 from evaluation.runs import services as runs
 from evaluation.runs.execute import execute, store
-from evaluation.sets.shown_scores import shown_of
+from evaluation.sets.shown_scores import describe_disclosure
 from tests.support.evaluations import (
     ScriptedRunner,
     accepted_model,
@@ -188,7 +188,7 @@ def test_results_that_end_at_once_are_shown_as_often_as_the_bound_says(
 ):
     """Locks: the model's owner; the team, whose members each have submitted one model."""
     version, mallory = set_version(task, "sealed", answers_public=False), UserFactory()
-    most = shown_of(version).results
+    most = describe_disclosure(version).results
     team = Team.objects.create(name="Lab") if by_team else None
     for number in range(most + 4):
         owner = UserFactory() if by_team else mallory

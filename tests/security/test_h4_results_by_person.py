@@ -42,7 +42,7 @@ from dynabench.people.services import delete_person
 from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
-from evaluation.sets.shown_scores import shown_of
+from evaluation.sets.shown_scores import describe_disclosure
 from evaluation.submissions.services import check_quota, remaining_quota, submit_model
 from evaluation.submissions.teams.services import make_team
 from evaluation.submissions.tidying import tidy_submitters
@@ -75,7 +75,7 @@ def _site(settings, tmp_path):
 def version(db):
     """A sealed set, of which a person is shown one result."""
     made = set_version(TaskFactory(code="nli"), "sealed", size=24, answers_public=False)
-    assert shown_of(made).results == 1
+    assert describe_disclosure(made).results == 1
     return made
 
 

@@ -102,10 +102,10 @@ def test_a_wrong_line_leaves_nothing_behind(one):
 
 
 def test_files_of_a_version_that_could_not_be_stored_are_taken_away(one, monkeypatch):
-    def broken(made):
+    def broken(version):
         raise RuntimeError
 
-    monkeypatch.setattr(services, "_stored", broken)
+    monkeypatch.setattr(services, "_insert_or_find", broken)
     with pytest.raises(RuntimeError):
         make_version(one, ROWS, None)
     assert not stored_files()

@@ -53,10 +53,10 @@ def test_a_set_of_seeds_is_marked_and_what_is_held_out_is_not(client, task, seen
 def test_a_new_release_is_compared_too(task, seen, monkeypatch):
     compare_sets()
     monkeypatch.setattr(
-        "evaluation.sets.seen_in_training._sources", lambda task: {"seed": 0, "round1": 9}
+        "evaluation.sets.seen_in_training._find_sources", lambda task: {"seed": 0, "round1": 9}
     )
     monkeypatch.setattr(
-        "evaluation.sets.seen_in_training._rows",
+        "evaluation.sets.seen_in_training._read_source",
         lambda task, name, pk: [{"premise": "New.", "hypothesis": "It is"}] if pk else [],
     )
     assert compare_sets() == 1

@@ -15,10 +15,10 @@ from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
-from evaluation.sets.sealing import Shown, rounded
+from evaluation.sets.sealing import Disclosure, rounded
 from evaluation.sets.selectors import set_rows
 from evaluation.sets.services import change_set
-from evaluation.sets.shown_scores import readable, sealed_versions, shown_of
+from evaluation.sets.shown_scores import describe_disclosure, find_sealed_versions, select_readable
 from evaluation.submissions.quota import Charge
 from evaluation.submissions.services import _entries
 from evaluation.submissions.visibility import Viewer, as_seen
@@ -90,7 +90,7 @@ def test_the_attack_of_34_files_learns_one_rounded_result(client, task, version,
         answers = ["neutral"] * SIZE
         answers[number % SIZE] = "entailment"
         seen.append(hand_in(mallory, version, answers, name=f"m{number}"))
-    shown = shown_of(version)
+    shown = describe_disclosure(version)
     assert shown.results == 1
     scores = [told(model, mallory) for model in seen]
     assert [bool(one) for one in scores] == [True] + [False] * 33
@@ -143,7 +143,7 @@ def test_many_accounts_learn_the_bound_each(version, hand_in):
         for person in people
     ]  # fmt: skip
     shown = sum(bool(told(model)) for model in models)
-    assert shown == len(people) * shown_of(version).results
+    assert shown == len(people) * describe_disclosure(version).results
 
 
 def test_what_was_withdrawn_or_failed_counts_as_it_was_seen(task, version, hand_in):
@@ -262,7 +262,7 @@ def test_no_door_tells_more_than_the_rounded_scores(client, task, version, hand_
 
 def test_a_set_is_sealed_until_its_answers_are_public(task, version, alice):
     assert version.is_sealed
-    assert sealed_versions(task) == {version.pk}
+    assert find_sealed_versions(task) == {version.pk}
     release_of(version, private_test=True)
     version = type(version).objects.get(pk=version.pk)
     assert version.is_sealed
@@ -273,7 +273,7 @@ def test_a_set_is_sealed_until_its_answers_are_public(task, version, alice):
         evaluation_set=version.evaluation_set, actor=alice, description="",
         access="scoring", may_leave=False, answers_public=True,
     )  # fmt: skip
-    assert sealed_versions(task) == set()
+    assert find_sealed_versions(task) == set()
 
 
 def test_what_was_kept_back_is_shown_once_the_answers_are_public(task, version, hand_in):
@@ -341,9 +341,9 @@ def test_perturbed_runs_count_in_the_bits_where_they_may_know_the_answer(db):
     qa = TaskFactory(code="qa")
     one = EvaluationSet(task=qa, name="x")
     version = type(set_version(TaskFactory(code="nli")))(evaluation_set=one, size=1000)
-    assert shown_of(version) == Shown(
+    assert describe_disclosure(version) == Disclosure(
         1000,
         ("squad_f1", "exact_match", "worst_group", "worst_kind", "fairness", "robustness"),
         side_runs=2,
     )
-    assert readable([])
+    assert select_readable([])

@@ -12,7 +12,7 @@ from dynabench.webhooks.events import may_know
 from dynabench.webhooks.models import Webhook
 from evaluation.contract import Outcome
 from evaluation.models import Submission
-from evaluation.sets.shown_scores import may_show
+from evaluation.sets.shown_scores import decide_if_shown
 from evaluation.submissions.services import files_of, remaining_quota
 from evaluation.submissions.teams import services
 from evaluation.submissions.teams.selectors import place_of
@@ -244,7 +244,7 @@ def test_results_on_sealed_sets_are_counted_by_team(task, owner, mate, team):
         """Whether a further result would be shown."""
         run = scored(submission_of(task, user, team=of, state="done"), sealed)
         type(run).objects.filter(pk=run.pk).update(is_shown=False)
-        return may_show(run)
+        return decide_if_shown(run)
 
     assert not ended(mate, team)  # a set of six shows one result
     assert ended(mate, None)

@@ -88,7 +88,7 @@ def test_its_control_set_asks_by_the_grammar_on_its_pictures(task, monkeypatch, 
     rows = [*set_rows(version)]
     assert version.evaluation_set.name == "control"
     assert len({row.inputs["image"]["digest"] for row in rows}) == 6
-    assert 6 < len(rows) <= 6 * control.ASKED
+    assert 6 < len(rows) <= 6 * control.QUESTIONS_A_SCENE
     labels = {label.value for label in task.config.labels("answer")}
     assert {gold for row in rows for gold in row.gold} <= labels
     assert control_version(task) == version

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from core.errors import Invalid
 from evaluation.models import DatasetItem
-from evaluation.releases.reading import decoded, latest_datasets
+from evaluation.releases.reading import decode_row, latest_datasets
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.task_shape import Shape, Untrainable, released_row, shape_of
 from tasks.models import Task
@@ -54,7 +54,7 @@ def _train(task: Task, shape: Shape) -> Iterator[int]:
     ).order_by("dataset__round__number", "position")
     # In pieces: a train split may have millions of rows.
     for pk, line in rows.values_list("pk", "line").iterator(chunk_size=2000):
-        if released_row(shape, decoded(json.loads(line))):
+        if released_row(shape, decode_row(json.loads(line))):
             yield pk
 
 
@@ -75,7 +75,7 @@ def read_shots(task: Task, chat: ChatSettings) -> list[dict[str, Any]]:
 
 
 def _shot(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any]:
-    row = released_row(shape, decoded(line))
+    row = released_row(shape, decode_row(line))
     assert row is not None  # only such rows are drawn, and rows do not change
     answer_key = "answer"
     if shape.labels:

@@ -15,7 +15,7 @@ from bench.guessing import (
     share_right,
     stated_bounds,
 )
-from evaluation.sets.sealing import Shown, rounded
+from evaluation.sets.sealing import Disclosure, rounded
 
 SIZE = 200
 
@@ -82,7 +82,7 @@ def test_bits_of_a_share():
 def test_no_result_tells_more_than_the_bound_counts(rng, size):
     alike = bits_of_result(np.ones(size, dtype=np.int8), rng)
     most = most_bits_of_result(size, rng)
-    assert 1 < alike <= most <= Shown(size, ("a", "b")).bits
+    assert 1 < alike <= most <= Disclosure(size, ("a", "b")).bits
 
 
 def test_macro_f1_is_that_of_the_site(rng):

@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.models import EvaluationSetVersion
-from evaluation.sets.overlap import counted, digest, known_rows, named
+from evaluation.sets.overlap import count_overlaps, digest, known_rows, named
 
 FIELDS = ("premise", "hypothesis")
 
@@ -21,7 +21,7 @@ def test_texts_are_the_same_whatever_their_case_spaces_and_end():
 def test_each_row_counts_once_however_many_sources_have_it():
     sources = {"seed": [row("a"), row("b"), row("a")], "round1": [row("b"), row("c")]}
     rows = [row("A."), row("b"), row("b"), row("c"), row("d")]
-    found = counted(rows, known_rows(sources, FIELDS), FIELDS)
+    found = count_overlaps(rows, known_rows(sources, FIELDS), FIELDS)
     assert found == {"seed": 1, "round1 seed": 2, "round1": 1}
     overlap = {"sources": {"seed": 0, "round1": 7}, "rows": found}
     version = EvaluationSetVersion(size=5, overlap=overlap)

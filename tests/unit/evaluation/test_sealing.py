@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.sets.sealing import BITS_PER_EXAMPLE, Shown, interval, rounded, steps_in_one
+from evaluation.sets.sealing import BITS_PER_EXAMPLE, Disclosure, interval, rounded, steps_in_one
 
 SIZES = st.integers(1, 1_000_000)
 METRICS = st.lists(
@@ -42,16 +42,16 @@ def test_all_that_can_be_shown_fits_in_the_bits(size, metrics):
         least = -1 if name == "matthews_correlation" else 0
         steps = steps_in_one(size)
         values *= len(range(least * steps, steps + 1)) + 1  # and none at all
-    shown = Shown(size, metrics)
+    shown = Disclosure(size, metrics)
     assert shown.bits == pytest.approx(log2(values))
     assert shown.results >= 1
     assert shown.most_bits <= max(BITS_PER_EXAMPLE * size, shown.bits)
 
 
 def test_what_the_pages_say():
-    assert Shown(24, ["accuracy"]).results == 1
-    assert Shown(1000, ["accuracy", "macro_f1"]).results == 20
-    assert Shown(1000, ["squad_f1", "exact_match", "fairness"], side_runs=1).results == 7
+    assert Disclosure(24, ["accuracy"]).results == 1
+    assert Disclosure(1000, ["accuracy", "macro_f1"]).results == 20
+    assert Disclosure(1000, ["squad_f1", "exact_match", "fairness"], side_runs=1).results == 7
 
 
 def ask(labels, told, is_shown):
@@ -80,7 +80,7 @@ def test_the_attack_that_read_all_labels_learns_no_more_than_the_bound():
     exact = {ask(labels, lambda value: value, lambda number: True) for labels in every}
     assert len(exact) == len(every)  # each label is read out
     assert all(ask(one, lambda v: v, lambda n: True)[1] == one for one in every)
-    shown = Shown(size, ["accuracy"])
+    shown = Disclosure(size, ["accuracy"])
     seen = {
         ask(labels, lambda value: rounded(value, size), lambda number: number < shown.results)[0]
         for labels in every
@@ -92,6 +92,6 @@ def test_the_attack_that_read_all_labels_learns_no_more_than_the_bound():
 def test_whatever_is_asked_first_answers_are_few(all_labels, guess):
     """The first answer splits labels into no more parts than the bits of one result count."""
     size = 24
-    shown = Shown(size, ["accuracy"])
+    shown = Disclosure(size, ["accuracy"])
     parts = {rounded((size - (labels ^ guess).bit_count()) / size, size) for labels in all_labels}
     assert len(parts) <= 2**shown.bits
