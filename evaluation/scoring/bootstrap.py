@@ -1,11 +1,11 @@
-"""Scores of a model's answers, over all examples and by slice, with bootstrap intervals.
+"""Score a model's answers, over all examples and by slice, with bootstrap intervals.
 
-Examples stream by; what is kept is a count of each distinct statistic, or sums.
+Examples stream by; only a count of each distinct statistic, or sums, stay in memory.
 """
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -19,10 +19,10 @@ from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, Sums
 from validation.rules.rates import student
 
-MOST_VALUES = 50  # slices of a field
+MOST_VALUES = 50  # slices of a field that are scored
 MOST_KEPT = 50_000  # distinct statistics of all tallies together, some hundred bytes each
-LOOK_EVERY = 1000  # examples
-CELLS = 2**18  # of one array
+LOOK_EVERY = 1000  # examples between two looks at how many statistics there are
+CELLS = 2**18  # numbers in one array, so that a matrix of draws takes two megabytes
 MOST_DRAWS = 20_000
 """Of a metric over all examples, which is no mean: another seed then moves the ends of its interval
 by less than 0.1 points, from some 700 examples on. Fewer examples are drawn more often."""
@@ -55,9 +55,21 @@ class Tally:
         draws: int | None = None,
         most: int = MOST_DRAWS,
     ) -> None:
-        """Tallies of different names are drawn independently of one another.
+        """Prepare an empty tally. Tallies of different names are drawn independently of each other.
 
-        draws: how many, 0 for none; None: as many as `draws_for` says, up to `most`.
+        Parameters
+        ----------
+        vectors
+            Turns statistics into rows of numbers whose sums the metric needs.
+        name
+            Enters the random seed.
+        seed
+            The seed of the run.
+        draws
+            The number of resamples, 0 for none. None draws as many as `draws_for` says, up to
+            `most`.
+        most
+            The most resamples.
         """
         self.counts: Counter[Hashable] = Counter()
         self.n = 0
@@ -67,24 +79,32 @@ class Tally:
         self._sums: Sums | None = None  # none before the first examples are drawn
 
     def sums(self) -> Sums:
-        """Row 0: of the examples themselves; the others: of each resample."""
+        """Return the sums.
+
+        Row 0 those of the examples themselves, the others those of each resample.
+        """
         return self.settle()
 
     def settle(self) -> Sums:
-        """Turns counts into sums. Sorted, so that the order of the examples does not matter."""
+        """Turn counts into sums. Sorted, so that the order of the examples does not matter."""
         ordered = iter(sorted(self.counts.items()))  # type: ignore[arg-type]
         if self._draws is None:
+            # Decided once: all rows of sums must be about the same resamples.
             self._draws = draws_for(len(self.counts), self.counts.total(), self._most)
         draws = self._draws
-        sums = np.zeros((1 + draws, 0)) if self._sums is None else self._sums
+        sums = self._sums
+        if sums is None:
+            sums = np.zeros((1 + draws, 0))
         width = max(draws, sums.shape[1], 1)
-        while some := list(islice(ordered, max(1, CELLS // width))):
-            statistics, counts = zip(*some, strict=True)
+        # A chunk at a time, so that no matrix of draws has more than about CELLS numbers.
+        while chunk := list(islice(ordered, max(1, CELLS // width))):
+            statistics, counts = zip(*chunk, strict=True)
             vectors = self._vectors(statistics)
-            drawn = self._chance.poisson(counts, (draws, len(counts)))
-            more = np.vstack([counts, drawn]).astype(float) @ vectors
-            more[:, : sums.shape[1]] += sums
-            sums = more
+            drawn_counts = self._chance.poisson(counts, (draws, len(counts)))
+            new_sums = np.vstack([counts, drawn_counts]).astype(float) @ vectors
+            # Later vectors may have more columns than earlier ones, on the right.
+            new_sums[:, : sums.shape[1]] += sums
+            sums = new_sums
         self.n += self.counts.total()
         self.counts.clear()
         self._sums = sums
@@ -92,9 +112,22 @@ class Tally:
 
 
 def draws_for(distinct: int, n: int, most: int = MOST_DRAWS) -> int:
-    """Return how many resamples to draw of n examples with so many distinct statistics.
+    """Return how many resamples to draw; the least if there are too few examples for an interval.
 
-    Of too few examples for an interval the least.
+    Parameters
+    ----------
+    distinct
+        The number of distinct statistics among the examples.
+    n
+        The number of examples.
+    most
+        The most draws for a score over all examples, or for one of a slice.
+
+    Returns
+    -------
+    int
+        From LEAST_DRAWS to MOST_OF_FEW, so that another seed moves an end of the interval by less
+        than 0.1 points.
     """
     if n < LEAST_RESAMPLED:
         return LEAST_DRAWS
@@ -115,55 +148,82 @@ def score(
     sp_model: Path | None = None,
     language: str = "",
 ) -> list[Number]:
-    """Each metric over all examples, then by slice, with percentile intervals of 95 %.
+    """Compute each metric over all examples, then by slice, with percentile intervals of 95 %.
 
-    Those of means are exact (`evaluation.scoring.mean_intervals`), those of others are drawn.
-    draws: see `Tally`.
-
-    An answer that is None is missing, and wrong. n counts examples. Of each slice field the first
-    MOST_VALUES values are scored; a Number without a value says how often others occurred.
     Memory is bounded whatever the number of examples. The same numbers come for the same seed and,
     up to MOST_KEPT distinct statistics, in any order of the rows.
+
+    Parameters
+    ----------
+    rows
+        Examples and answers. An answer that is None is missing, and wrong.
+    metrics
+        Names of metrics, the main one first.
+    labels
+        The task's labels, if its answers are choices.
+    slices
+        The fields by whose values examples are scored apart, too.
+    seed
+        The seed of the draws.
+    draws
+        The number of resamples; None as in `Tally`.
+    sp_model
+        A SentencePiece file, for spBLEU.
+    language
+        The task's language.
+
+    Returns
+    -------
+    list of Number
+        First those of all examples. n counts examples. Of each slice field the first MOST_VALUES
+        values are scored; a Number without a value says how often others occurred, and why a metric
+        cannot be computed here.
+
+    Notes
+    -----
+    Intervals of means are exact (`evaluation.scoring.mean_intervals`), those of others are drawn.
     """
-    usable, lacking = _usable(metrics, labels, sp_model, language)
+    usable, lacking = _split_by_availability(metrics, labels, sp_model, language)
 
-    def tallies(part: str) -> list[Tally]:
-        return [_tally(each, part, seed, draws) for each in usable]
+    def make_tallies(part: str) -> list[Tally]:
+        return [_make_tally(metric, part, seed, draws) for metric in usable]
 
-    board = {"": tallies("")}
+    board = {"": make_tallies("")}
     values: dict[str, set[str]] = {field: set() for field in slices}
     left_out: Counter[str] = Counter()
     for number, (row, answer) in enumerate(rows, 1):
         value = None if answer is None else answer.value
+        # Once for each example and not for each slice: some metrics take long.
         statistics = [metric.statistic(value, row) for metric in usable]
-        for part in _parts(row, values, left_out):
+        for part in _slice_names(row, values, left_out):
             if part not in board:
-                board[part] = tallies(part)
+                board[part] = make_tallies(part)
             for tally, statistic in zip(board[part], statistics, strict=True):
                 tally.counts[statistic] += 1
         if number % LOOK_EVERY == 0:
-            settle_many([tally for part in board.values() for tally in part])
-    found = [
-        number_of(metric, tally, part)
-        for part, of_part in board.items()
-        for metric, tally in zip(usable, of_part, strict=True)
-    ]
-    return found + lacking + [_left_out(metrics[0], *item) for item in left_out.items()]
+            settle_many(list(chain.from_iterable(board.values())))
+    numbers = []
+    for part, tallies in board.items():
+        for metric, tally in zip(usable, tallies, strict=True):
+            numbers.append(number_of(metric, tally, part))
+    left_out_numbers = [_left_out(metrics[0], field, n) for field, n in left_out.items()]
+    return numbers + lacking + left_out_numbers
 
 
-def _tally(metric: Metric, part: str, seed: int, draws: int | None) -> Tally:
-    """What counts a metric of a part of the examples; of a mean nothing is drawn."""
+def _make_tally(metric: Metric, part: str, seed: int, draws: int | None) -> Tally:
+    """Return a tally of a metric on a part of the examples; for a mean it draws nothing."""
     if isinstance(metric, Mean):
+        # Its interval is computed from sums of powers, without draws.
         return Tally(powers_of, name=metric.name, seed=seed, draws=0)
     most = MOST_OF_SLICE if part else MOST_DRAWS
     name = f"{metric.name} {part}"
     return Tally(metric.vectors, name=name, seed=seed, draws=draws, most=most)
 
 
-def _usable(
+def _split_by_availability(
     names: Sequence[str], labels: Sequence[str] | None, sp_model: Path | None, language: str
 ) -> tuple[list[Metric], list[Number]]:
-    """The metrics that can be computed, each once; and for the others numbers that say why not."""
+    """Return the metrics that can be computed, each once, and numbers that say why others can't."""
     usable, lacking = [], []
     for name in dict.fromkeys(names):
         try:
@@ -173,19 +233,23 @@ def _usable(
     return usable, lacking
 
 
-def _parts(row: SetRow, values: dict[str, set[str]], left_out: Counter[str]) -> Iterator[str]:
-    """The names of the parts that an example belongs to; the empty one is all."""
+def _slice_names(row: SetRow, values: dict[str, set[str]], left_out: Counter[str]) -> Iterator[str]:
+    """Yield the names of the slices that an example belongs to; the empty name is all examples.
+
+    values: by field the values that are scored; left_out: counts the others by field.
+    """
     yield ""
-    for field, known in values.items():
+    for field, field_values in values.items():
         for value in sorted(set(row.slices.get(field, ()))):
-            if value in known or len(known) < MOST_VALUES:
-                known.add(value)
+            if value in field_values or len(field_values) < MOST_VALUES:
+                field_values.add(value)
                 yield f"{field}={value}"[:NAME]
             else:
                 left_out[field] += 1
 
 
 def settle_many(tallies: Sequence[Tally]) -> None:
+    """Turn counts into sums if there are many distinct ones, which bounds the memory they take."""
     if sum(len(tally.counts) for tally in tallies) > MOST_KEPT:
         for tally in tallies:
             tally.settle()
@@ -197,7 +261,22 @@ def _left_out(metric: str, field: str, count: int) -> Number:
 
 
 def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
-    """The metric of what was counted."""
+    """Return the metric of what was counted, with its interval.
+
+    Parameters
+    ----------
+    metric
+        The metric.
+    tally
+        What was counted for it.
+    part
+        The slice that was counted, "" for all examples.
+
+    Returns
+    -------
+    Number
+        Without a value if there are no examples, or if the metric is not defined on them.
+    """
     sums = tally.sums()
     if tally.n == 0:
         return Number(metric.name, None, None, None, 0, slice=part, note="There are no examples.")
@@ -213,20 +292,21 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
 
 
 def powers_of(statistics: Sequence[float]) -> Sums:
-    """Vectors of the statistics of a mean; the first two sums are a count and a total."""
+    """Return vectors of the statistics of a mean; the first two sums are a count and a total."""
     return powers(np.array(statistics, dtype=float))
 
 
 def mean_of(values: Sequence[float], *, name: str) -> Number:
-    """The mean of a number (0-1) of each example, with its interval."""
+    """Return the mean of one number (0-1) for each example, with its interval."""
     (mean,) = means_of(powers_of(values).sum(axis=0))
     return Number(name, *mean_interval(mean), len(values))
 
 
 def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    """The first value, and the 2.5 and 97.5 % quantiles of all; the value is never outside them.
+    """Return the first value, and the 2.5 and 97.5 % quantiles of all.
 
-    Resamples where it is not defined (NaN) do not count.
+    The value is never outside them.
+    Resamples on which the metric is not defined (NaN) do not count.
     """
     value = float(values[0])
     low, high = np.nanquantile(values, (0.025, 0.975))
@@ -234,18 +314,36 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
 
 
 def bounded(values: NDArray[np.float64], n: int) -> tuple[float, float | None, float | None]:
-    """The value and its interval as in `interval`; None where n examples do not show one.
+    """Return the value and its interval as in `interval`; None if n examples show no interval.
 
-    Resamples of few examples, or of such as are all alike, look surer than they are.
+    Resamples of few examples, or of examples that are all alike, look surer than they are.
     """
     value, low, high = interval(values)
-    return (value, low, high) if n >= LEAST_RESAMPLED and low < high else (value, None, None)
+    shows_interval = n >= LEAST_RESAMPLED and low < high
+    return (value, low, high) if shows_interval else (value, None, None)
 
 
 def bounded_difference(
     values: NDArray[np.float64], n: int
 ) -> tuple[float, float | None, float | None]:
-    """A difference of two scores (0-1) with Student's interval, by the deviation of its draws."""
+    """Return a difference of two scores (0-1) with Student's interval, from its resamples.
+
+    Parameters
+    ----------
+    values
+        The difference on the examples, then on each resample.
+    n
+        The number of examples.
+
+    Returns
+    -------
+    tuple
+        The difference, low and high end; None for both ends if n examples show no interval.
+
+    Notes
+    -----
+    value ± t(n - 1) · s, where s is the standard deviation of the resamples.
+    """
     value, half = float(values[0]), student(n - 1) * float(np.nanstd(values[1:], ddof=1))
     if n < LEAST_RESAMPLED or not half:
         return value, None, None

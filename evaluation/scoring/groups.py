@@ -1,4 +1,4 @@
-"""Which groups of people a text names; and the parts of the data that are groups. Pure."""
+"""Find which groups of people a text names, and the parts of the data that are groups. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,68 +34,109 @@ class Groups:
     texts: tuple[str, ...]
 
     def named(self, row: SetRow) -> SetRow:
-        """The row with a slice for the lexical groups that its texts name."""
+        """Return the row with a slice for the lexical groups that its texts name."""
         if not self.terms:
             return row
-        found = mentioned(row.inputs, self.texts, self.terms)
-        return replace(row, slices={**row.slices, MENTIONS: tuple(found)})
+        groups = mentioned(row.inputs, self.texts, self.terms)
+        return replace(row, slices={**row.slices, MENTIONS: tuple(groups)})
 
 
 def groups_of(config: TaskConfig) -> Groups:
-    """The groups over which a task's models should be equally good; none without fairness.
+    """Return the groups over which a task's models should be equally good; none without fairness.
 
-    The owner's slices and terms; in English also men and women, and our terms without the owner's.
+    They are the owner's slices and terms; in English also men and women, and our terms if the owner
+    names none.
     """
     metrics = config.metrics
     if "fairness" not in metrics.deltas:
         return Groups((), {}, ())
     is_english = config.language.partition("-")[0] == "en"
-    lists = metrics.group_terms or (GROUPS if is_english else ())
-    terms = {" ".join(term.lower().split()): term for one in lists for term in one}
-    lexical = {**(GENDERS if is_english else {}), **{name: frozenset({name}) for name in terms}}
+    lexical: dict[str, frozenset[str]] = dict(GENDERS) if is_english else {}
+    our_terms = GROUPS if is_english else ()
+    for terms in metrics.group_terms or our_terms:
+        for term in terms:
+            name = " ".join(term.lower().split())
+            lexical[name] = frozenset({name})  # each term is a group of its own
     texts = tuple(name for name in config.model_fields if name != config.answer_field)
-    fields = (*metrics.groups, *((MENTIONS,) if lexical else ()))
+    fields = tuple(metrics.groups)
+    if lexical:
+        fields += (MENTIONS,)
     return Groups(fields, lexical, texts)
 
 
 def mentioned(inputs: Mapping[str, Any], fields: Sequence[str], terms: Terms) -> Iterator[str]:
-    """The groups of which a term stands in one of the fields, as whole words in any case."""
-    texts = [text for name in fields if isinstance(text := inputs.get(name), str)]
-    every = phrase_pattern(frozenset().union(*terms.values()))
-    words = {key_of(match[0]) for text in texts for match in every.finditer(text)}
-    return (name for name, some in terms.items() if some & words)
+    """Return the groups whose terms occur in one of the fields, as whole words in any case.
+
+    Parameters
+    ----------
+    inputs
+        What a model reads, by field.
+    fields
+        The fields to look in.
+    terms
+        The terms by group.
+    """
+    pattern = phrase_pattern(frozenset().union(*terms.values()))
+    words: set[str] = set()
+    for name in fields:
+        text = inputs.get(name)
+        if isinstance(text, str):
+            words.update(key_of(match[0]) for match in pattern.finditer(text))
+    return (group for group, group_terms in terms.items() if group_terms & words)
 
 
 def share_of(metrics: Sequence[str]) -> str:
-    """By which of a task's metrics groups are compared: the first that is a mean over examples.
+    """Return the metric by which groups are compared: the first that is a mean over examples.
 
-    A group may lack some labels, which makes a macro F1 look bad. Without such a metric the first.
+    A group may lack some labels, which makes a macro F1 look bad. Without any mean, the first
+    metric.
     """
     return next((name for name in metrics if issubclass(METRICS[name], Mean)), metrics[0])
 
 
 def parts_of(numbers: Sequence[Number], fields: Sequence[str], metric: str) -> list[Number]:
-    """The numbers of the metric by group."""
-    return [
-        one
-        for one in numbers
-        if one.metric == metric and one.slice.partition("=")[0] in fields and one.value is not None
-    ]
+    """Return the numbers of a metric by group.
+
+    Parameters
+    ----------
+    numbers
+        All numbers of a run.
+    fields
+        The slice fields whose values are groups.
+    metric
+        The metric by which groups are compared.
+    """
+    parts = []
+    for number in numbers:
+        field = number.slice.partition("=")[0]
+        if number.metric == metric and field in fields and number.value is not None:
+            parts.append(number)
+    return parts
 
 
 def group_numbers(numbers: Sequence[Number], groups: Groups, metric: str) -> list[Number]:
-    """The worst group's number and the largest gap between two groups; nothing without fairness.
+    """Return the worst group's number and the largest gap between groups; nothing without fairness.
 
-    Both have no value where fewer than two groups have enough examples.
+    Both have no value if fewer than two groups have enough examples.
+
+    Parameters
+    ----------
+    numbers
+        All numbers of a run.
+    groups
+        The task's groups.
+    metric
+        The metric by which groups are compared.
     """
     if not groups.fields:
         return []
     parts = comparable(parts_of(numbers, groups.fields, metric))
-    parts = parts if len(parts) > 1 else []
+    if len(parts) < 2:
+        parts = []  # a single group is not the worst of anything
     return [least(WORST_GROUP, parts), gap(GROUP_GAP, parts)]
 
 
-def is_in(row: SetRow, part: str) -> bool:
-    """Whether a row is in a slice: `field=value`."""
-    field = part.partition("=")[0]
-    return any(f"{field}={one}"[:NAME] == part for one in row.slices.get(field, ()))
+def is_in(row: SetRow, slice_name: str) -> bool:
+    """Return whether a row is in a slice, given as `field=value`."""
+    field = slice_name.partition("=")[0]
+    return any(f"{field}={value}"[:NAME] == slice_name for value in row.slices.get(field, ()))

@@ -1,4 +1,4 @@
-"""Whether two models answer so much alike that one may be a copy of the other.
+"""Decide whether two models answer so alike that one may be a copy of the other.
 
 Two honest models agree where both are right, and by chance where both are wrong. Copies share
 their very errors. Three conditions together make a near-copy:
@@ -28,7 +28,7 @@ Marks = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Answers:
-    """What one model said of each example, in the order of the set.
+    """What one model answered to each example, in the order of the set.
 
     codes: 0, 1 …, equal for equal answers of all models. right: whether each is wholly right.
     """
@@ -59,16 +59,32 @@ class Likeness:
 
 
 def likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
-    """Compare two models on one set. gold: which right answer each example has, 0, 1 …"""
+    """Compare two models on one set.
+
+    Parameters
+    ----------
+    gold
+        Which right answer each example has, 0, 1 …
+    first, second
+        The answers of both models, in the same order.
+
+    Notes
+    -----
+    For each right answer with n examples, both give the same answer by chance n · Σ pᵢqᵢ times,
+    where p
+    and q are the rates at which each gives answer i. The variance is that of n coins of this
+    chance.
+    """
     same = first.codes == second.codes
     wrong = ~first.right & ~second.right
     expected = variance = 0.0
-    most = 1 + max(first.codes.max(initial=0), second.codes.max(initial=0))
-    for one in np.unique(gold):
-        here = gold == one
+    kinds = 1 + max(first.codes.max(initial=0), second.codes.max(initial=0))
+    for right_answer in np.unique(gold):
+        here = gold == right_answer
         n = int(here.sum())
-        rates = (np.bincount(some.codes[here], minlength=most) / n for some in (first, second))
-        chance = float(np.dot(*rates))
+        first_rates = np.bincount(first.codes[here], minlength=kinds) / n
+        second_rates = np.bincount(second.codes[here], minlength=kinds) / n
+        chance = float(np.dot(first_rates, second_rates))
         expected += n * chance
         variance += n * chance * (1 - chance)
     return Likeness(

@@ -1,4 +1,4 @@
-"""Intervals of means over examples, as a bootstrap of endless draws has them. Pure, no chance.
+"""Compute intervals of means as an endless bootstrap would. Pure, nothing is drawn.
 
 Each example is drawn Poisson(1) times, and the mean is a quotient: what was drawn of the values by
 what was drawn of the examples. It is at most r if Σ weight × (value − r) is at most 0, and the
@@ -22,9 +22,11 @@ STEPS = 20
 
 
 def powers(values: NDArray[np.float64]) -> Sums:
-    """Vectors whose sums `means_of` reads: 1, then each power of each column of values."""
+    """Return vectors whose sums `means_of` reads: 1, then each power of each column of values."""
     rows = values.reshape(len(values), -1).astype(float)
-    return np.hstack([np.ones((len(rows), 1)), *(rows**power for power in range(1, POWERS + 1))])
+    columns = [np.ones((len(rows), 1))]
+    columns += [rows**power for power in range(1, POWERS + 1)]
+    return np.hstack(columns)
 
 
 @dataclass(frozen=True)
@@ -41,15 +43,23 @@ class ExactMean:
 
     @property
     def error(self) -> float:
-        """Its standard error; 0 where all numbers are alike."""
+        """Its standard error; 0 if all numbers are alike."""
         variance = self._central(self.value)[0] / self.n
-        return sqrt(variance / self.n) if variance > 1e-12 else 0.0
+        if variance <= 1e-12:  # equal numbers, whose sums of floats differ in the last digits
+            return 0.0
+        return sqrt(variance / self.n)
 
     def end(self, z: float) -> float:
-        """The quantile of its bootstrap at the place where a normal number is z."""
-        found = self.value
+        """Return the quantile of its bootstrap at which a normal number would be z.
+
+        Notes
+        -----
+        Cornish and Fisher's expansion with skewness and kurtosis. Both depend on the quantile
+        itself, so it is found by iteration from the mean.
+        """
+        quantile = self.value
         for _ in range(STEPS):
-            two, three, four = self._central(found)
+            two, three, four = self._central(quantile)
             skew, tail = three / two**1.5, four / two**2
             shifted = (
                 z
@@ -57,29 +67,32 @@ class ExactMean:
                 + (z**3 - 3 * z) * tail / 24
                 - (2 * z**3 - 5 * z) * skew * skew / 36
             )
-            found = self.value + sqrt(two) * shifted / self.n
-        return found
+            quantile = self.value + sqrt(two) * shifted / self.n
+        return quantile
 
     def _central(self, r: float) -> tuple[float, float, float]:
-        """The sums of the second, third and fourth power of the numbers less r."""
-        n, (one, two, three, four) = self.n, self.sums
+        """Return the sums of the second, third and fourth power of the numbers less r."""
+        # Binomial expansions of Σ (x − r)^k. The square may come out as a tiny negative number.
+        n, (first, second, third, fourth) = self.n, self.sums
         return (
-            max(0.0, two - 2 * r * one + n * r**2),
-            three - 3 * r * two + 3 * r**2 * one - n * r**3,
-            four - 4 * r * three + 6 * r**2 * two - 4 * r**3 * one + n * r**4,
+            max(0.0, second - 2 * r * first + n * r**2),
+            third - 3 * r * second + 3 * r**2 * first - n * r**3,
+            fourth - 4 * r * third + 6 * r**2 * second - 4 * r**3 * first + n * r**4,
         )
 
 
 def means_of(sums: NDArray[np.float64]) -> list[ExactMean]:
-    """The means of each column of values of which these are sums of `powers`."""
+    """Return the means of each column of values whose sums of `powers` these are."""
     n, rest = float(sums[0]), sums[1:].reshape(POWERS, -1)
     return [ExactMean(n, (*column,)) for column in rest.T.tolist()]
 
 
 def mean_interval(mean: ExactMean) -> tuple[float, float, float]:
-    """A share with its interval of 95 %; Wilson's of few examples, or of such as are all alike.
+    """Return a mean (0-1) with its interval of 95 %: value, low and high end.
 
-    These look surer than they are; no mean of numbers from 0 to 1 varies more than right and wrong.
+    Wilson's interval for few examples, or if all are alike: the exact one looks surer than it is,
+    and no
+    mean of numbers from 0 to 1 varies more than right and wrong do.
     """
     value, n = mean.value, round(mean.n)
     if n < LEAST_RESAMPLED or not mean.error:
@@ -89,7 +102,10 @@ def mean_interval(mean: ExactMean) -> tuple[float, float, float]:
 
 
 def difference_interval(mean: ExactMean) -> tuple[float, float | None, float | None]:
-    """A mean difference with Student's interval; None where n examples do not show one."""
+    """Return a mean difference with Student's interval.
+
+    None for both ends if n examples show none.
+    """
     value, n = mean.value, round(mean.n)
     if n < LEAST_RESAMPLED or not mean.error:
         return value, None, None

@@ -1,4 +1,4 @@
-"""An old and a new model on the same rows: scores with intervals, and what changed."""
+"""Compare an old and a new model on the same rows: scores with intervals, and what changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,35 +15,64 @@ MOST_SHOWN = 50
 
 
 def gold(shape: Shape, row: Mapping[str, Any]) -> str:
-    """The right answer of a training row."""
+    """Return the right answer of a training row."""
     return str(row["answer" if shape.labels is None else "label"])
 
 
-def mean_score(shape: Shape, rows: Sequence[Mapping[str, Any]], said: Sequence[str]) -> Rate:
-    """Accuracy with Wilson's interval; of spans the mean token F1 (0-1), ± 1.96 standard errors.
+def mean_score(shape: Shape, rows: Sequence[Mapping[str, Any]], answers: Sequence[str]) -> Rate:
+    """Return accuracy with Wilson's interval; for spans the mean token F1 (0-1).
 
-    Raises ValueError without rows.
+    Parameters
+    ----------
+    shape
+        The shape of the task: what its models read and answer.
+    rows
+        Training rows with right answers.
+    answers
+        The model's answers in the same order.
+
+    Raises
+    ------
+    ValueError
+        Without rows.
+
+    Notes
+    -----
+    The interval of a mean F1 is ± 1.96 standard errors, cut at 0 and 1.
     """
     if not rows:
         raise ValueError("A score needs at least one row.")
-    both = list(zip(said, (gold(shape, row) for row in rows), strict=True))
+    right_answers = [gold(shape, row) for row in rows]
+    pairs = list(zip(answers, right_answers, strict=True))
     if shape.labels is not None:
-        found = rate(sum(one == other for one, other in both), len(both))
-        assert isinstance(found, Rate)
-        return found
-    scores = [squad_f1(one, other) for one, other in both]
+        accuracy = rate(sum(answer == right for answer, right in pairs), len(pairs))
+        assert isinstance(accuracy, Rate)
+        return accuracy
+    scores = [squad_f1(answer, right) for answer, right in pairs]
     mean = fmean(scores)
     half = NormalDist().inv_cdf(0.975) * pstdev(scores) / sqrt(len(scores))
     return Rate(mean, max(0.0, mean - half), min(1.0, mean + half), len(scores), "normal")
 
 
-def is_right(rule: VerdictRule, shape: Shape, said: str, true: str) -> bool:
-    """Whether an answer counts: the same label; for spans what the task's verdict lets pass."""
+def is_right(rule: VerdictRule, shape: Shape, answer: str, true: str) -> bool:
+    """Return whether an answer counts: an equal label, or for spans one that the verdict accepts.
+
+    Parameters
+    ----------
+    rule
+        The task's verdict.
+    shape
+        The shape of the task.
+    answer
+        The model's answer.
+    true
+        The right answer.
+    """
     if shape.labels is not None:
-        return said == true
+        return answer == true
     if rule.type == "string_f1":
-        return squad_f1(said, true) >= rule.threshold
-    return exact_match(said, true)
+        return squad_f1(answer, true) >= rule.threshold
+    return exact_match(answer, true)
 
 
 def compare(
@@ -53,11 +82,27 @@ def compare(
     old: Sequence[str] | None,
     new: Sequence[str],
 ) -> dict[str, Any]:
-    """Scores before and after on one test, and what only one of the two got right.
+    """Compare two models on one test: scores, and what only one of them got right.
 
-    `mended`: the old model was wrong and the new one is right, `broken`: the other way round;
-    `p`: McNemar's exact test. Without an old model these and `before` are None. `examples` are the
-    first MOST_SHOWN of the mended.
+    Parameters
+    ----------
+    rule
+        The task's verdict.
+    shape
+        The shape of the task.
+    rows
+        Test rows with right answers.
+    old, new
+        The answers of both models in the same order; None if there is no old model.
+
+    Returns
+    -------
+    dict
+        `before` and `after`: the scores. `mended`: rows that the old model got wrong and the new
+        one
+        right, `broken`: the other way round. `p`: McNemar's exact test. `examples`: the first
+        MOST_SHOWN of the mended. Without an old model `before`, `mended`, `broken` and `p` are
+        None.
     """
     after = asdict(mean_score(shape, rows, new))
     if old is None:
@@ -66,14 +111,16 @@ def compare(
             "examples": [],
         }  # fmt: skip
     mended, broken = [], 0
-    for row, was, now in zip(rows, old, new, strict=True):
+    for row, before, now in zip(rows, old, new, strict=True):
         true = gold(shape, row)
-        was_right, now_right = (is_right(rule, shape, said, true) for said in (was, now))
+        was_right = is_right(rule, shape, before, true)
+        now_right = is_right(rule, shape, now, true)
         if now_right and not was_right:
             mended.append(
-                {"inputs": shape.inputs(row), "expected": true, "before": was, "after": now}
+                {"inputs": shape.inputs(row), "expected": true, "before": before, "after": now}
             )
-        broken += was_right and not now_right
+        elif was_right and not now_right:
+            broken += 1
     return {
         "before": asdict(mean_score(shape, rows, old)),
         "after": after,
@@ -85,9 +132,13 @@ def compare(
 
 
 def mcnemar(mended: int, broken: int) -> float:
-    """The chance of a difference at least as great if each change is a fair coin; two-sided, exact.
+    """Return the two-sided p of McNemar's exact test (1947): each change is a fair coin.
 
-    McNemar 1947, in the binomial form. 1 when nothing changed.
+    1 if nothing changed.
+
+    Notes
+    -----
+    p = min(1, 2 · Σ C(n, k) ÷ 2ⁿ) for k from 0 to the smaller count, with n = mended + broken.
     """
     changed = mended + broken
     tail = ways = 1

@@ -1,4 +1,4 @@
-"""Examples in other words, by a model in a local folder or by one that people have checked."""
+"""Make examples in other words, by a model in a local folder or from checked paraphrases."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,16 +10,16 @@ from evaluation.scoring.perturbations.source import Edit, distance, protected
 KIND, VERSION = "paraphrase", 1
 MOST_TOKENS = 256
 Paraphrase = Callable[[str], str]
-"""Says a text in other words, always the same ones."""
+"""A function that says a text in other words, always in the same ones."""
 
 
 class Paraphraser:
     """A model that says a text in other words: greedily, so always in the same ones."""
 
     def __init__(self, folder: Path, prefix: str = "paraphrase: ") -> None:
-        """prefix: what the model wants to read before a text.
+        """Load the model. Raises OSError or ValueError if there is none in the folder.
 
-        Raises OSError or ValueError where there is no model.
+        prefix: what the model expects before a text.
         """
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -30,48 +30,62 @@ class Paraphraser:
         ).eval()
 
     def __call__(self, text: str) -> str:
-        """The text in other words."""
+        """Return the text in other words."""
         import torch
 
-        read = self._tokens(
+        encoded = self._tokens(
             self._prefix + text, return_tensors="pt", truncation=True, max_length=MOST_TOKENS
         )
         with torch.inference_mode():
-            said = self._model.generate(
-                input_ids=read["input_ids"],
-                attention_mask=read["attention_mask"],
+            tokens = self._model.generate(
+                input_ids=encoded["input_ids"],
+                attention_mask=encoded["attention_mask"],
                 do_sample=False,
                 num_beams=1,
                 max_new_tokens=MOST_TOKENS,
             )
-        return str(self._tokens.decode(said[0], skip_special_tokens=True)).strip()
+        return str(self._tokens.decode(tokens[0], skip_special_tokens=True)).strip()
 
 
 def paraphrased(
     paraphrase: Paraphrase, row: SetRow, reading: Reading, *, seed: int
 ) -> Variant | None:
-    """The variant of a row in other words; None where nothing changes.
+    """Return the variant of a row in other words; None if nothing changes.
 
-    A field whose addresses, numbers, names, label words or answers would not all stay keeps its
-    text. So does the passage in which answers are marked.
+    A field keeps its text if an address, number, name, label word or answer in it would be lost. So
+    does the passage in which answers are marked.
+
+    Parameters
+    ----------
+    paraphrase
+        Says a text in other words.
+    row
+        The example.
+    reading
+        What models read of it, and what must stay.
+    seed
+        Enters the variant's id.
     """
-    kept = reading.kept(row)
-    found = {}
+    fixed_phrases = reading.kept(row)
+    new_texts = {}
     for name in reading.fields:
         text = row.inputs.get(name)
         if isinstance(text, str) and text and name != reading.passage_field:
-            new = paraphrase(text)
-            spans = protected(text, kept)
-            if new not in ("", text) and all(text[start:end] in new for start, end in spans):
-                found[name] = new
-    return reworded(row, found, seed=seed) if found else None
+            new_text = paraphrase(text)
+            spans = protected(text, fixed_phrases)
+            keeps_all = all(text[start:end] in new_text for start, end in spans)
+            if new_text not in ("", text) and keeps_all:
+                new_texts[name] = new_text
+    if not new_texts:
+        return None
+    return reworded(row, new_texts, seed=seed)
 
 
 def reworded(row: SetRow, fields: Mapping[str, str], *, seed: int) -> Variant:
-    """The variant of a row whose fields have these texts instead; its right answers stay."""
-    total = sum(
-        distance([Edit(0, len(row.inputs[name]), new)], row.inputs[name])
-        for name, new in fields.items()
-    )
+    """Return the variant of a row with these texts in place of its own; its right answers stay."""
+    total = 0
+    for name, new in fields.items():
+        old = row.inputs[name]
+        total += distance([Edit(0, len(old), new)], old)
     uid = variant_uid(row.uid, KIND, VERSION, seed)
     return Variant(KIND, SetRow(uid, {**row.inputs, **fields}, row.gold, row.slices), total)

@@ -1,4 +1,4 @@
-"""Perturbed variants of examples: the same right answer, another text.
+"""Make perturbed variants of examples: the same right answer, another text.
 
 A kind never changes what it must keep (answers, label words, addresses, numbers, names), and the
 same seed gives the same variants. docs/evaluation.md lists the kinds.
@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b, sha256
+from itertools import chain
 from random import Random
 from typing import Any, Literal
 
@@ -52,6 +53,7 @@ class Kind:
     version: int = 1
 
     def speaks(self, language: str) -> bool:
+        """Return whether the kind knows a language."""
         return "*" in self.languages or language.partition("-")[0] in self.languages
 
 
@@ -71,9 +73,11 @@ class Reading:
     group_terms: Groups | None = None
 
     def kept(self, row: SetRow) -> list[str]:
-        """The phrases that stay as they are: the labels, or the answers in the passage."""
-        answers = [text_of(gold) for gold in row.gold]
-        return [*filter(None, self.labels if self.passage_field is None else answers)]
+        """Return the phrases that stay as they are: the labels, or the answers in the passage."""
+        phrases = self.labels
+        if self.passage_field is not None:
+            phrases = [text_of(gold) for gold in row.gold]
+        return [phrase for phrase in phrases if phrase]
 
 
 @dataclass(frozen=True)
@@ -132,47 +136,89 @@ KINDS: dict[str, Kind] = {
 def variants(
     row: SetRow, reading: Reading, *, family: Family, seed: int, most: int = 4
 ) -> list[Variant]:
-    """Variants of a row by at most so many of the kinds that change it, drawn by hash.
+    """Return variants of a row by at most `most` of the kinds that change it, drawn by hash.
 
+    Parameters
+    ----------
+    row
+        The example.
+    reading
+        What models read of it, and what must stay.
+    family
+        "robustness" or "fairness".
+    seed
+        The seed of the draws.
+    most
+        The most variants.
+
+    Notes
+    -----
     Answers are found again in the changed passage, and a variant that cannot keep each of them
-    whole is dropped. A row beyond MOST_WORK has none. Order and ids depend on nothing but the
-    arguments, and a variant's id tells neither its base nor its kind.
+    whole is
+    dropped. A row beyond MOST_WORK has none. Order and ids depend on nothing but the arguments, and
+    a
+    variant's id reveals neither its base nor its kind.
     """
-    passage, language, kept = reading.passage_field, reading.language, reading.kept(row)
-    texts = {
-        name: text
-        for name in reading.fields
-        if name != reading.answer_field and isinstance(text := row.inputs.get(name), str) and text
-    }
-    if sum(map(len, texts.values())) * (1 + sum(map(len, kept))) > MOST_WORK:
+    passage, fixed_phrases = reading.passage_field, reading.kept(row)
+    texts = {}
+    for name in reading.fields:
+        text = row.inputs.get(name)
+        if name != reading.answer_field and isinstance(text, str) and text:
+            texts[name] = text
+    # Each phrase is looked for in each text, so a hostile row could ask for endless work.
+    if sum(map(len, texts.values())) * (1 + sum(map(len, fixed_phrases))) > MOST_WORK:
         return []
-    known = kinds_of(family, language, reading.group_terms)
-    found: list[Variant] = []
-    for kind in sorted(known, key=lambda kind: _digest(kind, seed, row.uid, "kind")):
-        if len(found) == most:
+    kinds = kinds_of(family, reading.language, reading.group_terms)
+    row_variants: list[Variant] = []
+    for kind in sorted(kinds, key=lambda kind: _digest(kind, seed, row.uid, "kind")):
+        if len(row_variants) == most:
             break
-        edits = _edits(kind, texts, kept, seed, row.uid, reading)
-        gold = row.gold if passage is None else _gold(row, passage, edits)
-        if edits and gold:
-            inputs = {**row.inputs, **{name: changed(texts[name], edits[name]) for name in edits}}
-            uid = variant_uid(row.uid, kind.name, kind.version, seed)
-            total = sum(distance(some, texts[name]) for name, some in edits.items())
-            found.append(Variant(kind.name, SetRow(uid, inputs, gold, row.slices), total))
-    return found
+        edits = _edit_fields(kind, texts, fixed_phrases, seed, row.uid, reading)
+        gold = row.gold
+        if passage is not None:
+            gold = _move_gold(row, passage, edits)
+        if not edits or not gold:
+            continue
+        new_texts = {name: changed(texts[name], edits[name]) for name in edits}
+        uid = variant_uid(row.uid, kind.name, kind.version, seed)
+        variant_row = SetRow(uid, {**row.inputs, **new_texts}, gold, row.slices)
+        total = sum(distance(field_edits, texts[name]) for name, field_edits in edits.items())
+        row_variants.append(Variant(kind.name, variant_row, total))
+    return row_variants
 
 
 def kinds_of(family: Family, language: str, group_terms: Groups | None = None) -> list[Kind]:
-    """The kinds of a family that a language has; owners' terms are of whatever language."""
-    return [
-        kind
-        for kind in KINDS.values()
-        if kind.family == family
-        and (kind.speaks(language) or (kind.name == "group_terms" and group_terms))
-    ]
+    """Return the kinds of a family that a language has; owners' terms are of whatever language.
+
+    Parameters
+    ----------
+    family
+        "robustness" or "fairness".
+    language
+        The task's language, a tag such as `en-GB`.
+    group_terms
+        The owner's lists of terms for groups of people, if any.
+    """
+    kinds = []
+    for kind in KINDS.values():
+        has_own_terms = kind.name == "group_terms" and group_terms
+        if kind.family == family and (kind.speaks(language) or has_own_terms):
+            kinds.append(kind)
+    return kinds
 
 
 def variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
-    """An id that is the same each time and says nothing without the key, which is of the seed."""
+    """Return an id that is always the same and reveals nothing without the key, made of the seed.
+
+    Parameters
+    ----------
+    uid
+        The base's id.
+    kind, version
+        The kind's name and version.
+    seed
+        The seed of the suite, which is secret.
+    """
     key = sha256(f"twins|{seed}".encode()).digest()
     return blake2b(f"{kind}|{version}|{uid}".encode(), key=key, digest_size=16).hexdigest()
 
@@ -181,52 +227,53 @@ def _digest(kind: Kind, seed: int, uid: str, name: str) -> bytes:
     return sha256(f"{kind.name}|{kind.version}|{seed}|{uid}|{name}".encode()).digest()
 
 
-def _edits(
+def _edit_fields(
     kind: Kind,
     texts: Mapping[str, str],
-    kept: Sequence[str],
+    fixed_phrases: Sequence[str],
     seed: int,
     uid: str,
     reading: Reading,
 ) -> dict[str, list[Edit]]:
-    """The edits of each field that changes."""
+    """Return the edits of each field that changes."""
     params, but = kind.params, kind.but
     if "groups" in params:
-        params = {"groups": reading.group_terms or GROUPS}
-        but = {
-            word for terms in params["groups"] for term in terms for word in term.lower().split()
-        }
+        groups = reading.group_terms or GROUPS
+        params = {"groups": groups}
+        # Terms such as “Indian” look like names. They are what this kind changes.
+        but = set(" ".join(chain.from_iterable(groups)).lower().split())
     if "tables" in params:
         table = params["tables"][reading.language.partition("-")[0]]
         params = {**FEW, "table": table}
     names = list(texts)
     if kind.where == "longest":
         names = sorted(texts, key=lambda name: -len(texts[name]))[:1]
-    found = {}
+    field_edits = {}
     for name in names:
         drawn_by = "" if kind.where == "alike" else name
         chance = Random(_digest(kind, seed, uid, drawn_by))
-        source = Source(texts[name], protected(texts[name], kept, but=but))
-        if edits := source.allowed(kind.edits(source, chance, **params)):
-            found[name] = edits
-    return found
+        source = Source(texts[name], protected(texts[name], fixed_phrases, but=but))
+        edits = source.allowed(kind.edits(source, chance, **params))
+        if edits:
+            field_edits[name] = edits
+    return field_edits
 
 
-def _gold(row: SetRow, passage: str, edits: Mapping[str, Sequence[Edit]]) -> tuple[Any, ...]:
-    """The right answers with their places in the changed passage; empty if one is not whole."""
+def _move_gold(row: SetRow, passage: str, edits: Mapping[str, Sequence[Edit]]) -> tuple[Any, ...]:
+    """Return the right answers at their places in the changed passage; none if one is not whole."""
     before = str(row.inputs.get(passage, ""))
     here = edits.get(passage, ())
     after = changed(before, here)
-    found: list[Any] = []
+    moved_answers: list[Any] = []
     for gold in row.gold:
         text = text_of(gold)
         if isinstance(gold, Mapping) and "start" in gold:
             start = moved(gold["start"], here)
             if after[start : start + len(text)] != text:
                 return ()
-            found.append({**gold, "start": start, "end": start + len(text)})
+            moved_answers.append({**gold, "start": start, "end": start + len(text)})
         elif text in before and text not in after:
             return ()
         else:
-            found.append(gold)
-    return tuple(found)
+            moved_answers.append(gold)
+    return tuple(moved_answers)

@@ -1,7 +1,8 @@
-"""Robustness and fairness: answers to perturbed variants against those to their bases."""
+"""Measure robustness and fairness: answers to perturbed variants against those to their bases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -49,7 +50,10 @@ class _Variant(NamedTuple):
 
 
 class _Cluster(NamedTuple):
-    """What an example and its variants add; equal ones are counted, like a score's statistics."""
+    """What an example and its variants add.
+
+    Equal clusters are counted, like a score's statistics.
+    """
 
     before: Any  # statistic
     right: float
@@ -66,55 +70,96 @@ def delta_numbers(
     sp_model: Path | None = None,
     language: str = "",
 ) -> list[Number]:
-    """How a model keeps its score under perturbation: over all kinds (kind empty), then by kind.
+    """Measure how a model keeps its score under perturbation: over all kinds, then by kind.
 
-    `<metric>_before` and `<metric>_after` are on gold, over the examples that have variants; each
-    counts once, shared by its variants. `drop`: before − after. `consistency`: share of variants
-    with the answer of their base. `worst_case`: mean over examples of the least right answer, of
-    base and variants. Intervals are of whole examples (clusters), drawn with their variants; n
-    counts examples. `worst_kind` and `worst_kind_drop`: the least `<metric>_after` of any kind,
-    and the drop of that kind.
+    Parameters
+    ----------
+    pairs
+        Examples with their variants and the answers to each.
+    metric
+        The name of the task's metric.
+    labels
+        The task's labels, if its answers are choices.
+    seed
+        The seed of the draws.
+    draws
+        The number of resamples; None as in `Tally`.
+    sp_model
+        A SentencePiece file, for spBLEU.
+    language
+        The task's language.
+
+    Returns
+    -------
+    list of Number
+        `kind` is empty for those over all kinds; n counts examples. `<metric>_before` and
+        `<metric>_after`: against the right answers, over the examples that have variants. `drop`:
+        before − after. `consistency`: the share of variants with the answer of their base.
+        `worst_case`: the mean over examples of the least right answer, of base and variants.
+        `worst_kind` and `worst_kind_drop`: the least `<metric>_after` of any kind, and that kind's
+        drop.
+
+    Notes
+    -----
+    Each example counts once, shared by its variants. Intervals are of whole examples (clusters),
+    drawn
+    with their variants.
     """
     try:
         how = metric_of(metric, labels, sp_model, language)
     except Unavailable as error:
         return [Number(metric, None, None, None, 0, note=str(error))]
 
-    def tally(kind: str) -> Tally:
-        if isinstance(how, Mean):
-            return Tally(_mean_vectors, name=kind, seed=seed, draws=0)
-        return Tally(lambda some: _vectors(how, some), name=kind, seed=seed, draws=draws)
-
-    tallies = {"": tally("")}
+    tallies = {"": _make_tally(how, "", seed, draws)}
     answers: set[str] = set()
     for number, pair in enumerate(pairs, 1):
-        for kind, cluster in _clusters(pair, how, is_text=labels is None):
+        for kind, cluster in _make_clusters(pair, how, is_text=labels is None):
             if kind not in tallies:
-                tallies[kind] = tally(kind)
+                tallies[kind] = _make_tally(how, kind, seed, draws)
             tallies[kind].counts[cluster] += 1
-        if len(answers) < 2 and pair.variants:
-            given = (pair.answer, *(answer for _, _, answer in pair.variants))
-            answers |= {"" if answer is None else repr(plain(answer.value)) for answer in given}
+        # Two different answers are enough to know that the model does not always say the same.
+        if len(answers) < 2:
+            answers |= _answer_keys(pair)
         if number % LOOK_EVERY == 0:
-            settle_many([*tallies.values()])
-    found = [number for kind in sorted(tallies) for number in _numbers(how, tallies[kind], kind)]
+            settle_many(list(tallies.values()))
+    numbers: list[Number] = []
+    for kind in sorted(tallies):
+        numbers += _numbers(how, tallies[kind], kind)
     if len(answers) == 1 and "" not in answers:
-        found[0] = replace(found[0], note=ALWAYS_THE_SAME)
-    return found + worst_kind(found, how.name)
+        numbers[0] = replace(numbers[0], note=ALWAYS_THE_SAME)
+    return numbers + worst_kind(numbers, how.name)
+
+
+def _make_tally(how: Metric, kind: str, seed: int, draws: int | None) -> Tally:
+    """Return a tally of a kind's clusters; for a mean it draws nothing."""
+    if isinstance(how, Mean):
+        return Tally(_mean_vectors, name=kind, seed=seed, draws=0)
+    return Tally(lambda clusters: _vectors(how, clusters), name=kind, seed=seed, draws=draws)
+
+
+def _answer_keys(pair: Perturbed) -> set[str]:
+    """Return texts that are equal for equal answers; empty for none. Nothing without variants."""
+    if not pair.variants:
+        return set()
+    answers = [pair.answer] + [answer for _, _, answer in pair.variants]
+    return {"" if answer is None else repr(plain(answer.value)) for answer in answers}
 
 
 def worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:
-    """The worst of all kinds by the metric after perturbing, and the drop of that kind."""
-    kinds = [one for one in numbers if one.kind and one.metric == f"{metric}_after"]
-    found, value = worst(kinds), least(WORST_KIND, kinds)
-    if found is None:
+    """Return the worst of all kinds by the metric after perturbing, and the drop of that kind."""
+    after_by_kind = [each for each in numbers if each.kind and each.metric == f"{metric}_after"]
+    worst_after, value = worst(after_by_kind), least(WORST_KIND, after_by_kind)
+    if worst_after is None:
         return [value, replace(value, metric=WORST_KIND_DROP)]
-    (drop,) = (one for one in numbers if (one.metric, one.kind) == ("drop", found.kind))
+    drop_by_kind = {each.kind: each for each in numbers if each.metric == "drop"}
+    drop = drop_by_kind[worst_after.kind]
     return [value, replace(drop, metric=WORST_KIND_DROP, kind="")]
 
 
-def _clusters(pair: Perturbed, how: Metric, *, is_text: bool) -> Iterator[tuple[str, _Cluster]]:
-    """The cluster of all kinds and of each kind; nothing without variants."""
+def _make_clusters(
+    pair: Perturbed, how: Metric, *, is_text: bool
+) -> Iterator[tuple[str, _Cluster]]:
+    """Yield the cluster of all kinds and of each kind; nothing without variants."""
     before = how.statistic(_value(pair.answer), pair.base)
     by_kind: dict[str, list[_Variant]] = {}
     for kind, row, answer in pair.variants:
@@ -131,47 +176,62 @@ def _value(answer: Answer | None) -> Any:
     return None if answer is None else answer.value
 
 
-def is_same(one: Answer | None, other: Answer | None, is_text: bool, language: str = "") -> bool:
-    """Whether both were answered alike; texts once normalised, as case may have been changed."""
-    if one is None or other is None:
+def is_same(answer: Answer | None, other: Answer | None, is_text: bool, language: str = "") -> bool:
+    """Return whether both answers are the same.
+
+    Texts are compared once normalised, because a perturbation may have changed their case.
+
+    Parameters
+    ----------
+    one, other
+        Answers; None, which equals nothing, if one is missing.
+    is_text
+        Whether answers are texts and no labels.
+    language
+        The task's language, whose rules of case hold.
+    """
+    if answer is None or other is None:
         return False
-    if is_text and exact_match(text_of(one.value), text_of(other.value), language):
+    if is_text and exact_match(text_of(answer.value), text_of(other.value), language):
         return True
-    return bool(plain(one.value) == plain(other.value))
+    return bool(plain(answer.value) == plain(other.value))
 
 
 def _vectors(how: Metric, clusters: Sequence[_Cluster]) -> Sums:
-    """Columns 1, consistent, worst; then those of the metric, before and after in turn."""
+    """Return the columns 1, consistent, worst.
+
+    Then those of the metric, before and after in turn.
+    """
     sizes = [len(cluster.variants) for cluster in clusters]
+    variants = chain.from_iterable(cluster.variants for cluster in clusters)
     before = how.vectors([cluster.before for cluster in clusters])
-    after = how.vectors([variant.statistic for cluster in clusters for variant in cluster.variants])
+    after = how.vectors([variant.statistic for variant in variants])
     wide = np.zeros((len(clusters), after.shape[1], 2))
     wide[:, : before.shape[1], 0] = before  # the later call may have more columns
-    shares = np.add.reduceat(after, np.cumsum([0, *sizes[:-1]]))
+    # Each variant counts as a share of its example: sum a cluster's rows, divide by its size.
+    starts = np.cumsum([0, *sizes[:-1]])
+    shares = np.add.reduceat(after, starts)
     wide[:, :, 1] = shares / np.array(sizes)[:, None]
     return np.hstack([_shares(clusters), wide.reshape(len(clusters), -1)])
 
 
 def _shares(clusters: Sequence[_Cluster]) -> Sums:
-    """Of each cluster 1, the part of its variants with the same answer, and the worst of all."""
-    return np.array(
-        [
-            (
-                1.0,
-                sum(variant.same for variant in cluster.variants) / len(cluster.variants),
-                min(cluster.right, *(variant.right for variant in cluster.variants)),
-            )
-            for cluster in clusters
-        ]
-    )
+    """Return for each cluster 1, the share of variants answered alike, and the worst of all."""
+    rows = []
+    for cluster in clusters:
+        same = sum(variant.same for variant in cluster.variants) / len(cluster.variants)
+        least_right = min(variant.right for variant in cluster.variants)
+        rows.append((1.0, same, min(cluster.right, least_right)))
+    return np.array(rows)
 
 
 def _mean_vectors(clusters: Sequence[_Cluster]) -> Sums:
-    """Powers of what a mean is before and after, of the drop, and of the shares."""
+    """Return powers of a mean before and after, of the drop, and of the shares."""
     before = np.array([cluster.before for cluster in clusters], dtype=float)
-    after = np.array(
-        [fmean(variant.statistic for variant in cluster.variants) for cluster in clusters]
-    )
+    means_after = []
+    for cluster in clusters:
+        means_after.append(fmean(variant.statistic for variant in cluster.variants))
+    after = np.array(means_after)
     shares = _shares(clusters)[:, 1:]
     return powers(np.column_stack([before, after, before - after, shares]))
 
@@ -181,13 +241,14 @@ def _names(how: Metric) -> tuple[str, ...]:
 
 
 def _mean_numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
-    """As `_numbers`, of a metric that is a mean: without draws."""
+    """Yield what `_numbers` does, for a metric that is a mean: without draws."""
     for name, mean in zip(_names(how), means_of(tally.sums()[0]), strict=True):
-        found = difference_interval(mean) if name == "drop" else mean_interval(mean)
-        yield Number(name, *found, tally.n, kind=kind)
+        value, low, high = difference_interval(mean) if name == "drop" else mean_interval(mean)
+        yield Number(name, value, low, high, tally.n, kind=kind)
 
 
 def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
+    """Yield the numbers of a kind of perturbation, with intervals."""
     sums, names = tally.sums(), _names(how)
     if tally.n == 0:
         for name in names:
@@ -196,15 +257,20 @@ def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
     if isinstance(how, Mean):
         yield from _mean_numbers(how, tally, kind)
         return
+    # Columns as `_vectors` makes them: 1, consistent, worst, then before and after in turn.
     of_metric = sums[:, 3:].reshape(len(sums), -1, 2)
     before, after = how.value(of_metric[..., 0]), how.value(of_metric[..., 1])
-    shares = [divide(column, sums[:, 0]) for column in sums[:, 1:3].T]
-    for name, values in zip(names, (before, after, before - after, *shares), strict=True):
+    columns = [before, after, before - after]
+    columns += [divide(column, sums[:, 0]) for column in sums[:, 1:3].T]
+    for name, values in zip(names, columns, strict=True):
         if np.isnan(values[0]):
-            note = UNDEFINED
-            yield Number(name, None, None, None, tally.n, kind=kind, note=note)
+            yield Number(name, None, None, None, tally.n, kind=kind, note=UNDEFINED)
             continue
-        value, low, high = (bounded_difference if name == "drop" else bounded)(values, tally.n)
-        if low is None and name in names[3:]:
+        if name == "drop":
+            value, low, high = bounded_difference(values, tally.n)
+        else:
+            value, low, high = bounded(values, tally.n)
+        if low is None and name in ("consistency", "worst_case"):
+            # A share of few examples has Wilson's interval where resamples show none.
             low, high = wilson(value * tally.n, tally.n)
         yield Number(name, value, low, high, tally.n, kind=kind)

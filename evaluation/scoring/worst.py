@@ -1,6 +1,6 @@
-"""The worst of several parts of the examples, such as kinds of perturbation or groups of people.
+"""Find the worst of several parts of the examples, such as kinds of perturbation or groups. Pure.
 
-Pure. docs/statistics.md, “Scores of models”, tells the intervals in words.
+docs/statistics.md, “Scores of models”, explains the intervals.
 """
 
 from collections.abc import Sequence
@@ -15,51 +15,84 @@ WORST_GROUP, GROUP_GAP = "worst_group", "group_gap"
 
 
 def comparable(parts: Sequence[Number]) -> list[Number]:
-    """Those of enough examples; this hangs on the set alone, not on the model."""
-    return [one for one in parts if one.value is not None and one.n >= LEAST_RESAMPLED]
+    """Return the parts with enough examples; this depends on the set, not on the model."""
+    return [part for part in parts if part.value is not None and part.n >= LEAST_RESAMPLED]
 
 
 def worst(parts: Sequence[Number]) -> Number | None:
-    """The comparable part with the least value; of equal ones the first by name."""
-    return min(comparable(parts), key=lambda one: (_value(one), one.kind, one.slice), default=None)
+    """Return the comparable part with the least value, of equal ones the first by name; or None."""
+
+    def order(part: Number) -> tuple[float, str, str]:
+        return _value(part), part.kind, part.slice
+
+    return min(comparable(parts), key=order, default=None)
 
 
 def least(metric: str, parts: Sequence[Number]) -> Number:
-    """The least value of the comparable parts; n is that of the smallest of them.
+    """Return the least value of the comparable parts; n is that of the smallest of them.
 
-    Whichever part is the worst in truth, it is not below its own low end, and so not below the
-    least of these. That it is not above the least high end needs all of these to hold at once, so
-    they are widened by Bonferroni's correction.
+    Parameters
+    ----------
+    metric
+        The number's name.
+    parts
+        Numbers of one metric on several parts.
+
+    Notes
+    -----
+    Whichever part is truly the worst, it is not below its own low end, and so not below the least
+    of
+    these. That it is not above the least high end needs all of these to hold at once, so they are
+    widened by Bonferroni's correction.
     """
-    found = comparable(parts)
-    if not found:
+    compared = comparable(parts)
+    if not compared:
         return Number(metric, None, None, None, 0)
     low = high = None
-    if ends := _ends(found):
-        wide = _widened(len(found))
-        low = min(low for _, low, _ in ends)
-        high = min(min(1.0, value + wide * (high - value)) for value, _, high in ends)
-    return Number(metric, min(map(_value, found)), low, high, min(one.n for one in found))
+    ends = _ends(compared)
+    if ends:
+        widening = _widening(len(compared))
+        low = min(part_low for _, part_low, _ in ends)
+        high = 1.0
+        for value, _, part_high in ends:
+            high = min(high, value + widening * (part_high - value))
+    n = min(part.n for part in compared)
+    return Number(metric, min(map(_value, compared)), low, high, n)
 
 
 def gap(metric: str, parts: Sequence[Number]) -> Number:
-    """The largest difference between two comparable parts; n is that of the smallest part.
+    """Return the largest difference between two comparable parts; n is that of the smallest part.
 
+    Parameters
+    ----------
+    metric
+        The number's name.
+    parts
+        Numbers of one metric on several parts.
+
+    Notes
+    -----
     The interval of each difference is Newcombe's (1998, method 10), as if the parts shared no
-    example. That the largest is not below the greatest low end needs all of these to hold at once.
+    example.
+    That the largest is not below the greatest low end needs all of these to hold at once, so they
+    are
+    widened by Bonferroni's correction.
     """
-    found = comparable(parts)
-    if len(found) < 2:
+    compared = comparable(parts)
+    if len(compared) < 2:
         return Number(metric, None, None, None, 0)
-    values = [*map(_value, found)]
     low = high = None
-    if ends := _ends(found):
-        pairs = [*permutations(ends, 2)]
-        wide = _widened(len(pairs))
-        low = max(0.0, *(a - b - wide * hypot(a - a_low, b_high - b)
-                         for (a, a_low, _), (b, _, b_high) in pairs))  # fmt: skip
-        high = max(a - b + hypot(a_high - a, b - b_low) for (a, _, a_high), (b, b_low, _) in pairs)
-    return Number(metric, max(values) - min(values), low, high, min(one.n for one in found))
+    ends = _ends(compared)
+    if ends:
+        pairs = list(permutations(ends, 2))
+        widening = _widening(len(pairs))
+        low, high = 0.0, -1.0
+        for (a, a_low, a_high), (b, b_low, b_high) in pairs:
+            low = max(low, a - b - widening * hypot(a - a_low, b_high - b))
+            high = max(high, a - b + hypot(a_high - a, b - b_low))
+    values = [_value(part) for part in compared]
+    n = min(part.n for part in compared)
+    return Number(metric, max(values) - min(values), low, high, n)
 
 
 def _value(part: Number) -> float:
@@ -68,16 +101,16 @@ def _value(part: Number) -> float:
 
 
 def _ends(parts: Sequence[Number]) -> list[tuple[float, float, float]]:
-    """Each part's value, low and high end; nothing where one has no interval."""
-    ends = [
-        (_value(one), one.low, one.high)
-        for one in parts
-        if one.low is not None and one.high is not None
-    ]
-    return ends if len(ends) == len(parts) else []
+    """Return each part's value, low and high end; nothing if one has no interval."""
+    ends = []
+    for part in parts:
+        if part.low is None or part.high is None:
+            return []
+        ends.append((_value(part), part.low, part.high))
+    return ends
 
 
-def _widened(count: int) -> float:
-    """By what an end of an interval of 95 % moves away so that so many ends hold at once."""
+def _widening(count: int) -> float:
+    """Return the factor that widens an end of a 95 % interval so that `count` ends hold at once."""
     normal = NormalDist()
     return normal.inv_cdf(1 - 0.025 / count) / normal.inv_cdf(0.975)

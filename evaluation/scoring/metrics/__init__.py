@@ -24,8 +24,24 @@ def metric_of(
     sp_model: Path | None = None,
     language: str = "",
 ) -> Metric:
-    """The metric of that name, for a task in that language.
+    """Return the metric of that name, made for a task.
 
-    Raises Unavailable, with the reason, and KeyError.
+    Parameters
+    ----------
+    name
+        The name in the configuration.
+    labels
+        The task's labels, if its answers are choices.
+    sp_model
+        A SentencePiece file, for spBLEU.
+    language
+        The task's language, a tag such as `de`.
+
+    Raises
+    ------
+    Unavailable
+        If the metric cannot be computed here, with the reason.
+    KeyError
+        For an unknown name.
     """
     return METRICS[name](labels, sp_model, language)

@@ -34,8 +34,8 @@ class ExactMatch(Mean):
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        said, language = text_of(value), self.language
-        return float(any(exact_match(said, text_of(gold), language) for gold in row.gold))
+        answer, language = text_of(value), self.language
+        return float(any(exact_match(answer, text_of(gold), language) for gold in row.gold))
 
 
 class SquadF1(Mean):
@@ -48,8 +48,8 @@ class SquadF1(Mean):
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        said, language = text_of(value), self.language
-        return max(squad_f1(said, text_of(gold), language) for gold in row.gold)
+        answer, language = text_of(value), self.language
+        return max(squad_f1(answer, text_of(gold), language) for gold in row.gold)
 
 
 class VqaAccuracy(Mean):
@@ -66,12 +66,16 @@ class VqaAccuracy(Mean):
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        said = vqa_normalise(text_of(value), self.language)
-        same = [vqa_normalise(text_of(gold), self.language) == said for gold in row.gold]
+        answer = vqa_normalise(text_of(value), self.language)
+        same = [vqa_normalise(text_of(gold), self.language) == answer for gold in row.gold]
         if len(same) == 1:
             return float(same[0])
-        others = (sum(same) - one for one in same)
-        return sum(min(1.0, matches / 3) for matches in others) / len(same)
+        # VQA leaves each right answer out once and averages over the rest.
+        total = 0.0
+        for is_same in same:
+            matches_of_others = sum(same) - is_same
+            total += min(1.0, matches_of_others / 3)
+        return total / len(same)
 
 
 _NUMBERS = {
@@ -87,7 +91,7 @@ _PERIOD = re.compile(r"\.(?!\d)")
 
 
 def vqa_normalise(text: str, language: str = "") -> str:
-    """As VQA's evaluation compares answers, without the punctuation of other scripts either.
+    """Normalise a text as VQA's evaluation does, and drop the punctuation of other scripts, too.
 
     >>> vqa_normalise("The Two dogs, don't."), vqa_normalise("东京。")
     ('2 dogs dont', '东京')
@@ -95,7 +99,8 @@ def vqa_normalise(text: str, language: str = "") -> str:
     text = folded(text, language=language).translate(_APOSTROPHES)
     text = _PERIOD.sub("", _COMMA_IN_NUMBER.sub("", text))
     words = unpunctuated(text, instead=" ", signs=_SIGNS).split()
-    return " ".join(_NUMBERS.get(word, word) for word in words if word not in ("a", "an", "the"))
+    kept_words = [word for word in words if word not in ("a", "an", "the")]
+    return " ".join(_NUMBERS.get(word, word) for word in kept_words)
 
 
 class DataperfF1(Metric):
@@ -120,17 +125,19 @@ class DataperfF1(Metric):
         return is_right(value, row), tuple(sorted(row.slices.get("tag") or ("",)))
 
     def vectors(self, statistics: Sequence[tuple[bool, tuple[str, ...]]]) -> Sums:
-        """Two columns a tag: right ones and all."""
+        """Return two columns a tag: the right answers, and all."""
         import numpy as np
 
+        # Columns are given out as tags appear: the tags are not known before the examples are read.
         for _, tags in statistics:
             for tag in tags:
                 self._columns.setdefault(tag, min(len(self._columns), MOST_TAGS))
-        found = np.zeros((len(statistics), 2 * (1 + max(self._columns.values()))))
+        rows = np.zeros((len(statistics), 2 * (1 + max(self._columns.values()))))
         for number, (right, tags) in enumerate(statistics):
             for tag in tags:
-                found[number, 2 * self._columns[tag] :][:2] += right, 1
-        return found
+                column = 2 * self._columns[tag]
+                rows[number, column : column + 2] += right, 1
+        return rows
 
     def value(self, sums: Sums) -> Sums:
         right, all = sums[..., 0::2], sums[..., 1::2]

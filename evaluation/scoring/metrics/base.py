@@ -24,7 +24,7 @@ class Unavailable(ValueError):
 
 
 class Metric(ABC):
-    """How answers become a number.
+    """A way to turn answers into a number.
 
     Equal statistics can be counted instead of kept, and a weighted sum of their vectors is all that
     `value` needs; so examples can stream by, and a bootstrap is the same sum with other weights.
@@ -38,15 +38,23 @@ class Metric(ABC):
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
+            # A class without a name of its own is a common base, such as `Mean`.
             METRICS[cls.name] = cls
             schema.METRICS.append(cls.name)
 
     def __init__(
         self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
     ) -> None:
-        """Make it for a task. Raises Unavailable.
+        """Prepare the metric for a task. Raises Unavailable.
 
-        labels: of a task with choices; sp_model: a SentencePiece file; language: the task's.
+        Parameters
+        ----------
+        labels
+            Of a task with choices.
+        sp_model
+            A SentencePiece file.
+        language
+            The task's language.
         """
         self.labels = tuple(labels or ())
         self.language = language
@@ -58,19 +66,19 @@ class Metric(ABC):
 
     @abstractmethod
     def statistic(self, value: Any, row: SetRow) -> Any:
-        """What one answer adds: hashable, and comparable with the others."""
+        """Return what one answer adds: hashable, and comparable with the others."""
 
     @abstractmethod
     def vectors(self, statistics: Sequence[Any]) -> Sums:
-        """Statistics as rows of numbers. Later calls may have more columns, on the right."""
+        """Return statistics as rows of numbers. Later calls may have more columns, on the right."""
 
     @abstractmethod
     def value(self, sums: Sums) -> Sums:
-        """Numbers of sums (… × columns); NaN for sums of nothing."""
+        """Return the metric of each row of sums (… × columns); NaN for sums of nothing."""
 
     @abstractmethod
     def graded(self, statistic: Any) -> float:
-        """How right one answer is by itself, 0-1."""
+        """Return how right one answer is by itself, 0-1."""
 
 
 class Mean(Metric):
@@ -89,7 +97,7 @@ class Mean(Metric):
 
 
 def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:
-    """The quotients; `empty` where there is nothing to divide by."""
+    """Return the quotients; `empty` where there is nothing to divide by."""
     import numpy as np
 
     quotients: Sums = np.full(np.shape(above), empty)
@@ -98,22 +106,22 @@ def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:
 
 
 def text_of(value: Any) -> str:
-    """An answer as text: of a span (`{"text": …, "start": …, "end": …}`) its text."""
+    """Return an answer as text: of a span (`{"text": …, "start": …, "end": …}`) its text."""
     return str(value["text"] if isinstance(value, Mapping) and "text" in value else value)
 
 
 def plain(value: Any) -> Any:
-    """What is compared of an answer: a span's text, in NFC; of several choices not the order."""
+    """Return what is compared of an answer: texts in NFC, a span's text, choices in any order."""
     if isinstance(value, str):
         return composed(value)
     if isinstance(value, Mapping):
         return composed(text_of(value))
     if isinstance(value, Iterable):
-        return sorted(str(plain(one)) for one in value)
+        return sorted(str(plain(choice)) for choice in value)
     return value
 
 
 def is_right(value: Any, row: SetRow) -> bool:
-    """Whether an answer equals one of those that count as right."""
-    said = plain(value)
-    return value is not None and any(said == plain(gold) for gold in row.gold)
+    """Return whether an answer equals one of those that count as right."""
+    answer = plain(value)
+    return value is not None and any(answer == plain(gold) for gold in row.gold)

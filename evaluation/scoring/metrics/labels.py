@@ -10,7 +10,7 @@ from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, p
 
 
 class Confusion(Metric):
-    """For each label: how often it was answered rightly, answered, and right.
+    """Metrics that count for each label how often it was answered rightly, answered, and right.
 
     A last column stands for what is no label: missing answers, and labels that the task gave up.
     """
@@ -24,10 +24,13 @@ class Confusion(Metric):
         self._columns = {composed(label): number for number, label in enumerate(self.labels)}
 
     def statistic(self, value: Any, row: SetRow) -> tuple[int, int]:
-        """The columns of the right label and of the answer. Of several right labels, the answer."""
+        """Return the columns of the right label and of the answer.
+
+        Of several right labels, the answer.
+        """
         right = [self._column(gold) for gold in row.gold]
-        said = self._column(value)
-        return (said if said in right else right[0]), said
+        answer = self._column(value)
+        return (answer if answer in right else right[0]), answer
 
     def _column(self, value: Any) -> int:
         return self._columns.get(str(plain(value)), len(self._columns))
@@ -35,21 +38,23 @@ class Confusion(Metric):
     def vectors(self, statistics: Sequence[tuple[int, int]]) -> Sums:
         import numpy as np
 
-        right, said = np.array(statistics).T
+        right, answered = np.array(statistics).T
         rows, width = np.arange(len(right)), len(self._columns) + 1
-        found = np.zeros((len(right), 3, width))
-        found[rows, 0, said] = (right == said) & (said < width - 1)
-        found[rows, 1, said] = 1
-        found[rows, 2, right] = 1
-        return found.reshape(len(right), 3 * width)
+        counts = np.zeros((len(right), 3, width))
+        # Two missing answers are no agreement: the last column never counts as right.
+        counts[rows, 0, answered] = (right == answered) & (answered < width - 1)
+        counts[rows, 1, answered] = 1
+        counts[rows, 2, right] = 1
+        return counts.reshape(len(right), 3 * width)
 
-    def _parts(self, sums: Sums) -> tuple[Sums, Sums, Sums]:
-        parts = sums.reshape(*sums.shape[:-1], 3, -1)
-        return parts[..., 0, :], parts[..., 1, :], parts[..., 2, :]
+    def _split(self, sums: Sums) -> tuple[Sums, Sums, Sums]:
+        """Return by label: answered rightly, answered, and right."""
+        counts = sums.reshape(*sums.shape[:-1], 3, -1)
+        return counts[..., 0, :], counts[..., 1, :], counts[..., 2, :]
 
     def graded(self, statistic: tuple[int, int]) -> float:
-        right, said = statistic
-        return float(right == said < len(self._columns))
+        right, answered = statistic
+        return float(right == answered < len(self._columns))
 
 
 class MacroF1(Confusion):
@@ -62,9 +67,10 @@ class MacroF1(Confusion):
     title = "Macro F1"
 
     def value(self, sums: Sums) -> Sums:
-        both, said, right = (part[..., :-1] for part in self._parts(sums))
-        f1 = divide(2 * both, said + right, 0.0)
-        return divide(f1.sum(axis=-1), (said + right > 0).sum(axis=-1))
+        # Without the last column, which is no label.
+        both, answered, right = (counts[..., :-1] for counts in self._split(sums))
+        f1 = divide(2 * both, answered + right, 0.0)
+        return divide(f1.sum(axis=-1), (answered + right > 0).sum(axis=-1))
 
 
 class MatthewsCorrelation(Confusion):
@@ -80,8 +86,8 @@ class MatthewsCorrelation(Confusion):
     def value(self, sums: Sums) -> Sums:
         import numpy as np
 
-        both, said, right = self._parts(sums)
+        both, answered, right = self._split(sums)
         n = right.sum(axis=-1)
-        covariance = both.sum(axis=-1) * n - (said * right).sum(axis=-1)
-        spread = (n**2 - (said**2).sum(axis=-1)) * (n**2 - (right**2).sum(axis=-1))
+        covariance = both.sum(axis=-1) * n - (answered * right).sum(axis=-1)
+        spread = (n**2 - (answered**2).sum(axis=-1)) * (n**2 - (right**2).sum(axis=-1))
         return np.where(n > 0, divide(covariance, np.sqrt(spread), 0.0), np.nan)

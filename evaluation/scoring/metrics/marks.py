@@ -25,7 +25,7 @@ class SpansF1(Mean):
 
 
 class SpansOverlapF1(SpansF1):
-    """The same, where stretches agree that share a character and have the same tag."""
+    """Span F1 by overlap: stretches agree that share a character and have the same tag."""
 
     name = "spans_overlap_f1"
     title = gettext_noop("Span F1 by overlap")

@@ -18,9 +18,10 @@ class NGrams(Metric):
     _counter: Any  # a metric of sacrebleu
 
     def statistic(self, value: Any, row: SetRow) -> tuple[int, ...]:
-        said = self._pieces("" if value is None else composed(text_of(value)))
+        answer = self._pieces("" if value is None else composed(text_of(value)))
+        # sacrebleu wants one list for each reference, with a text for each example.
         references = [[self._pieces(composed(text_of(gold)))] for gold in row.gold]
-        return tuple(self._counter._extract_corpus_statistics([said], references)[0])
+        return tuple(self._counter._extract_corpus_statistics([answer], references)[0])
 
     def _pieces(self, text: str) -> str:
         return text
@@ -79,21 +80,28 @@ class Bleu(NGrams):
         return BLEU_VERSIONS[tokenizer_of(language)]
 
     def value(self, sums: Sums) -> Sums:
-        """As sacrebleu's `compute_bleu`, which takes no fractions."""
+        """Return BLEU as sacrebleu's `compute_bleu`, which takes no fractions of counts.
+
+        Notes
+        -----
+        exp(min(0, 1 - r/c)) times the geometric mean of the precisions of 1 to 4 words. A precision
+        without a match counts as a half, a quarter … of a match ("exp" smoothing).
+        """
         import numpy as np
 
-        said, right = sums[..., 0], sums[..., 1]
+        length, right_length = sums[..., 0], sums[..., 1]
         matches, grams = sums[..., 2:6], sums[..., 6:]
         halvings = 2 ** (matches == 0).cumsum(axis=-1)  # exp: a half, a quarter … of a match
         precisions = divide(np.where(matches > 0, matches, 1 / halvings), grams, 0.0)
-        brevity = np.minimum(1 - divide(right, said, math.inf), 0)
+        brevity = np.minimum(1 - divide(right_length, length, math.inf), 0)
         defined = (precisions > 0).all(axis=-1) & (matches > 0).any(axis=-1)
         logs = np.log(np.where(precisions > 0, precisions, 1)).mean(axis=-1)
-        found: Sums = np.where(defined, np.exp(brevity + logs), 0.0)
-        return np.where(said + right > 0, found, np.nan)
+        scores: Sums = np.where(defined, np.exp(brevity + logs), 0.0)
+        return np.where(length + right_length > 0, scores, np.nan)
 
 
 def _without_cache(tokenizer: Any) -> Callable[[str], str]:
+    """Return the tokenizer's method without its cache."""
     return partial(unwrap(type(tokenizer).__call__), tokenizer)
 
 
@@ -118,7 +126,7 @@ class SpBleu(Bleu):
         from sacrebleu.metrics.bleu import BLEU
         from sentencepiece import SentencePieceProcessor
 
-        Metric.__init__(self, labels, sp_model, language)
+        Metric.__init__(self, labels, sp_model, language)  # not Bleu's, which sets a tokenizer
         self._counter = BLEU(tokenize="none", force=True)
         self._model = SentencePieceProcessor(model_file=str(sp_model))
 
@@ -149,11 +157,13 @@ class ChrF(NGrams):
     def value(self, sums: Sums) -> Sums:
         import numpy as np
 
-        found = [
-            self._counter._compute_f_score(list(row)) / 100 if row.any() else np.nan
-            for row in sums.reshape(-1, sums.shape[-1])
-        ]
-        return np.reshape(found, sums.shape[:-1])
+        scores = []
+        for row in sums.reshape(-1, sums.shape[-1]):
+            score = np.nan
+            if row.any():
+                score = self._counter._compute_f_score(list(row)) / 100
+            scores.append(score)
+        return np.reshape(scores, sums.shape[:-1])
 
 
 class ChrFpp(ChrF):

@@ -20,5 +20,6 @@ class PairAccuracy(Mean):
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
+        # An order of other texts cannot be compared.
         orders = [gold for gold in row.gold if sorted(gold) == sorted(value)]
         return max((pairs_in_order(value, gold) for gold in orders), default=0.0)

@@ -22,26 +22,46 @@ class RougeL(Mean):
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        said = text_of(value)
-        return max(rouge_l(said, text_of(gold), self.language) for gold in row.gold)
+        answer = text_of(value)
+        return max(rouge_l(answer, text_of(gold), self.language) for gold in row.gold)
 
 
-def rouge_l(said: str, right: str, language: str = "") -> float:
-    """F1 (0-1) of two texts; 0 where either has no word.
+def rouge_l(answer: str, right: str, language: str = "") -> float:
+    """Return the F1 (0-1) of two texts; 0 if either has no word.
 
+    Parameters
+    ----------
+    answer
+        The model's text.
+    right
+        The right text.
+    language
+        The task's language, whose rules of case hold.
+
+    Notes
+    -----
+    2 · L ÷ (m + n), with the length L of the longest common subsequence of m and n words.
+
+    Examples
+    --------
     >>> rouge_l("the cat sat", "The cat has sat.")
     0.8571428571428571
     """
-    one, other = (runs_of(folded(text, language=language)) for text in (said, right))
-    return 2 * _common(one, other) / (len(one) + len(other)) if one and other else 0.0
+    answer_words = runs_of(folded(answer, language=language))
+    right_words = runs_of(folded(right, language=language))
+    if not answer_words or not right_words:
+        return 0.0
+    common = _common_length(answer_words, right_words)
+    return 2 * common / (len(answer_words) + len(right_words))
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """The length of the longest common subsequence, with one row of the table at a time."""
-    row = [0] * (len(other) + 1)
-    for word in one:
-        before = 0
-        for place, against in enumerate(other, 1):
-            longest = before + 1 if word == against else max(row[place], row[place - 1])
-            before, row[place] = row[place], longest
+def _common_length(words: Sequence[str], others: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence, with one row of the table at a time."""
+    row = [0] * (len(others) + 1)
+    for word in words:
+        before = 0  # the cell above and to the left
+        for place, other in enumerate(others, 1):
+            above = row[place]
+            row[place] = before + 1 if word == other else max(above, row[place - 1])
+            before = above
     return row[-1]

@@ -1,1 +1,1 @@
-"""How texts are changed: each kind of perturbation proposes edits of a text."""
+"""Change texts: each kind of perturbation proposes edits of a text."""

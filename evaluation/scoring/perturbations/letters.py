@@ -1,4 +1,4 @@
-"""Changes of letters, case, spaces and punctuation; most know no language."""
+"""Change letters, case, spaces and punctuation; most kinds know no language."""
 
 import re
 import unicodedata
@@ -20,21 +20,21 @@ ZERO_WIDTH = ("\u200b", "\u200c", "\u200d", "\u2060")
 
 
 def cased(source: Source, chance: Random, *, change: Callable[[str], str]) -> Iterator[Edit]:
-    """Every word in another case."""
+    """Put every word in another case."""
     for word in source.words():
         yield Edit(*word.span(), change(word[0]))
 
 
 def no_final_punctuation(source: Source, chance: Random) -> Iterator[Edit]:
-    for match in source.found(FINAL):
+    for match in source.find(FINAL):
         yield Edit(*match.span(), "")
 
 
 def _in_gaps(new: Callable[[Random], str]) -> Edits:
-    """Something else in some of the gaps between words."""
+    """Return a kind that puts something else in some of the gaps between words."""
 
     def edits(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-        gaps = source.found(GAP)
+        gaps = source.find(GAP)
         for gap in some(gaps, len(gaps), chance, low, high):
             yield Edit(*gap.span(), new(chance))
 
@@ -48,18 +48,20 @@ missing_spaces = _in_gaps(lambda chance: "")
 def _at_letters(
     new: Callable[[str, Random], str], fits: Callable[[str], bool] = bool, width: int = 1
 ) -> Edits:
-    """Something else in place of some of the letters within words, `width` at a time, that fit."""
+    """Return a kind that replaces some of the letters within words, `width` at a time, that fit."""
 
     def edits(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
         text, letters = source.text, source.inner_letters()
-        known = [at for at in letters if fits(text[at : at + width])]
-        for at in some(known, len(letters), chance, low, high):
+        # The share is of all letters, so that a rare letter is not changed each time it occurs.
+        fitting = [at for at in letters if fits(text[at : at + width])]
+        for at in some(fitting, len(letters), chance, low, high):
             yield Edit(at, at + width, new(text[at : at + width], chance))
 
     return edits
 
 
 def _by_table(table: Table) -> Edits:
+    """Return a kind that replaces letters by others of a table."""
     return _at_letters(
         lambda old, chance: chance.choice(table[old.lower()]), lambda old: old.lower() in table
     )
@@ -68,7 +70,7 @@ def _by_table(table: Table) -> Edits:
 def neighbour_keys(
     source: Source, chance: Random, *, low: float, high: float, table: Table
 ) -> Iterator[Edit]:
-    """Some letters become what stands beside them in a language's table."""
+    """Replace some letters by what is beside them in a language's table."""
     return _by_table(table)(source, chance, low=low, high=high)
 
 
@@ -83,7 +85,7 @@ doubled_letters = _at_letters(lambda old, chance: 2 * old)
 
 
 def homoglyphs(source: Source, chance: Random) -> Iterator[Edit]:
-    """One letter of each sentence becomes a Cyrillic one of the same look."""
+    """Replace one letter of each sentence by a Cyrillic one of the same look."""
     letters = [at for at in source.inner_letters() if source.text[at] in HOMOGLYPHS]
     for sentence in SENTENCE.finditer(source.text):
         first, end = (bisect_left(letters, at) for at in sentence.span())
@@ -92,14 +94,14 @@ def homoglyphs(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def zero_width(source: Source, chance: Random) -> Iterator[Edit]:
-    """One or two characters that nobody sees, within words."""
+    """Insert one or two characters that nobody sees, within words."""
     letters = source.inner_letters()
     for at in some(letters, chance.randint(1, 2), chance, 1, 1):
         yield Edit(at, at, chance.choice(ZERO_WIDTH))
 
 
 def no_diacritics(source: Source, chance: Random) -> Iterator[Edit]:
-    """Latin letters without their marks."""
+    """Take the marks off Latin letters."""
     for word in source.words():
         for at in range(*word.span()):
             parts = unicodedata.normalize("NFD", source.text[at])
@@ -108,6 +110,18 @@ def no_diacritics(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def some(items: Sequence[Item], of: int, chance: Random, low: float, high: float) -> Iterable[Item]:
-    """A share between `low` and `high` of so many, at least one, drawn from the items."""
-    wanted = max(1, round(of * chance.uniform(low, high)))
-    return chance.sample(items, min(len(items), wanted))
+    """Draw a share between `low` and `high` of `of` items, at least one.
+
+    Parameters
+    ----------
+    items
+        What is drawn from.
+    of
+        The number that the share is of.
+    chance
+        The source of randomness.
+    low, high
+        The bounds of the share, 0-1.
+    """
+    count = max(1, round(of * chance.uniform(low, high)))
+    return chance.sample(items, min(len(items), count))

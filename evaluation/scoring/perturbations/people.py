@@ -1,4 +1,4 @@
-"""Changes of who a text is about, or of who seems to have written it; English."""
+"""Change who a text is about, or who seems to have written it; English."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ OTHER_GENDER = {
     "mum": "dad",
     "hers": "his",
 }
-OTHER_NAME = {name: other for one, two in PAIRS for name, other in ((one, two), (two, one))}
+OTHER_NAME = dict(PAIRS) | {second: first for first, second in PAIRS}
 
 
 def other_gender(source: Source, chance: Random) -> Iterator[Edit]:
-    """He for she and back, gendered nouns, and given names of the same frequency.
+    """Put he for she and back, and exchange gendered nouns and given names of the same frequency.
 
     Her → his before a noun, else him; his → her before a noun, else hers.
     """
@@ -40,6 +40,7 @@ def other_gender(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def _pronoun(text: str, word: re.Match[str]) -> str:
+    """Return the pronoun of the other gender in its form before a noun, or by itself."""
     after = NOUN_AFTER.match(text, word.end())
     before_noun = OR_HER.match(text, word.end()) or (after and after[1].lower() not in NO_NOUN)
     match word[0].lower():
@@ -52,44 +53,46 @@ def _pronoun(text: str, word: re.Match[str]) -> str:
 
 
 def other_names(source: Source, chance: Random) -> Iterator[Edit]:
-    """Given names become others of the same gender and frequency, the same one everywhere."""
-    other: dict[str, str] = {}
+    """Replace given names by others of the same gender and frequency, the same one everywhere."""
+    new_names: dict[str, str] = {}
     for band in NAMES:
-        for names in zip(*(pair.split() for pair in band), strict=True):
-            other |= _rotated(names, chance)
+        pairs = [pair.split() for pair in band]
+        for names_of_gender in zip(*pairs, strict=True):
+            new_names |= _rotate(names_of_gender, chance)
     for word in source.words():
-        if word[0] in other:
-            yield Edit(*word.span(), other[word[0]])
+        if word[0] in new_names:
+            yield Edit(*word.span(), new_names[word[0]])
 
 
 def other_groups(
     source: Source, chance: Random, *, groups: Sequence[Sequence[str]]
 ) -> Iterator[Edit]:
-    """Terms for groups of people become others of their list, the same one everywhere.
+    """Replace terms for groups of people by others of their list, the same one everywhere.
 
-    Not in names: “Indian Airlines”.
+    Not in names: “Indian Airlines”. An article before the term follows it: a woman, an Asian.
     """
-    other: dict[str, str] = {}
+    new_terms: dict[str, str] = {}
     for terms in groups:
-        other |= _rotated([key_of(term) for term in terms], chance)
-    for match in phrases(source, other):
+        new_terms |= _rotate([key_of(term) for term in terms], chance)
+    for match in phrases(source, new_terms):
         if match[0].istitle() and NAME_AFTER.match(source.text, match.end()):
             continue
-        new = cased_as(other[key_of(match[0])], match[0])
+        new = cased_as(new_terms[key_of(match[0])], match[0])
         yield Edit(*match.span(), new)
-        if article := ARTICLE.search(source.text[max(0, match.start() - 4) : match.start()]):
+        article = ARTICLE.search(source.text[max(0, match.start() - 4) : match.start()])
+        if article:
             right = "an" if new[0].lower() in "aeiou" else "a"
             end = match.start() - 1
             yield Edit(end - len(article[1]), end, cased_as(right, article[1]))
 
 
-def _rotated(items: Sequence[str], chance: Random) -> dict[str, str]:
-    """Each item becomes the next one of a drawn order: another one, and no two the same."""
+def _rotate(items: Sequence[str], chance: Random) -> dict[str, str]:
+    """Map each item to the next one of a drawn order: to another one, and no two to the same."""
     order = chance.sample(items, len(items))
-    return dict(zip(order, [*order[1:], *order[:1]], strict=True))
+    return dict(zip(order, order[1:] + order[:1], strict=True))
 
 
 def dialect(source: Source, chance: Random, *, table: Mapping[str, str]) -> Iterator[Edit]:
-    """Words and forms of another dialect."""
+    """Replace words and forms by those of another dialect."""
     for match in phrases(source, table):
         yield Edit(*match.span(), cased_as(table[key_of(match[0])], match[0]))

@@ -1,4 +1,4 @@
-"""A text, what of it must stay, and edits of it."""
+"""Protect what must stay of a text, and apply edits to the rest."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -34,47 +34,52 @@ class Source:
 
     def __init__(self, text: str, protected: Iterable[tuple[int, int]]) -> None:
         self.text = text
-        self._kept = bytearray(len(text))
+        # One byte a character: 1 where it is protected, so that overlaps are found by a slice.
+        self._protected = bytearray(len(text))
         for start, end in protected:
-            self._kept[start:end] = b"\1" * (end - start)
+            self._protected[start:end] = b"\1" * (end - start)
 
     def free(self, start: int, end: int) -> bool:
-        return not any(self._kept[max(0, start - 1) : end + 1])
+        """Return whether a stretch neither overlaps nor touches a protected one."""
+        return not any(self._protected[max(0, start - 1) : end + 1])
 
     def words(self) -> list[re.Match[str]]:
-        """The words that may be changed."""
-        return self.found(WORD)
+        """Return the words that may be changed."""
+        return self.find(WORD)
 
-    def found(self, pattern: re.Pattern[str]) -> list[re.Match[str]]:
-        """Matches that may be changed."""
+    def find(self, pattern: re.Pattern[str]) -> list[re.Match[str]]:
+        """Return the matches that may be changed."""
         return [match for match in pattern.finditer(self.text) if self.free(*match.span())]
 
     def inner_letters(self) -> list[int]:
-        """Positions of letters that begin no word, in words of SHORT letters or more.
+        """Return the positions of letters that begin no word, in words of SHORT letters or more.
 
-        A letter with a mark stays as it is: the mark would move to another one.
-        Of shorter ones too many become another word: not, no; is, his.
+        A letter with a mark stays as it is: the mark would move to another one. Of shorter words
+        too many
+        become another word: not, no; is, his.
         """
-        return [
-            at
-            for word in self.words()
-            if len(word[0]) >= SHORT
-            for at in range(word.start() + 1, word.end())
-            if self.text[at].isalpha() and not is_mark(self.text[at + 1 : at + 2])
-        ]
+        positions = []
+        for word in self.words():
+            if len(word[0]) < SHORT:
+                continue
+            for at in range(word.start() + 1, word.end()):
+                if self.text[at].isalpha() and not is_mark(self.text[at + 1 : at + 2]):
+                    positions.append(at)
+        return positions
 
     def allowed(self, edits: Iterable[Edit]) -> list[Edit]:
-        """The edits that change something free, in order; of overlapping ones the first."""
-        kept: list[Edit] = []
+        """Return the edits that change something free, in order; of overlapping ones the first."""
+        allowed_edits: list[Edit] = []
         for edit in sorted(edits):
-            after = not kept or edit.start >= kept[-1].end
-            if after and edit.new != self.text[edit.start : edit.end] and self.free(*edit[:2]):
-                kept.append(edit)
-        return kept
+            is_after = not allowed_edits or edit.start >= allowed_edits[-1].end
+            is_change = edit.new != self.text[edit.start : edit.end]
+            if is_after and is_change and self.free(edit.start, edit.end):
+                allowed_edits.append(edit)
+        return allowed_edits
 
 
 def changed(text: str, edits: Sequence[Edit]) -> str:
-    """The text after edits that are in order and do not overlap."""
+    """Return the text after edits that are in order and do not overlap."""
     pieces: list[str] = []
     at = 0
     for start, end, new in edits:
@@ -84,28 +89,35 @@ def changed(text: str, edits: Sequence[Edit]) -> str:
 
 
 def moved(position: int, edits: Sequence[Edit]) -> int:
-    """Where a position that no edit covers is found afterwards."""
-    return position + sum(len(new) - (end - start) for start, end, new in edits if end <= position)
+    """Return where a position that no edit covers is found afterwards."""
+    shift = 0
+    for start, end, new in edits:
+        if end <= position:
+            shift += len(new) - (end - start)
+    return position + shift
 
 
 def distance(edits: Sequence[Edit], text: str) -> int:
-    """Characters inserted, deleted or replaced (Levenshtein 1966), edit by edit.
+    """Return how many characters edits insert, delete or replace (Levenshtein 1966), edit by edit.
 
-    Of an edit of more than LONG characters, which no word has, those that differ place by place.
+    Of an edit of more than LONG characters, which no word has, count those that differ place by
+    place:
+    Levenshtein's distance takes time by the product of both lengths.
     """
     return sum(_differ(text[start:end], new) for start, end, new in edits)
 
 
-def _differ(one: str, other: str) -> int:
-    if max(len(one), len(other)) <= LONG:
-        return _levenshtein(one, other)
-    places = sum(left != right for left, right in zip(one, other, strict=False))
-    return places + abs(len(one) - len(other))
+def _differ(text: str, other: str) -> int:
+    if max(len(text), len(other)) <= LONG:
+        return _levenshtein(text, other)
+    places = sum(left != right for left, right in zip(text, other, strict=False))
+    return places + abs(len(text) - len(other))
 
 
-def _levenshtein(one: str, other: str) -> int:
+def _levenshtein(text: str, other: str) -> int:
+    """Return the edit distance, with one row of the table at a time."""
     row = list(range(len(other) + 1))
-    for i, left in enumerate(one, 1):
+    for i, left in enumerate(text, 1):
         before, row[0] = row[0], i
         for j, right in enumerate(other, 1):
             before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (left != right))
@@ -115,9 +127,16 @@ def _levenshtein(one: str, other: str) -> int:
 def protected(
     text: str, phrases: Iterable[str], *, but: Collection[str] | None = ()
 ) -> list[tuple[int, int]]:
-    """Stretches that stay: phrases as whole words, addresses, numbers and names.
+    """Return the stretches that stay: phrases as whole words, addresses, numbers and names.
 
-    but: words in lower case that may change although they look like names; None: all may.
+    Parameters
+    ----------
+    text
+        The text.
+    phrases
+        Labels or answers, which stay wherever they occur.
+    but
+        Words in lower case that may change although they look like names. None: all names may.
     """
     spans = [match.span() for match in FIXED.finditer(text)]
     for phrase in phrases:
@@ -126,28 +145,28 @@ def protected(
 
 
 def _names(text: str, but: Collection[str]) -> list[tuple[int, int]]:
-    """Words with a capital that begin no sentence, are all capitals, or stand before another one.
+    """Return words with a capital that are names, by their place or their letters.
 
-    Words of `but` only right after another name (“San Juan”). A text in capitals has none.
+    They begin no sentence, are all capitals, or come before another one. Words of `but` only right
+    after another name (“San Juan”). A text in capitals has none.
     """
     if text.isupper():
         return []
-    capitals = [
-        word
-        for word in WORD.finditer(text)
-        if word[0][0].isupper() and not PRONOUN.fullmatch(word[0])
-    ]
+    capitals = []
+    for word in WORD.finditer(text):
+        if word[0][0].isupper() and not PRONOUN.fullmatch(word[0]):
+            capitals.append(word)
     plain = [word for word in capitals if word[0].lower() not in but]
     starts = {word.start() for word in plain}
-    within = {start for start in starts if not _begins_sentence(text, start)}
-    ends = {word.end() for word in plain if word.start() in within}
-    names = [
-        word
-        for word in plain
-        if word.start() in within or word[0][1:].isupper() or word.end() + 1 in starts
-    ]
-    names += (word for word in capitals if word.start() - 1 in ends)
-    return [word.span() for word in names]
+    starts_within = {start for start in starts if not _begins_sentence(text, start)}
+    ends_within = {word.end() for word in plain if word.start() in starts_within}
+    spans = []
+    for word in plain:
+        is_within = word.start() in starts_within
+        if is_within or word[0][1:].isupper() or word.end() + 1 in starts:
+            spans.append(word.span())
+    spans += [word.span() for word in capitals if word.start() - 1 in ends_within]
+    return spans
 
 
 def _begins_sentence(text: str, at: int) -> bool:

@@ -1,4 +1,4 @@
-"""The tables of `tables.yaml`, which says what each holds."""
+"""The tables of `tables.yaml`, whose comments explain each."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,18 @@ import yaml
 Table = dict[str, str]
 _READ: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
+
+def _others_of_group(groups: list[str]) -> Table:
+    """Return, for each character of a group, the other characters of that group."""
+    table = {}
+    for group in groups:
+        for character in group:
+            table[character] = group.replace(character, "")
+    return table
+
+
 NEIGHBOURS: dict[str, Table] = _READ["neighbours"] | {
-    "zh": {one: group.replace(one, "") for group in _READ["same_reading"].split() for one in group}
+    "zh": _others_of_group(_READ["same_reading"].split())
 }
 """What one types for a character by mistake, by language."""
 LEET: Table = _READ["leet"]

@@ -1,4 +1,4 @@
-"""Changes of English words that leave the meaning: contractions, misspellings, fillers."""
+"""Change English words without changing the meaning: contractions, misspellings, fillers."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -26,7 +26,7 @@ NEXT_WORD = re.compile(r"\s+([a-z]+)", re.IGNORECASE)
 
 @lru_cache
 def phrase_pattern(table: frozenset[str]) -> re.Pattern[str]:
-    """Any of the phrases as whole words, in any case; the longest first."""
+    """Return a pattern of any of the phrases as whole words, in any case; the longest first."""
     keys = sorted(table, key=len, reverse=True)
     if not any(map(UNSPACED_LETTER.search, keys)):  # one boundary for all is much the faster
         return re.compile(f"{BEFORE}(?:{'|'.join(map(_written, keys))}){AFTER}", re.IGNORECASE)
@@ -38,28 +38,31 @@ def _written(key: str) -> str:
 
 
 def _bounded(key: str) -> str:
-    """A pattern of the phrase between boundaries, which scripts without spaces do not have."""
+    """Return a pattern of the phrase between boundaries.
+
+    Scripts without spaces have no boundaries.
+    """
     before = "" if UNSPACED_LETTER.match(key) else BEFORE
     after = NO_MARK if UNSPACED_LETTER.match(key[-1:]) else AFTER
     return f"{before}{_written(key)}{after}"
 
 
-def key_of(found: str) -> str:
-    """What was found, as the tables write it."""
-    return " ".join(found.lower().replace("’", "'").split())
+def key_of(text: str) -> str:
+    """Return a matched text as the tables write it."""
+    return " ".join(text.lower().replace("’", "'").split())
 
 
 def phrases(source: Source, table: Collection[str]) -> list[re.Match[str]]:
-    """Where the text has phrases of a table that may change.
+    """Return where the text has phrases of a table that may change.
 
     A pattern takes some letters for others (ſ for s, ı for i); such words are not the table's.
     """
-    found = source.found(phrase_pattern(frozenset(table)))
-    return [match for match in found if key_of(match[0]) in table]
+    matches = source.find(phrase_pattern(frozenset(table)))
+    return [match for match in matches if key_of(match[0]) in table]
 
 
 def cased_as(new: str, old: str) -> str:
-    """The new words with the capitals of the old ones.
+    """Return the new words with the capitals of the old ones.
 
     >>> cased_as("it's", "It is"), cased_as("she", "HE"), cased_as("I am", "i'm")
     ("It's", 'SHE', 'I am')
@@ -73,22 +76,25 @@ EXPANSIONS = {short: full for full, short in CONTRACTIONS.items()}
 
 
 def contracted(source: Source, chance: Random) -> Iterator[Edit]:
-    """“do not” → “don't”. Not at a clause's end (“yes, I am.”); have only before participles."""
+    """Put “don't” for “do not”.
+
+    Not at a clause's end (“yes, I am.”); have only before participles.
+    """
     for match in phrases(source, CONTRACTIONS):
         full = key_of(match[0])
         after = NEXT_WORD.match(source.text, match.end())
         if full.endswith(" not") or full == "cannot":
-            good = True
+            can_contract = True
         elif full.endswith(" have"):
-            good = after is not None and is_participle(after[1])
+            can_contract = after is not None and is_participle(after[1])
         else:
-            good = after is not None
-        if good:
+            can_contract = after is not None
+        if can_contract:
             yield Edit(*match.span(), _with_i(cased_as(CONTRACTIONS[full], match[0])))
 
 
 def expanded(source: Source, chance: Random) -> Iterator[Edit]:
-    """“don't” → “do not”. An 's before a participle is left alone: it may stand for “has”."""
+    """Put “do not” for “don't”. An 's before a participle stays: it may stand for “has”."""
     for match in phrases(source, EXPANSIONS):
         short = key_of(match[0])
         after = NEXT_WORD.match(source.text, match.end())
@@ -102,25 +108,25 @@ def is_participle(word: str) -> bool:
 
 
 def _with_i(text: str) -> str:
-    """English writes “I” with a capital everywhere."""
+    """Write “I” with a capital, as English does everywhere."""
     return re.sub(r"^i\b", "I", text)
 
 
 def misspelled(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    """Some words as many people misspell them."""
-    known = phrases(source, MISSPELLINGS)
-    for match in some(known, len(known), chance, low, high):
+    """Misspell some words as many people do."""
+    matches = phrases(source, MISSPELLINGS)
+    for match in some(matches, len(matches), chance, low, high):
         yield Edit(*match.span(), cased_as(MISSPELLINGS[key_of(match[0])], match[0]))
 
 
 def filler(source: Source, chance: Random) -> Iterator[Edit]:
-    """A word that says nothing, between two words in lower case."""
-    for gap in some(source.found(PLAIN_GAP), 1, chance, 1, 1):
+    """Insert a word that says nothing between two words in lower case."""
+    for gap in some(source.find(PLAIN_GAP), 1, chance, 1, 1):
         yield Edit(*gap.span(), f", {chance.choice(FILLERS)}, ")
 
 
 def neutral_suffix(source: Source, chance: Random) -> Iterator[Edit]:
-    """A last sentence that says nothing."""
+    """Append a last sentence that says nothing."""
     text = source.text.rstrip()
     stop = "" if text.endswith(tuple(ENDS)) else "."
     yield Edit(len(text), len(source.text), f"{stop} {chance.choice(SUFFIXES)}")
