@@ -1,4 +1,4 @@
-"""Making a version of a round's dataset: rows, then files, and then all appears at once."""
+"""Make a version of a round's dataset: rows, then files, and then all appears at once."""
 
 import json
 import logging
@@ -58,11 +58,11 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Options:
-    """What an owner chooses. train None: all that dev and test leave.
+    """What an owner chooses. train None: all rows that are not in dev or test.
 
-    url: of the public page, where it is known. canary: finds the data in training corpora.
+    url: of the public page, if known. canary: finds the data in training corpora.
     held_until: the day (ISO) from which on new versions publish the rows that are held back.
-    confirmed: the rows of each split of which the owner was told; None: of none.
+    confirmed: the rows of each split that the owner was shown; None if none were.
     """
 
     train: int | None = None
@@ -79,7 +79,7 @@ class Options:
     confirmed: Mapping[str, int] | None = None
 
     def sizes(self, counts: Counts) -> Sizes:
-        """The wanted rows of each split; of the verified ones a fifth is held back."""
+        """Return the requested rows of each split; of the verified ones a fifth is held back."""
         held = counts.labels(True).total() // 5 if self.hold_back else 0
         return Sizes(self.train, self.dev, self.test, held)
 
@@ -91,7 +91,7 @@ class RoundChanged(Refused):
 
 
 def check_confirmed(planned: Forecast, options: Options) -> None:
-    """Raises RoundChanged unless the release would hold the rows that its owner has confirmed."""
+    """Raise RoundChanged unless the release would hold the rows that its owner has confirmed."""
     if options.confirmed is not None and dict(options.confirmed) != dict(planned.rows):
         raise RoundChanged(
             gettext(
@@ -103,10 +103,10 @@ def check_confirmed(planned: Forecast, options: Options) -> None:
 
 
 class Build:
-    """One try at making a claimed dataset. Until `run` has ended nothing of it can be seen.
+    """One try at making a claimed dataset. Nothing of it is visible until `run` has ended.
 
-    Each step that writes holds the job's lease, so a worker that was taken for dead cannot mix
-    its rows with those of the next one. Raises LeaseLost.
+    Each step that writes holds the job's lease, so a worker that was taken for dead cannot mix its
+    rows with those of the next one. Raises LeaseLost.
     """
 
     def __init__(self, dataset: Dataset, show: Show | None = None):
@@ -121,48 +121,57 @@ class Build:
         self.planned: Forecast | None = None  # of a first version, once it is dealt
 
     def run(self) -> None:
-        """Make the version and release the round. Raises RoundError when it is open again, and
-        RoundChanged.
+        """Make the version and release the round.
+
+        1. Clear what an earlier try has left.
+        2. Store the rows: copy the version before, or freeze the round's examples.
+        3. Count the numbers that cards and pages show.
+        4. Write the files of each split, then the cards, and store all of them.
+        5. Publish: files, round and dataset change in one transaction.
+
+        Raises RoundError if the round is open again, and RoundChanged.
         """
         self._clear()
         if self.previous:
-            self._copy(self.previous)
+            self._copy_rows(self.previous)
         else:
-            self._freeze()
-        self._tell(0.6, gettext_noop("counting"))
-        numbers = self._numbers()
+            self._freeze_rows()
+        self._report(0.6, gettext_noop("counting"))
+        numbers = self._count_numbers()
         with TemporaryDirectory() as name:
             folder = Path(name)
             self._write_splits(folder, numbers["rows"])
-            self._tell(0.9, gettext_noop("writing cards"))
+            self._report(0.9, gettext_noop("writing cards"))
             private = ["test.jsonl", "test.parquet"] if self.options.private_test else []
             write_cards(self.dataset, folder, numbers, private)
-            files = [
-                self._stored(path, path.name not in private) for path in sorted(folder.iterdir())
-            ]
+            files = []
+            for path in sorted(folder.iterdir()):
+                files.append(self._store_file(path, is_public=path.name not in private))
         self._publish(numbers, files)
 
-    def _tell(self, progress: float, message: str) -> None:
+    def _report(self, progress: float, message: str) -> None:
+        """Note the progress and renew the lease. Raises LeaseLost."""
         leases.heartbeat(self.dataset, progress, message)
         if self.show:
             self.show(progress, message)
 
     def _clear(self) -> None:
-        """Take away what a killed try has left."""
-        self._tell(0, gettext_noop("starting"))
+        """Delete what a killed try has left."""
+        self._report(0, gettext_noop("starting"))
         self.dataset.items.all().delete()
         for name in files_in(f"releases/{self.dataset}"):
             default_storage.delete(name)
 
-    def _store(self, rows: Sequence[tuple[Any, ...]], progress: float) -> None:
+    def _store_rows(self, rows: Sequence[tuple[Any, ...]], progress: float) -> None:
+        # One transaction: rows are stored only while the lease is ours.
         with transaction.atomic():
-            self._tell(0.6 * progress, gettext_noop("freezing rows"))
+            self._report(0.6 * progress, gettext_noop("freezing rows"))
             self.table.insert(rows)
 
-    def _freeze(self) -> None:
-        """The first version: examples of people are dealt to the splits, as it was forecast.
+    def _freeze_rows(self) -> None:
+        """Store the rows of a first version, split as it was forecast.
 
-        Raises RoundChanged where votes or withdrawals have changed what the owner confirmed.
+        Raises RoundChanged if votes or withdrawals have changed what the owner confirmed.
         """
         census, seed = census_of(self.round), self.options.seed
         self.planned = forecast(census, self.options.sizes(census.counts), seed=seed)
@@ -172,51 +181,61 @@ class Build:
         total, position = examples.count(), 0
         for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
             rows = []
-            for example, uid, author, label, is_verified, row in chunk:
-                by_program = row["by_program"]
-                split = PROGRAM if by_program else dealer.deal(author, label, is_verified)
+            for frozen in chunk:
+                row, label, is_verified = frozen.row, frozen.label, frozen.is_verified
+                if row["by_program"]:
+                    split: str | None = PROGRAM
+                else:
+                    split = dealer.deal(frozen.author, label, is_verified)
                 row |= {"split": split, "canary": self.options.canary}
                 if split:
                     line = to_json(row)
-                    values = (split, uid, example, line, label, is_verified, False)
+                    values = (split, frozen.uid, frozen.example, line, label, is_verified, False)
                     rows.append((self.dataset.pk, position, *values))
                     position += 1
-            self._store(rows, min(1, number * CHUNK / max(total, 1)))
+            self._store_rows(rows, min(1, number * CHUNK / max(total, 1)))
         # What was withdrawn while rows were read does not enter at all.
         self.dataset.items.filter(example__retracted_at__isnull=False).delete()
 
-    def _copy(self, previous: Dataset) -> None:
-        """A later version: the rows of the one before, with tombstones for what was withdrawn."""
+    def _copy_rows(self, previous: Dataset) -> None:
+        """Store the rows of a later version: those before, tombstones for withdrawn ones."""
         total, last = previous.items.count(), -1
         rows = previous.items.select_related("example").order_by("position")
         while chunk := list(rows.filter(position__gt=last)[:CHUNK]):
             last = chunk[-1].position
-            self._store([self._copied(item) for item in chunk], last / max(total, 1))
+            self._store_rows([self._copy_row(item) for item in chunk], last / max(total, 1))
 
-    def _copied(self, item: DatasetItem) -> tuple[Any, ...]:
-        gone = item.example is None or item.example.retracted_at is not None
+    def _copy_row(self, item: DatasetItem) -> tuple[Any, ...]:
+        """Return the columns of a row of the version before, or of its tombstone."""
+        is_withdrawn = item.example is None or item.example.retracted_at is not None
         label, is_validated, line = item.label, item.is_validated, item.line
-        if gone:
+        if is_withdrawn:
             label, is_validated = "", False
-            its = {"task": self.round.task.code, "round": self.round.number}
-            its |= {"withdrawn": True, "canary": self.options.canary}
-            line = to_json({"uid": item.uid, "split": item.split, **its})
-        values = (item.split, item.uid, item.example_id, line, label, is_validated, gone)
+            tombstone: dict[str, Any] = {"uid": item.uid, "split": item.split}
+            tombstone |= {"task": self.round.task.code, "round": self.round.number}
+            tombstone |= {"withdrawn": True, "canary": self.options.canary}
+            line = to_json(tombstone)
+        values = (item.split, item.uid, item.example_id, line, label, is_validated, is_withdrawn)
         return (self.dataset.pk, item.position, *values)
 
-    def _numbers(self) -> dict[str, Any]:
-        """What cards and pages tell of the version, counted from its rows."""
-        shown = self.dataset.items.exclude(split=HELD) if self.holds else self.dataset.items.all()
-        there = set(shown.order_by().values_list("split", flat=True).distinct())
-        splits = (*SPLITS, *(split for split in (PROGRAM, HELD) if split in there))
+    def _count_numbers(self) -> dict[str, Any]:
+        """Return what cards and pages show of the version, counted from its rows."""
+        public_items = self.dataset.items.all()
+        if self.holds:
+            public_items = public_items.exclude(split=HELD)
+        split_names = public_items.order_by().values_list("split", flat=True)
+        present = set(split_names.distinct())
+        splits = list(SPLITS) + [split for split in (PROGRAM, HELD) if split in present]
         held = self.dataset.items.filter(split=HELD, is_withdrawn=False)
         held_rows = held.count() if self.holds else 0
-        items = shown.filter(is_withdrawn=False)
+        items = public_items.filter(is_withdrawn=False)
         by_people = items.exclude(split=PROGRAM)
-        labels: dict[str, Any] = {s: {"validated": {}, "unjudged": {}} for s in splits}
+        labels: dict[str, Any] = {split: {"validated": {}, "unjudged": {}} for split in splits}
+        rows = dict.fromkeys(splits, 0)
         cells = items.order_by("label").values_list("split", "is_validated", "label")
         for split, is_validated, label, n in cells.annotate(n=Count("pk")):
             labels[split]["validated" if is_validated else "unjudged"][label] = n
+            rows[split] += n
         authors = (
             items.order_by()
             .values_list("split")
@@ -224,59 +243,66 @@ class Build:
         )
         by_split = dict.fromkeys(splits, 0) | dict(authors)
         everybody = by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
-        withdrawn = shown.filter(is_withdrawn=True).order_by().values_list("split")
+        withdrawn = public_items.filter(is_withdrawn=True).order_by().values_list("split")
         # Long queries: the lease must not run out.
-        self._tell(0.6, gettext_noop("comparing splits"))
+        self._report(0.6, gettext_noop("comparing splits"))
         in_train = items.filter(split=TRAIN).values("example__context")
         edits = by_people.filter(example__parent__dataset_items__dataset=self.dataset)
-        rows = {s: sum(n for kind in labels[s].values() for n in kind.values()) for s in splits}
         people = releasable(self.round).filter(by_program=False)
-        theirs = [split for split in splits if split != PROGRAM]
-        shared_contexts = {
-            split: items.filter(split=split, example__context__in=in_train).count()
-            for split in (DEV, TEST)
-        }
+        people_splits = [split for split in splits if split != PROGRAM]
+        shared_contexts = {}
+        for split in (DEV, TEST):
+            sharing = items.filter(split=split, example__context__in=in_train)
+            shared_contexts[split] = sharing.count()
+        rows_by_people = sum(rows[split] for split in people_splits)
+        authors_by_split = sum(by_split[split] for split in people_splits)
         parted = edits.exclude(example__parent__dataset_items__split=F("split")).count()
-        self._tell(0.6, gettext_noop("counting votes"))
+        self._report(0.6, gettext_noop("counting votes"))
         return {
             "rows": rows,
             "labels": labels,
             "authors": by_split,
             "withdrawn": dict.fromkeys(splits, 0) | dict(withdrawn.annotate(n=Count("pk"))),
             "held": held_rows,
-            "left_out": max(0, people.count() - sum(rows[s] for s in theirs) - held_rows),
+            "left_out": max(0, people.count() - rows_by_people - held_rows),
             "reasons": dict(self.planned.left_out) if self.planned else {},
-            "shared_authors": sum(by_split[s] for s in theirs) - everybody,
+            # Counted once in each split and once altogether: the difference is in several.
+            "shared_authors": authors_by_split - everybody,
             "shared_contexts": shared_contexts,
             "parted_edits": parted,
             "report": task_report([self.round], code=self.round.task.code)["rounds"][0],
         }
 
     def _write_splits(self, folder: Path, splits: Collection[str]) -> None:
-        """The files of the rows, in one pass; a private test split once more without answers."""
-        names = [*splits, *(["test-unlabelled"] if self.options.private_test else [])]
+        """Write the files in one pass; those of a private test split once more without answers."""
+        names, private = list(splits), ""
+        if self.options.private_test:
+            names, private = [*names, "test-unlabelled"], TEST
         config = self.round.task.config
-        media = MediaFiles(folder, self.round.task) if config.media_fields else None
-        private = TEST if self.options.private_test else ""
-        files = {n: SplitFiles(folder, n, config, media, is_public=n != private) for n in names}
+        media = None
+        if config.media_fields:
+            media = MediaFiles(folder, self.round.task)
+        files = {}
+        for name in names:
+            files[name] = SplitFiles(folder, name, config, media, is_public=name != private)
         hidden = files.get("test-unlabelled")
-        shown = self.dataset.items.filter(split__in=[*splits])
-        total, number = shown.count(), 0
-        lines = shown.order_by("position").values_list("split", "line")
+        items = self.dataset.items.filter(split__in=list(splits))
+        total, number = items.count(), 0
+        lines = items.order_by("position").values_list("split", "line")
         for number, (split, line) in enumerate(lines.iterator(chunk_size=CHUNK)):
             files[split].write(line)
             if hidden and split == TEST:
                 hidden.write(to_json(without_label(json.loads(line), config)))
             if number % (10 * CHUNK) == 0:
-                self._tell(0.6 + 0.3 * number / total, gettext_noop("writing files"))
+                self._report(0.6 + 0.3 * number / total, gettext_noop("writing files"))
         for file in files.values():
             file.close()
         if media:
             media.close()
 
-    def _stored(self, path: Path, is_public: bool) -> DatasetFile:
-        """A file in the storage, and its row that is not saved yet."""
-        self._tell(0.95, f"storing {path.name}")
+    def _store_file(self, path: Path, is_public: bool) -> DatasetFile:
+        """Store a file, and return its row, which is not saved yet."""
+        self._report(0.95, f"storing {path.name}")
         stored = DatasetFile(dataset=self.dataset, name=path.name, is_public=is_public)
         stored.size, stored.sha256 = path.stat().st_size, digest_of(path)
         with path.open("rb") as file:
@@ -285,7 +311,7 @@ class Build:
 
     @transaction.atomic
     def _publish(self, numbers: dict[str, Any], files: Sequence[DatasetFile]) -> None:
-        """Files, round and dataset change together. Locks the round, then the dataset."""
+        """Change files, round and dataset together. Locks the round, then the dataset."""
         by = self.dataset.requested_by
         round = Round.objects.select_for_update(of=("self",)).get(pk=self.round.pk)
         if round.state != Round.State.RELEASED:
@@ -305,6 +331,7 @@ def make(dataset: Dataset, show: Show | None = None) -> None:
         except leases.LeaseLost:
             raise
         except leases.DATABASE_AWAY:
+            # Not the job's fault: another worker tries it again once the database is back.
             again = partial(leases.try_again, dataset, "The database was away.")
             leases.Heartbeat(dataset).patiently(again)
         except Exception as error:
@@ -315,9 +342,9 @@ def make(dataset: Dataset, show: Show | None = None) -> None:
 
 
 def without_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:
-    """A row as a model may see it: neither the answer nor what people and targets said."""
+    """Return a row as a model may see it: neither the answer nor what people and targets said."""
     if row["withdrawn"]:
         return row
     inputs = json.loads(row["input_json"])
-    shown = {name: inputs[name] for name in config.model_fields if name in inputs}
-    return {name: row[name] for name in FEATURES} | {"input_json": to_json(shown)}
+    fields = {name: inputs[name] for name in config.model_fields if name in inputs}
+    return {name: row[name] for name in FEATURES} | {"input_json": to_json(fields)}

@@ -1,10 +1,11 @@
-"""What a version says of itself: dataset card, Croissant metadata, BenchmarkCard, checksums.
+"""Write what a version says of itself: dataset card, Croissant metadata, BenchmarkCard, checksums.
 
 All are filled from the version's numbers and the task's configuration; none names a person.
 """
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
@@ -65,11 +66,11 @@ def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Seque
     digests = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
     public = {name: digest for name, digest in digests.items() if name not in private}
     texts = {
-        "croissant.json": _dumped(croissant(dataset, public, folder)),
-        "benchmark_card.json": _dumped(benchmark_card(dataset, numbers)),
+        "croissant.json": _write_json(croissant(dataset, public, folder)),
+        "benchmark_card.json": _write_json(benchmark_card(dataset, numbers)),
         "README.md": readme(dataset, numbers, has_tasks=bool(tasks)),
-        **(_marked(tasks) if round.task.is_simulated else tasks),
     }
+    texts |= _mark_simulated(tasks) if round.task.is_simulated else tasks
     for name, text in texts.items():
         (folder / name).write_text(text)
     sums = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
@@ -77,25 +78,28 @@ def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Seque
     (folder / "SHA256SUMS").write_text(lines)
 
 
-def _marked(tasks: Mapping[str, str]) -> Mapping[str, str]:
-    """The files of a simulated task, those of Python too, with a file that SHA256SUMS names."""
-    comment = f"# {SIMULATION}\n"
-    marked = {name: comment * name.endswith(".py") + text for name, text in tasks.items()}
-    return {**marked, "SIMULATED.txt": f"{SIMULATION}\n"}
+def _mark_simulated(tasks: Mapping[str, str]) -> dict[str, str]:
+    """Return the files with a mark in those of Python, and one more that only has the mark."""
+    marked = {"SIMULATED.txt": f"{SIMULATION}\n"}
+    for name, text in tasks.items():
+        if name.endswith(".py"):
+            text = f"# {SIMULATION}\n{text}"
+        marked[name] = text
+    return marked
 
 
-def _dumped(value: Any) -> str:
+def _write_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
 
 
 def title_of(dataset: Dataset) -> str:
-    """Its name for people."""
+    """Return the version's name for people."""
     round = dataset.round
     return f"{round.task.config.name}, round {round.number}, version {dataset.version}"
 
 
 def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
-    """How to cite the version; digest: of its SHA256SUMS, which pins every byte."""
+    """Return how to cite the version; digest: of its SHA256SUMS, which pins every byte."""
     title = title_of(dataset).translate(str.maketrans("", "", "{}\\%"))
     at = dataset.finished_at or dataset.started_at
     assert at  # a job that runs has been started
@@ -104,37 +108,39 @@ def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
         f"  author = {{{{The {dataset.round.task.code} annotators}}}},",
         f"  year = {{{at:%Y}}},",
         f"  version = {{{dataset.version}}},",
-        *([f"  url = {{{url}}},"] if url else []),
-        *([f"  note = {{sha256 of SHA256SUMS: {digest}}},"] if digest else []),
     ]
+    if url:
+        lines.append(f"  url = {{{url}}},")
+    if digest:
+        lines.append(f"  note = {{sha256 of SHA256SUMS: {digest}}},")
     return "\n".join([f"@misc{{{dataset},", *lines, "}"])
 
 
 def languages_of(dataset: Dataset) -> list[str]:
-    """The languages of a release's texts, the task's own first.
+    """Return the languages of a release's texts, the task's own first.
 
-    Contexts say theirs in a field `language`, or in tags where all of them are languages. One
-    query.
+    Contexts name theirs in a field `language`, or in tags if all of them are languages. One query.
     """
     config = dataset.round.task.config
     own = KeyTextTransform("language", "fields")
-    shown = Context.objects.filter(examples__dataset_items__dataset=dataset)
-    values = shown.order_by().values_list(own, "tag").distinct()
-    said = {field for field, _ in values} if _has_language(config) else {tag for _, tag in values}
-    named = {one for one in said if one}
+    contexts = Context.objects.filter(examples__dataset_items__dataset=dataset)
+    values = contexts.order_by().values_list(own, "tag").distinct()
+    column = 0 if _has_language(config) else 1
+    languages = {row[column] for row in values}
+    named = {language for language in languages if language}
     if not named or not all(map(_is_language, named)):
         return [config.language]
-    if len(named) < len(said):  # a text that says none is in the task's language
+    if len(named) < len(languages):  # a text that names none is in the task's language
         named.add(config.language)
-    return sorted(named, key=lambda one: (one != config.language, one))
+    return sorted(named, key=lambda language: (language != config.language, language))
 
 
 def _has_language(config: TaskConfig) -> bool:
-    return any(one.name == "language" for one in config.context)
+    return any(component.name == "language" for component in config.context)
 
 
 def _is_language(text: str | None) -> bool:
-    """Whether it is a tag such as de or pt-BR, of a language that Django knows by its code."""
+    """Return whether it is a tag such as de or pt-BR, of a language that Django has by its code."""
     return bool(text and LANGUAGE.fullmatch(text)) and str(text).split("-")[0] in LANG_INFO
 
 
@@ -146,14 +152,15 @@ def _description(dataset: Dataset) -> str:
 
 
 def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
-    """The dataset card in the hub's format: YAML about it, then Markdown."""
+    """Return the dataset card in the hub's format: YAML about it, then Markdown."""
     config, test = dataset.round.task.config, _test_file(dataset)
     files = {split: f"{split}.parquet" for split in HUB_SPLIT} | {TEST: f"{test}.parquet"}
     rows, sources = sum(numbers["rows"].values()), _sources(dataset)
     front = {
         "pretty_name": title_of(dataset),
         "license": dataset.options["license"],
-        "language": list(dict.fromkeys(one.split("-")[0] for one in languages_of(dataset))),
+        # The hub wants codes without region, each once.
+        "language": list(dict.fromkeys(tag.split("-")[0] for tag in languages_of(dataset))),
         "task_categories": [config.component(config.answer_field).kind.category],
         "size_categories": [next(size for most, size in HUB_SIZES.items() if rows < most)],
         "annotations_creators": ["crowdsourced"],
@@ -163,7 +170,9 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
         "configs": [
             {
                 "config_name": "default",
-                "data_files": [{"split": HUB_SPLIT[s], "path": files[s]} for s in numbers["rows"]],
+                "data_files": [
+                    {"split": HUB_SPLIT[split], "path": files[split]} for split in numbers["rows"]
+                ],
             }
         ],
     }
@@ -173,10 +182,10 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
             "title": title_of(dataset),
             "description": _description(dataset),
             "card": benchmark_card(dataset, numbers)["benchmark_card"],
-            "splits": _splits(numbers),
+            "splits": _describe_splits(numbers),
             "numbers": numbers,
             "fields": (*FIELDS, *media_columns(config)),
-            "parts": _parts(config),
+            "parts": _describe_fields(config),
             "bibtex": bibtex(dataset, dataset.options["url"]),
             "canary": dataset.options["canary"],
             "held_until": dataset.options.get("held_until"),
@@ -189,65 +198,66 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
     return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n{text}"
 
 
-def _splits(numbers: Numbers) -> list[dict[str, Any]]:
-    """What the card says of each split."""
+def _describe_splits(numbers: Numbers) -> list[dict[str, Any]]:
+    """Return what the card says of each split."""
     return [
         {
             "name": split,
             "rows": numbers["rows"][split],
             "authors": numbers["authors"][split],
             "withdrawn": numbers["withdrawn"][split],
-            "labels": _labels(numbers["labels"][split]),
+            "labels": _describe_labels(numbers["labels"][split]),
         }
         for split in numbers["rows"]
     ]
 
 
 def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
-    """When owners of the task judged it blindly, and how many votes of the round are theirs."""
+    """Return when owners judged the task blindly, and how many votes of the round are theirs."""
     votes = Validation.objects.filter(
         validator=OuterRef("annotator"), example__round=dataset.round
     ).order_by()
     count = votes.values("validator").annotate(n=Count("pk")).values("n")
     rows = dataset.round.task.blind_judgings.annotate(votes=Subquery(count)).exclude(votes=None)
-    shown = ("began_at", "ended_at", "votes")
-    return [dict(zip(shown, row, strict=True)) for row in rows.values_list(*shown)]
+    return [dict(row) for row in rows.values("began_at", "ended_at", "votes")]
 
 
 def _sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
-    """(name, licence, citation, address) of other people's data in the round."""
-    told = dataset.round.batches.exclude(license="", citation="", origin="")
-    found = told.order_by("pk").values_list("file_name", "license", "citation", "origin")
-    return [
-        (name, licence, indent(citation, "      "), origin)
-        for name, licence, citation, origin in dict.fromkeys(found)
-    ]
+    """Return (name, licence, citation, address) of other people's data in the round."""
+    batches = dataset.round.batches.exclude(license="", citation="", origin="").order_by("pk")
+    sources = []
+    # A source that was imported in several batches is listed once.
+    for name, licence, citation, origin in dict.fromkeys(
+        batches.values_list("file_name", "license", "citation", "origin")
+    ):
+        sources.append((name, licence, indent(citation, "      "), origin))
+    return sources
 
 
-def _parts(config: TaskConfig) -> list[tuple[str, str, str]]:
-    """(column, field, what its values are) of the task's own fields, which columns hold as JSON."""
+def _describe_fields(config: TaskConfig) -> list[tuple[str, str, str]]:
+    """Return (column, field, meaning) of the task's own fields, which columns hold as JSON."""
     columns = {
         "context_json": config.context,
         "input_json": config.input,
         "metadata_json": config.metadata.create,
     }
-    return [
-        (column, part.name, " ".join(part.kind.described(part).split()))
-        for column, parts in columns.items()
-        for part in parts
-    ]
+    rows = []
+    for column, components in columns.items():
+        for component in components:
+            meaning = " ".join(component.kind.described(component).split())
+            rows.append((column, component.name, meaning))
+    return rows
 
 
 def _test_file(dataset: Dataset) -> str:
     return HIDDEN_TEST if dataset.options["private_test"] else TEST
 
 
-def _labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
-    """How many rows of each label, in words."""
-    sums: dict[str, int] = {}
+def _describe_labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
+    """Return how many rows each label has, in words."""
+    sums: Counter[str] = Counter()
     for counts in kinds.values():
-        for label, n in counts.items():
-            sums[label] = sums.get(label, 0) + n
+        sums.update(counts)
     labels = sorted(label for label in sums if label)
     named = zip(told_apart(labels), labels, strict=True)
     return ", ".join(f"{name} {sums[label]}" for name, label in named)
@@ -257,7 +267,7 @@ def _labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Metadata of MLCommons' format, version 1.1; files are named as they lie next to it."""
+    """Return metadata in MLCommons' format, version 1.1; files are named as they lie next to it."""
     options, round = dataset.options, dataset.round
     formats = {
         "jsonl": "application/jsonlines",
@@ -266,7 +276,10 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
     }
     assert dataset.started_at
     test, languages = _test_file(dataset), languages_of(dataset)
-    return {
+    splits = [split for split in HUB_SPLIT if split not in (PROGRAM, HELD)]
+    splits += [split for split in (PROGRAM, HELD) if f"{split}.parquet" in digests]
+    media = media_columns(round.task.config)
+    metadata = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.1",
@@ -278,7 +291,6 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
         "inLanguage": languages[0] if len(languages) == 1 else languages,
         "creator": {"@type": "sc:Organization", "name": f"The {round.task.code} annotators"},
         "citeAs": bibtex(dataset, options["url"]),
-        **({"url": options["url"]} if options["url"] else {}),
         "distribution": [
             {
                 "@type": "cr:FileObject",
@@ -292,15 +304,18 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
             for name, digest in digests.items()
         ],
         "recordSet": [
-            _record_set(split, test if split == TEST else split, media_columns(round.task.config))
-            for split in HUB_SPLIT
-            if split not in (PROGRAM, HELD) or f"{split}.parquet" in digests
+            _record_set(split, test if split == TEST else split, media) for split in splits
         ],
     }
+    if options["url"]:
+        metadata["url"] = options["url"]
+    return metadata
 
 
 def _record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]:
-    fields = [f for f in FIELDS if name != HIDDEN_TEST or f.name in FEATURES]
+    fields = list(FIELDS)
+    if name == HIDDEN_TEST:
+        fields = [field for field in FIELDS if field.name in FEATURES]
     fields += files
     return {
         "@type": "cr:RecordSet",
@@ -313,21 +328,21 @@ def _record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]
 
 
 def _croissant_field(field: Field, place: str, file: str, column: str = "") -> dict[str, Any]:
-    """A field, and where Parquet has it: in a column, or in an object of one."""
+    """Describe a field, and where Parquet has it: in a column, or in an object of one."""
     own = f"{place}/{field.name}"
-    found: dict[str, Any] = {
+    described: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": own,
         "name": field.name,
         "description": field.meaning,
     }
     if field.depth == 1:
-        found["repeated"] = True
+        described["repeated"] = True
     elif field.depth == 2:
-        found |= {"isArray": True, "arrayShape": "-1,3"}
+        described |= {"isArray": True, "arrayShape": "-1,3"}
     if field.parts:
         parts = [_croissant_field(part, own, file, field.name) for part in field.parts]
-        return {**found, "subField": parts}
+        return {**described, "subField": parts}
     source: dict[str, Any] = {
         "fileObject": {"@id": file},
         "extract": {"column": column or field.name},
@@ -343,14 +358,14 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
     }
     if field.kind in ("image", "audio"):
         source["transform"] = {"jsonPath": "bytes"}
-    return {**found, "dataType": types.get(field.kind, "sc:Text"), "source": source}
+    return {**described, "dataType": types.get(field.kind, "sc:Text"), "source": source}
 
 
 # The BenchmarkCard
 
 
 def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
-    """The parts of Sokol et al. 2024 (BenchmarkCards), as far as we know their contents."""
+    """Return the parts of Sokol et al. 2024 (BenchmarkCards), as far as we know their contents."""
     config, options = dataset.round.task.config, dataset.options
     warning = config.content_warning
     return {
@@ -358,7 +373,7 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
             "benchmark_details": {
                 "name": title_of(dataset),
                 "overview": _description(dataset),
-                "data_type": ", ".join(["text", *sorted({*config.media_fields.values()})]),
+                "data_type": ", ".join(["text", *sorted(set(config.media_fields.values()))]),
                 "languages": languages_of(dataset),
                 "resources": [options["url"]] if options["url"] else [],
             },
@@ -386,10 +401,12 @@ def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
 
 def _data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
     report, rows = numbers["report"], numbers["rows"]
+    source = "Written by people for this round, each against the round's targets "
+    source += f"({made_against(dataset)})."
+    if PROGRAM in rows:
+        source += " The split program was written by programs."
     return {
-        "source": "Written by people for this round, each against the round's targets "
-        f"({made_against(dataset)})."
-        + (" The split program was written by programs." if PROGRAM in rows else ""),
+        "source": source,
         "size": ", ".join(f"{n} {split}" for split, n in rows.items()),
         "format": "JSON lines and Parquet",
         "canary": dataset.options["canary"],
@@ -413,27 +430,27 @@ def _methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
             f"{dataset.round.get_rule_display()}.",
             f"Splits are drawn by author; the seed is {dataset.options['seed']}.",
         ],
-        "metrics": [*config.metrics.computed],
+        "metrics": list(config.metrics.computed),
         "calculation": "MER: examples that fooled the targets ÷ all. vMER: those that others "
         "confirmed ÷ all.",
         "interpretation": "A model in the loop scores low on its own round; compare other models "
         "with each other.",
-        "baseline_results": {title: _said(report, name) for title, name in baseline.items()},
-        "validation": {title: _said(report, name) for title, name in validation.items()},
+        "baseline_results": {title: _in_words(report, name) for title, name in baseline.items()},
+        "validation": {title: _in_words(report, name) for title, name in validation.items()},
     }
 
 
 def made_against(dataset: Dataset) -> str:
-    """Those of the round, and of imported history those that its rows name."""
+    """Return the names of the round's targets, and of those that imported rows name."""
     entries = dataset.round.round_targets.select_related("target")
     loop = [entry.target.name for entry in entries]
     answered = TargetModel.objects.filter(targetoutput__example__round=dataset.round)
-    names = [*loop, *answered.exclude(name__in=loop).distinct().values_list("name", flat=True)]
-    return ", ".join(names) or "no model"
+    others = answered.exclude(name__in=loop).distinct().values_list("name", flat=True)
+    return ", ".join(loop + list(others)) or "no model"
 
 
 def _limits(dataset: Dataset, numbers: Numbers) -> list[str]:
-    """What the numbers say against the data."""
+    """Return what the numbers say against the data."""
     shared = numbers["shared_contexts"]
     unjudged = sum(numbers["labels"][TRAIN]["unjudged"].values())
     return [
@@ -444,11 +461,11 @@ def _limits(dataset: Dataset, numbers: Numbers) -> list[str]:
     ]
 
 
-def _said(report: Numbers, name: str) -> str:
-    """A number in words, a share with its interval; or why there is none."""
-    found = report[name]
-    if found is None:
+def _in_words(report: Numbers, name: str) -> str:
+    """Return a number in words, a share with its interval; or why there is none."""
+    number = report[name]
+    if number is None:
         return f"not known: {report['notes'][name]}"
-    if isinstance(found, Mapping):
-        return "{value:.3f} (95 % interval {low:.3f} to {high:.3f}, n = {n})".format(**found)
-    return f"{found:.3f}"
+    if isinstance(number, Mapping):
+        return "{value:.3f} (95 % interval {low:.3f} to {high:.3f}, n = {n})".format(**number)
+    return f"{number:.3f}"

@@ -13,10 +13,8 @@ from tasks.models import Round
 from validation.models import Consensus, Verdict
 
 State = Consensus.State
-WITHDRAWN, SENT_BACK, FLAGGED, UNCLEAR, REFUTED, NO_CONSENSUS, UNDECIDED, ASKED = (
-    *("withdrawn", "sent_back", "flagged", "unclear", "refuted"),
-    *("no_consensus", "undecided", "asked"),
-)
+WITHDRAWN, SENT_BACK, FLAGGED, UNCLEAR = "withdrawn", "sent_back", "flagged", "unclear"
+REFUTED, NO_CONSENSUS, UNDECIDED, ASKED = "refuted", "no_consensus", "undecided", "asked"
 REASONS = {
     AUTHOR: gettext_noop("No room left in their author's split"),
     SIZE: gettext_noop("Above the size chosen for train"),
@@ -31,6 +29,7 @@ REASONS = {
 }
 """Why an example is in no split, in words, in the order in which pages list them."""
 _DECIDED = Q(consensus__state=State.DECIDED)
+# In this order: the first condition that holds is the reason.
 REASON = Case(
     When(retracted_at__isnull=False, then=Value(WITHDRAWN)),
     When(RELEASABLE, then=Value("")),

@@ -1,22 +1,22 @@
-"""A dataset's rows as files: JSON lines and Parquet, written as they are read."""
+"""Write a dataset's rows as files: JSON lines and Parquet, row by row."""
 
 import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.releases.columns import FIELDS, Field
-from evaluation.releases.media_files import Found, MediaFiles, features_of, media_columns
+from evaluation.releases.media_files import MediaFiles, MediaValues, features_of, media_columns
 from tasks.config.schema import TaskConfig
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK = 4 * 1024 * 1024
-"""Bytes of lines that are kept before they are written; a row group of the Parquet file."""
+"""Bytes of lines that wait before they are written; a row group of the Parquet file."""
 
 
 def arrow_schema() -> "pa.Schema":
-    """The columns of the Parquet files, but for those of files."""
+    """Return the columns of the Parquet files, without those of pictures and recordings."""
     import pyarrow as pa
 
     return pa.schema([(field.name, _arrow_type(field)) for field in FIELDS])
@@ -35,10 +35,12 @@ def _arrow_type(field: Field) -> Any:
     import pyarrow as pa
 
     kinds = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "flag": pa.bool_()}
-    found = kinds.get(field.kind) or pa.struct([(p.name, _arrow_type(p)) for p in field.parts])
+    arrow_type = kinds.get(field.kind)
+    if arrow_type is None:
+        arrow_type = pa.struct([(column.name, _arrow_type(column)) for column in field.parts])
     for _ in range(field.depth):
-        found = pa.list_(found)
-    return found
+        arrow_type = pa.list_(arrow_type)
+    return arrow_type
 
 
 class SplitFiles:
@@ -64,7 +66,7 @@ class SplitFiles:
         self._lines = (folder / f"{name}.jsonl").open("wb")
         self._table = pq.ParquetWriter(folder / f"{name}.parquet", self._whole, compression="zstd")
         self._waiting: list[bytes] = []
-        self._files: list[Found] = []
+        self._files: list[MediaValues] = []
         self._size = 0
 
     def write(self, line: str) -> None:
@@ -73,9 +75,9 @@ class SplitFiles:
         self._waiting.append(data)
         self._size += len(data)
         if self._media:
-            found = self._media.of(line, self._is_public)
-            self._files.append(found)
-            self._size += sum(len(one["bytes"]) for one in found.values() if one)
+            media_values = self._media.read_row(line, self._is_public)
+            self._files.append(media_values)
+            self._size += sum(len(value["bytes"]) for value in media_values.values() if value)
         if self._size >= BLOCK:
             self._flush()
 
@@ -109,6 +111,6 @@ class SplitFiles:
 
 
 def digest_of(path: Path) -> str:
-    """The sha256 of a file, in hexadecimal digits."""
+    """Return the sha256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""What a release holds and leaves out, by split and reason; pure.
+"""Forecast what a release holds and leaves out, by split and reason; pure.
 
 The owner's page shows it before the release, and the release itself goes by it.
 """
@@ -11,11 +11,11 @@ from typing import NamedTuple
 from evaluation.releases.splits import HELD, PROGRAM, SPLITS, Counts, Plan, Sizes, make_plan
 
 FEW_AUTHORS = 30
-"""Of so few the rows of one or two together are tried as sizes, as nothing else fits them."""
+"""Up to this number the rows of one or two authors together are tried as sizes: no other fits."""
 TRIED = 6
-"""So many sizes of a split are tried."""
+"""How many sizes of a split are tried."""
 TOLERATED = 0.1
-"""For dev and test a round may lose this share (0-1) of its rows."""
+"""The share (0-1) of its rows that a round may lose for dev and test."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,10 @@ def forecast(census: Census, sizes: Sizes, *, seed: int) -> Forecast:
     plan = make_plan(census.counts, sizes, seed=seed)
     got = plan.sizes
     rows = {split: getattr(got, split) or 0 for split in SPLITS}
-    others = {PROGRAM: census.programs, HELD: got.held}
-    rows |= {split: n for split, n in others.items() if n}
+    if census.programs:
+        rows[PROGRAM] = census.programs
+    if got.held:
+        rows[HELD] = got.held
     lost = {reason: n for reason, n in plan.left_out(census.counts).items() if n}
     return Forecast(plan, rows, lost, {**lost, **census.left_out})
 
@@ -71,15 +73,17 @@ def proposals(counts: Counts, *, seed: int = 0) -> list[Sizes]:
     tenth = max(1, rows // 10)
     tried = _sizes_to_try(counts, tenth)
     pairs = product(tried, tried) if _has_few_authors(counts) else zip(tried, tried, strict=True)
-    choices = [
-        [Sizes(None, dev, test) for dev, test in pairs],
-        [Sizes(None, 0, test) for test in tried],
-        [Sizes(None, 0, 0)],
-    ]
-    found = [one for sizes in choices if (one := _best(counts, sizes, tenth, seed))]
-    first = next(one for one in found if one.lost <= TOLERATED * rows)
-    others = sorted((one for one in found if one is not first), key=lambda one: one.lost)
-    return [first.sizes, *(one.sizes for one in others)]
+    best_of_kinds = (
+        _find_best(counts, [Sizes(None, dev, test) for dev, test in pairs], tenth, seed),
+        _find_best(counts, [Sizes(None, 0, test) for test in tried], tenth, seed),
+        _find_best(counts, [Sizes(None, 0, 0)], tenth, seed),
+    )
+    possible = [choice for choice in best_of_kinds if choice]
+    # Train alone loses nothing, so one is always tolerated.
+    first = next(choice for choice in possible if choice.lost <= TOLERATED * rows)
+    possible.remove(first)
+    possible.sort(key=lambda choice: choice.lost)
+    return [first.sizes] + [choice.sizes for choice in possible]
 
 
 class _Tried(NamedTuple):
@@ -92,19 +96,20 @@ def _has_few_authors(counts: Counts) -> bool:
 
 
 def _sizes_to_try(counts: Counts, tenth: int) -> Sequence[int]:
-    """A tenth of the rows and less; of few authors also what one or two of them have confirmed."""
+    """Return a tenth of the rows and less; of few authors also what one or two have confirmed."""
     if not _has_few_authors(counts):
-        return sorted({max(1, tenth // part) for part in (1, 2, 4, 8, 16)}, reverse=True)
+        return sorted({max(1, tenth // divisor) for divisor in (1, 2, 4, 8, 16)}, reverse=True)
     of_author = [rows.total() for author, rows in counts.verified.items() if author is not None]
-    pairs = (one + other for one, other in combinations(of_author, 2))
-    sizes = sorted({tenth, *of_author, *pairs}, key=lambda size: (abs(size - tenth), size))
-    return sizes[:TRIED]
+    sizes = {tenth}
+    sizes.update(of_author)
+    sizes.update(map(sum, combinations(of_author, 2)))
+    return sorted(sizes, key=lambda size: (abs(size - tenth), size))[:TRIED]
 
 
-def _best(counts: Counts, tried: Iterable[Sizes], tenth: int, seed: int) -> _Tried | None:
-    """The sizes that lose the fewest rows; of many authors the first ones that are tolerated.
+def _find_best(counts: Counts, tried: Iterable[Sizes], tenth: int, seed: int) -> _Tried | None:
+    """Return the sizes that lose the fewest rows; of many authors the first tolerated ones.
 
-    None where none of them can be had with enough rows left for train.
+    None if none of them is possible with enough rows left for train.
     """
     possible = []
     for sizes in tried:

@@ -16,7 +16,7 @@ def _size(label: Any, **kwargs: Any) -> forms.IntegerField:
 
 
 class ReleaseForm(forms.Form):
-    """What a version is called, may be used for, and, for the first one, how large its splits are.
+    """What a version is called, its licence, and, for the first one, how large its splits are.
 
     sizes: suggested ones; None for a later version, which keeps the splits.
     """
@@ -53,9 +53,13 @@ class ReleaseForm(forms.Form):
     def __init__(self, sizes: Sizes | None, data: Mapping[str, Any] | None = None) -> None:
         initial = sizes and {"dev": sizes.dev, "test": sizes.test}
         super().__init__(data, initial=initial, use_required_attribute=False)
-        for name in ("train", "dev", "test", "seed", "hold_back") if sizes is None else ():
-            del self.fields[name]
+        if sizes is None:
+            for name in ("train", "dev", "test", "seed", "hold_back"):
+                del self.fields[name]
 
     def options(self, url: str) -> Options:
-        """What `request_release` takes, once the form is valid; url: of the public page."""
+        """Return the options of `request_release`, once the form is valid; url.
+
+        Of the public page.
+        """
         return Options(**self.cleaned_data, url=url)

@@ -1,4 +1,4 @@
-"""The pictures and recordings of a version: columns of the Parquet files, and one archive."""
+"""Put the pictures and recordings of a version into the Parquet files and one archive."""
 
 import json
 from collections.abc import Mapping
@@ -14,13 +14,16 @@ from tasks.models import Media, Task
 
 ARCHIVE = "media.zip"
 PREFIX = "media_"
-"""Of the columns; no other column begins so."""
-Found = dict[str, dict[str, Any] | None]
+"""How the columns of files begin, and no others."""
+MediaValues = dict[str, dict[str, Any] | None]
 """By column, as the library `datasets` keeps files: `{"bytes", "path"}`."""
 
 
 def media_columns(config: TaskConfig) -> tuple[Field, ...]:
-    """The columns that only the Parquet files of such a task have; their kind is image or audio."""
+    """Return the columns that only the Parquet files of such a task have.
+
+    Their kind is image or audio.
+    """
     return tuple(
         Field(PREFIX + name, kind, f"The file that `{name}` names, in Parquet alone.")
         for name, kind in config.media_fields.items()
@@ -28,23 +31,23 @@ def media_columns(config: TaskConfig) -> tuple[Field, ...]:
 
 
 def features_of(config: TaskConfig) -> bytes:
-    """What tells `datasets` which columns hold pictures and recordings."""
-    columns = media_columns(config)
-    return json.dumps(
-        {"info": {"features": {one.name: {"_type": one.kind.capitalize()} for one in columns}}}
-    ).encode()
+    """Return the metadata that tells `datasets` which columns hold pictures and recordings."""
+    features = {}
+    for column in media_columns(config):
+        features[column.name] = {"_type": column.kind.capitalize()}
+    return json.dumps({"info": {"features": features}}).encode()
 
 
 class MediaFiles:
-    """Reads the files that rows name, and packs each once into the archive in a folder."""
+    """A reader of the files that rows name, which packs each once into the archive in a folder."""
 
     def __init__(self, folder: Path, task: Task) -> None:
         self._task, self._names = task, tuple(task.config.media_fields)
         self._packed: set[str] = set()
         self._archive = ZipFile(folder / ARCHIVE, "w", ZIP_STORED)
 
-    def of(self, line: str, packs: bool) -> Found:
-        """The files of a row; None where it names none, or one that was erased.
+    def read_row(self, line: str, packs: bool) -> MediaValues:
+        """Return the files of a row; None where it names none, or one that was erased.
 
         packs: whether they go into the archive, which everybody gets.
         """
@@ -52,11 +55,13 @@ class MediaFiles:
         if row["withdrawn"]:
             return dict.fromkeys(PREFIX + name for name in self._names)
         values = orjson.loads(row["context"]["context_json"]) | orjson.loads(row["input_json"])
-        return {PREFIX + name: self._file(values.get(name), packs) for name in self._names}
+        return {PREFIX + name: self._read_file(values.get(name), packs) for name in self._names}
 
-    def _file(self, value: Any, packs: bool) -> dict[str, Any] | None:
+    def _read_file(self, value: Any, packs: bool) -> dict[str, Any] | None:
         digest = value.get("digest") if isinstance(value, Mapping) else None
-        media = Media.objects.filter(task=self._task, digest=digest).first() if digest else None
+        if not digest:
+            return None
+        media = Media.objects.filter(task=self._task, digest=digest).first()
         if media is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""What the page on which an owner releases a round shows: versions, or a form and a preview."""
+"""Prepare the page on which an owner releases a round: its versions, or a form and a preview."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,24 +20,26 @@ from tasks.rounds.states import wait_for_writers
 from tasks.selectors import still_writing
 
 ROWS = "rows"
-"""The name of the button that releases; its value says how many rows of which split it said."""
+"""The name of the button that releases; its value repeats the rows of each split that it shows."""
 SIZES = "sizes"
-"""The name of the buttons that take a proposal; their value is dev and test."""
+"""The name of the buttons that choose a proposal; their value is dev and test."""
 
 
 class ReleasePage:
     """The form of a round that is not being released now, and what was sent to it.
 
     versions: the finished ones, oldest first. data: what was posted. The button that releases says
-    how many rows, and confirms them.
+    how
+    many rows, and confirms them.
     """
 
     def __init__(
         self, round: Round, versions: Sequence[Dataset], data: Mapping[str, Any] | None = None
     ) -> None:
         self._round, self._versions = round, versions
-        self._sent = dict(data.items()) if data is not None else None
+        self._sent = None if data is None else dict(data.items())
         if self._sent and SIZES in self._sent:
+            # A proposal was chosen: fill the form with it, and show its preview.
             dev, _dash, test = self._sent[SIZES].partition("-")
             self._sent |= {"train": "", "dev": dev, "test": test}
         self.form = ReleaseForm(self._suggested, self._sent)
@@ -61,14 +63,16 @@ class ReleasePage:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether a release was asked for, by a form without errors."""
+        """Whether a release was requested, by a form without errors."""
         is_sent = self._sent is not None and not self._sent.keys() & {SIZES, "preview"}
         return is_sent and not self.form.errors
 
     def options(self, url: str) -> Options:
-        """What the release is to be. url: of the public page."""
-        options, said = self.form.options(url), (self._sent or {}).get(ROWS)
-        return replace(options, confirmed=_read_rows(said)) if said else options
+        """Return the options of the release. url: of the public page."""
+        options, rows_text = self.form.options(url), (self._sent or {}).get(ROWS)
+        if not rows_text:
+            return options
+        return replace(options, confirmed=_read_rows(rows_text))
 
     @property
     def values(self) -> dict[str, Any]:
@@ -85,32 +89,33 @@ class ReleasePage:
 
     def _preview(self) -> dict[str, Any]:
         census = self._census
-        shown = forecast(census, self._sizes_now(), seed=self._seed_now())
-        choices = [(sizes, forecast(census, sizes, seed=0)) for sizes in self._proposals]
+        preview = forecast(census, self._sizes_now(), seed=self._seed_now())
+        choices = []
+        for sizes in self._proposals:
+            choice = forecast(census, sizes, seed=0)
+            lost = sum(choice.lost.values())
+            choices.append({"sizes": sizes, "rows": choice.rows, "lost": lost})
         verified, others = census.counts.labels(True), census.counts.labels(False)
-        labels = sorted((verified + others).items())
+        labels = sorted(verified + others)
         return {
-            "preview": shown,
-            "rows": rows_in_words(shown),
-            "confirms": _write_rows(shown.rows),
-            "left_out": in_words(shown.left_out),
-            "choices": [
-                {"sizes": sizes, "rows": one.rows, "lost": sum(one.lost.values())}
-                for sizes, one in choices
-            ],
+            "preview": preview,
+            "rows": rows_in_words(preview),
+            "confirms": _write_rows(preview.rows),
+            "left_out": in_words(preview.left_out),
+            "choices": choices,
             "authors": census.counts.authors,
             "waits": self._waits(),
             "is_over": self._round.state in (Round.State.CLOSED, Round.State.RELEASED),
-            "labels": [(label, verified[label], others[label]) for label, _ in labels],
+            "labels": [(label, verified[label], others[label]) for label in labels],
         }
 
     def _waits(self) -> str:
-        """For whom the release waits; empty: for nobody."""
+        """Return the sentence that says whom the release waits for; empty for nobody."""
         people = still_writing(self._round)
         return wait_for_writers(self._round, people) if people else ""
 
     def _sizes_now(self) -> Sizes:
-        """The sizes in the form, if they are numbers; else the suggested ones."""
+        """Return the sizes in the form, if they are numbers; else the suggested ones."""
         is_read = not {"train", "dev", "test", "seed"} & self.form.errors.keys()
         if self._sent is not None and is_read:
             return self.form.options("").sizes(self._census.counts)
@@ -121,18 +126,18 @@ class ReleasePage:
 
 
 def in_words(left_out: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Why examples are left out, in words, with how many."""
+    """Return why examples are left out, in words, with how many."""
     return [(_(words), left_out[name]) for name, words in REASONS.items() if left_out.get(name)]
 
 
-def rows_in_words(shown: Forecast) -> list[tuple[str, int]]:
-    """The splits of a release by their names, with their rows."""
+def rows_in_words(planned: Forecast) -> list[tuple[str, int]]:
+    """Return the splits of a release by their names, with their rows."""
     names = {HELD: _("held back"), PROGRAM: _("program (written by programs)")}
-    return [
-        (names.get(split, split), shown.rows[split])
-        for split in (*SPLITS, PROGRAM, HELD)
-        if split in shown.rows
-    ]
+    rows = []
+    for split in (*SPLITS, PROGRAM, HELD):
+        if split in planned.rows:
+            rows.append((names.get(split, split), planned.rows[split]))
+    return rows
 
 
 def _write_rows(rows: Mapping[str, int]) -> str:
@@ -140,6 +145,10 @@ def _write_rows(rows: Mapping[str, int]) -> str:
 
 
 def _read_rows(text: str) -> dict[str, int]:
-    """What `_write_rows` wrote; anything else confirms nothing that there is."""
-    pairs = (part.partition(":") for part in text.split(","))
-    return {split: int(n) for split, _, n in pairs if n.isdecimal()}
+    """Return what `_write_rows` wrote; any other text confirms rows that do not exist."""
+    rows = {}
+    for pair in text.split(","):
+        split, _colon, n = pair.partition(":")
+        if n.isdecimal():
+            rows[split] = int(n)
+    return rows

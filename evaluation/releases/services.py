@@ -1,4 +1,4 @@
-"""Asking for a version of a round's dataset."""
+"""Request a version of a round's dataset."""
 
 import uuid
 from dataclasses import asdict, replace
@@ -24,41 +24,41 @@ from tasks.selectors import still_writing
 
 State = Dataset.State
 HELD_FOR = timedelta(days=183)
-"""Half a year: for so long a fifth of a round is held back where its owner says so."""
+"""Half a year: how long a fifth of a round is held back if its owner wants it."""
 
 
 class ReleaseRefused(Refused):
-    """A round cannot be released so; the message says why and what can be done."""
+    """A round cannot be released like this; the message says why and what can be done."""
 
     code = "release"
 
 
 def suggested_sizes(counts: Counts) -> Sizes:
-    """The first of the proposals; none for dev and test where there are no rows."""
+    """Return the first of the proposals; no dev and test without rows."""
     return next(iter(proposals(counts)), Sizes(None, 0, 0))
 
 
 def check_sizes(census: Census, options: Options) -> Forecast:
-    """What a release by these options holds.
+    """Return what a release by these options holds.
 
-    Raises ReleaseRefused where it cannot be, with the true reason and the sizes that are possible.
+    Raises ReleaseRefused if it is impossible, with the true reason and sizes that are possible.
     """
     counts = census.counts
-    wanted = options.sizes(counts)
-    found = forecast(census, wanted, seed=options.seed)
-    sizes = found.plan.sizes
+    requested = options.sizes(counts)
+    planned = forecast(census, requested, seed=options.seed)
+    sizes = planned.plan.sizes
     if not counts.total:
-        _check_without_people(census, wanted)
-    elif not found.total:
+        _check_without_people(census, requested)
+    elif not planned.total:
         raise ReleaseRefused(gettext("These sizes leave every row out. Leave Train empty."))
-    if wanted.held and not (sizes.held and any(sizes[:3])):
+    if requested.held and not (sizes.held and any(sizes[:3])):
         raise ReleaseRefused(
             gettext(
                 "What is held back needs authors of its own, and too few people wrote confirmed "
                 "examples. Release the round without holding any back."
             )
         )
-    short = [s for s in SPLITS if (getattr(sizes, s) or 0) < (getattr(wanted, s) or 0)]
+    short = [s for s in SPLITS if (getattr(sizes, s) or 0) < (getattr(requested, s) or 0)]
     if short:
         possible = suggested_sizes(counts)
         raise ReleaseRefused(
@@ -78,13 +78,16 @@ def check_sizes(census: Census, options: Options) -> Forecast:
                 "possible_test": possible.test,
             }
         )
-    return found
+    return planned
 
 
-def _check_without_people(census: Census, wanted: Sizes) -> None:
-    """Of a round without rows by people: rows of programs only, or none at all."""
+def _check_without_people(census: Census, requested: Sizes) -> None:
+    """Raise ReleaseRefused unless a round without rows by people can be released as requested.
+
+    All its rows are by programs, or it has none at all.
+    """
     if census.programs:
-        if wanted.train or wanted.dev or wanted.test:
+        if requested.train or requested.dev or requested.test:
             raise ReleaseRefused(
                 gettext(
                     "All %(rows)d rows of this round are by programs and go to the split program. "
@@ -93,27 +96,28 @@ def _check_without_people(census: Census, wanted: Sizes) -> None:
                 % {"rows": census.programs}
             )
         return
+    if not census.left_out:
+        raise ReleaseRefused(gettext("This round has no examples, so nothing can be released."))
     reasons = "; ".join(f"{gettext(REASONS[name])}: {n}" for name, n in census.left_out.items())
-    raise ReleaseRefused(
-        gettext("Nothing in this round can be released. %(reasons)s.") % {"reasons": reasons}
-        if reasons
-        else gettext("This round has no examples, so nothing can be released.")
-    )
+    message = gettext("Nothing in this round can be released. %(reasons)s.")
+    raise ReleaseRefused(message % {"reasons": reasons})
 
 
 def request_release(*, round: Round, options: Options, actor: User | None) -> Dataset:
     """Have a worker make the next version of a round's dataset. Locks the round.
 
-    The first version is dealt out by `options`; a later one keeps every row and split, puts
-    tombstones where examples were withdrawn, and ignores the sizes of `options`.
-    A version that failed is tried again under its number. Raises ReleaseRefused, and RoundChanged
-    where the first version would not hold what `options` confirms.
+    The first version is split by `options`; a later one keeps every row and split, puts tombstones
+    where examples were withdrawn, and ignores the sizes of `options`. A version that failed is
+    tried
+    again under its number. Raises ReleaseRefused, and RoundChanged if the first version would not
+    hold what `options` confirms.
     """
     done = round.datasets.filter(state=State.DONE).order_by("version").first()
     if done:
+        # What the first version decided stays; older releases lack some of the options.
         names = ("train", "dev", "test", "seed", "hold_back", "held_until", "canary")
-        kept = [name for name in names if name in done.options]
-        options = replace(options, **{name: done.options[name] for name in kept})
+        decided = {name: done.options[name] for name in names if name in done.options}
+        options = replace(options, **decided)
     else:
         check_confirmed(check_sizes(census_of(round), options), options)
         until = today() + HELD_FOR if options.hold_back else ""
@@ -123,9 +127,13 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
         locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
         last = locked.datasets.order_by("-version").first()
         _check_may_release(locked, last)
+        version = 1
+        if last:
+            # A version that failed was never public: its number is used again.
+            version = last.version + 1 if last.state == State.DONE else last.version
         dataset, _ = Dataset.objects.update_or_create(
             round=locked,
-            version=last.version + (last.state == State.DONE) if last else 1,
+            version=version,
             defaults={
                 "options": asdict(options),
                 "requested_by": actor,
@@ -140,6 +148,7 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
 
 
 def _check_may_release(round: Round, last: Dataset | None) -> None:
+    """Raise ReleaseRefused unless the round may get another version now."""
     if last and not last.is_over:
         raise ReleaseRefused(
             gettext("Version %(number)d is being made. Wait until it is there.")
@@ -149,7 +158,8 @@ def _check_may_release(round: Round, last: Dataset | None) -> None:
         raise ReleaseRefused(
             gettext("The round is %(state)s. Close it first.") % {"state": gettext(round.state)}
         )
-    if people := still_writing(round):
+    people = still_writing(round)
+    if people:
         raise ReleaseRefused(wait_for_writers(round, people))
     if last and last.state == State.DONE and not (withdrawn_since(last) or is_due(last)):
         raise ReleaseRefused(
@@ -161,24 +171,25 @@ def _check_may_release(round: Round, last: Dataset | None) -> None:
 
 
 def is_due(dataset: Dataset) -> bool:
-    """Whether the day has come on which what it holds back is published."""
+    """Return whether the day has come on which the rows that it holds back are published."""
     return bool(dataset.held_until and dataset.held_until <= today())
 
 
 def release_held() -> list[Dataset]:
-    """Ask for the versions that publish what was held back; a few queries when none is due."""
+    """Request the versions that publish what was held back; a few queries when none is due."""
     done = Dataset.objects.filter(state=State.DONE)
     newer = Dataset.objects.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
     holding = done.filter(~Exists(newer), options__hold_back=True).select_related("round__task")
-    return [
-        request_release(round=one.round, options=Options(**one.options), actor=one.requested_by)
-        for one in holding
-        if is_due(one)
-    ]
+    requested = []
+    for dataset in holding:
+        if is_due(dataset):
+            options, actor = Options(**dataset.options), dataset.requested_by
+            requested.append(request_release(round=dataset.round, options=options, actor=actor))
+    return requested
 
 
 def withdrawn_since(dataset: Dataset) -> int:
-    """How many rows of a version the next one replaces by tombstones."""
+    """Return how many rows of a version the next one replaces by tombstones."""
     rows = dataset.items.filter(is_withdrawn=False)
     gone = rows.filter(example__isnull=True) | rows.filter(example__retracted_at__isnull=False)
     return gone.count()

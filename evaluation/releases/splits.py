@@ -1,4 +1,4 @@
-"""Which rows of a dataset go to train, dev, test and held, so that no author is in two of them.
+"""Decide which rows of a dataset go to train, dev, test and held, so that no author is in two.
 
 First `make_plan` decides with counts alone which authors the last three take, then a `Dealer` says
 for one row after another where it goes; so memory follows the number of authors, not of rows.
@@ -7,21 +7,22 @@ The same counts, sizes, seed and order of rows give the same splits.
 
 import heapq
 import random
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 TRAIN, DEV, TEST = SPLITS = ("train", "dev", "test")
 PROGRAM = "program"
-"""What programs wrote. It is dealt to none of the others, and there only if there is any."""
+"""The split of what programs wrote. It exists only if they wrote something."""
 HELD = "held"
-"""Verified rows that are published later. Models are run on them meanwhile."""
+"""Verified rows that are published later. Until then models are run on them."""
 LARGEST_PART = 3
-"""For the balance of a split no label gives more than this part (a third) of its rows."""
+"""To balance a split no label gives more than this part (a third) of its rows."""
 WASTE = 0.5
-"""For its balance no author is taken of whom so much of the verified rows would be left out."""
+"""To balance a split no author is taken if this share of their verified rows would be left out."""
 AUTHOR, SIZE = "author", "size"
 """Why a plan leaves a row out: its author is in a split that has no place for it; train is full."""
 
@@ -34,7 +35,7 @@ Parts = dict[str | None, int]
 
 
 class Sizes(NamedTuple):
-    """Wanted rows. train None: all that is left."""
+    """Requested rows of each split. train None: all that is left."""
 
     train: int | None
     dev: int
@@ -50,7 +51,7 @@ class Counts:
     others: dict[Author, Labels] = field(default_factory=dict)
 
     def add(self, author: Author, label: str, is_verified: bool, times: int = 1) -> None:
-        """Count so many rows."""
+        """Count `times` rows."""
         side = self.verified if is_verified else self.others
         side.setdefault(author, Counter())[label] += times
 
@@ -61,11 +62,11 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """All rows."""
+        """The number of all rows."""
         return (self.labels(True) + self.labels(False)).total()
 
     def labels(self, is_verified: bool) -> Labels:
-        """The rows of all authors by label."""
+        """Return the rows of all authors by label."""
         return _sum((self.verified if is_verified else self.others).values())
 
 
@@ -84,18 +85,21 @@ class Plan:
 
     @property
     def sizes(self) -> Sizes:
-        """Rows that each split gets; fewer than wanted where the authors do not suffice."""
+        """Rows that each split gets; fewer than requested if the authors do not suffice."""
         return Sizes(*(self.labels[split].total() for split in (*SPLITS, HELD)))
 
     def left_out(self, counts: Counts) -> dict[str, int]:
-        """How many of the counted rows get no place, by reason; `counts`: those it was made of."""
+        """Return how many of the counted rows get no place, by reason.
+
+        counts: the counts that the plan was made of.
+        """
         beyond = sum(parts[None] for parts in self.train.values())
         placed = sum(self.labels[split].total() for split in (*SPLITS, HELD))
         return {AUTHOR: counts.total - placed - beyond, SIZE: beyond}
 
 
 def fill(total: int, available: Mapping[str, int]) -> Labels:
-    """Equal parts of `total` for all labels; what one has too little of, the others give."""
+    """Share out `total` equally among labels; where one has too few rows, the others give more."""
     parts: Labels = Counter()
     order = sorted(available, key=lambda label: (available[label], label))
     for number, label in enumerate(order):
@@ -104,41 +108,40 @@ def fill(total: int, available: Mapping[str, int]) -> Labels:
     return +parts
 
 
-def make_plan(counts: Counts, wanted: Sizes, *, seed: int) -> Plan:
+def make_plan(counts: Counts, requested: Sizes, *, seed: int) -> Plan:
     """Choose whole authors for test, dev and held so that these get their size and their labels.
 
-    Those whose verified rows fit are taken first, by chance among equals; what does not fit of
-    the last ones is left out. A size goes before balance.
+    Those whose verified rows fit are taken first, by chance among equals; what does not fit of the
+    last ones is left out. A size goes before balance.
     """
     chooser = _Chooser(counts.verified, seed)
-    labels = {
-        split: chooser.choose(split, size)
-        for split, size in ((TEST, wanted.test), (DEV, wanted.dev), (HELD, wanted.held))
-    }
-    offered = _sum([*chooser.free.values(), chooser.loose])
-    offered += _sum(
-        rows for author, rows in counts.others.items() if author not in chooser.split_of
-    )
-    labels[TRAIN] = fill(offered.total() if wanted.train is None else wanted.train, offered)
+    # In this order: the first one chooses among the most authors.
+    labels = {TEST: chooser.choose(TEST, requested.test)}
+    labels[DEV] = chooser.choose(DEV, requested.dev)
+    labels[HELD] = chooser.choose(HELD, requested.held)
+    offered = _sum(chain(chooser.free.values(), [chooser.loose]))
+    for author, rows in counts.others.items():
+        if author not in chooser.split_of:
+            offered += rows
+    train_size = offered.total() if requested.train is None else requested.train
+    labels[TRAIN] = fill(train_size, offered)
     cells: dict[tuple[Author, str], Parts] = {}
     for author, split in chooser.split_of.items():
         for label, n in counts.verified[author].items():
             used = chooser.used[author][label]
             cells[author, label] = {split: used, None: n - used}
     for label in counts.verified.get(None, ()):
-        cells[None, label] = {
-            **{split: used[label] for split, used in chooser.used_loose.items()},
-            TRAIN: chooser.loose[label],
-        }
-    train: dict[str, Parts] = {
-        label: {TRAIN: labels[TRAIN][label], None: n - labels[TRAIN][label]}
-        for label, n in offered.items()
-    }
+        parts: Parts = {split: used[label] for split, used in chooser.used_loose.items()}
+        parts[TRAIN] = chooser.loose[label]
+        cells[None, label] = parts
+    train: dict[str, Parts] = {}
+    for label, n in offered.items():
+        train[label] = {TRAIN: labels[TRAIN][label], None: n - labels[TRAIN][label]}
     return Plan(chooser.split_of, cells, train, labels)
 
 
 class _Chooser:
-    """Gives authors, and rows of unknown ones, to one split after another."""
+    """The choice of authors, and of rows of unknown ones, for one split after another."""
 
     def __init__(self, verified: Mapping[Author, Labels], seed: int):
         order = sorted(author for author in verified if author is not None)
@@ -151,8 +154,13 @@ class _Chooser:
         self._counts = verified
 
     def choose(self, split: str, size: int) -> Labels:
-        """Take `size` rows for a split, by label; fewer when there are no more."""
-        available = _sum([*self.free.values(), self.loose])
+        """Take `size` rows for a split, by label; fewer when there are no more.
+
+        1. Whole authors that fit the label quotas, 2. rows of unknown authors within the quotas, 3.
+        more
+        rows of the authors it has, 4. any rows of unknown authors, 5. any authors at all.
+        """
+        available = _sum(chain(self.free.values(), [self.loose]))
         quotas = fill(size, {label: n // LARGEST_PART for label, n in available.items()})
         got = self._take_authors(split, quotas.total(), quotas, WASTE)
         got += self._take_loose(split, quotas - got)
@@ -161,10 +169,11 @@ class _Chooser:
         return got + self._take_authors(split, size - got.total(), available, 1)
 
     def _take_authors(self, split: str, size: int, quotas: Labels, below: float) -> Labels:
-        """Whole authors, least left out first, while that is less than `below` of their rows.
+        """Take whole authors, least left out first, while less than `below` of their rows is lost.
 
         What fits only shrinks, so an author's old loss is a lower bound: the one with the least
-        of them is looked at again, and taken if it is the least still.
+        bound is
+        looked at again, and taken if it still is the least.
         """
         got: Labels = Counter()
         heap = [(0.0, rank, author) for rank, author in enumerate(self.free)]
@@ -181,17 +190,18 @@ class _Chooser:
                 got += fits
         return got
 
-    def _take_loose(self, split: str, wanted: Labels) -> Labels:
-        """Rows of unknown authors."""
-        taken = self.loose & wanted
+    def _take_loose(self, split: str, quotas: Labels) -> Labels:
+        """Take rows of unknown authors."""
+        taken = self.loose & quotas
         self.loose -= taken
         self.used_loose[split] += taken
         return taken
 
     def _take_surplus(self, split: str, size: int) -> Labels:
-        """More rows of the authors that the split has."""
+        """Take more rows of the authors that the split has."""
         got: Labels = Counter()
-        for author in [author for author, its in self.split_of.items() if its == split]:
+        authors = [author for author, its in self.split_of.items() if its == split]
+        for author in authors:
             more = fill(size - got.total(), self._counts[author] - self.used[author])
             self.used[author] += more
             got += more
@@ -199,7 +209,10 @@ class _Chooser:
 
 
 class Dealer:
-    """Says for each row where it goes, so that the plan's numbers come out; by chance in a cell."""
+    """A dealer that says for each row where it goes, so that the plan's numbers come out.
+
+    Within a cell (author and label) chance decides.
+    """
 
     def __init__(self, plan: Plan, *, seed: int):
         self._split_of = plan.split_of
@@ -208,7 +221,7 @@ class Dealer:
         self._random = random.Random(seed)
 
     def deal(self, author: Author, label: str, is_verified: bool) -> str | None:
-        """The split of the next row; None: it is left out, as are rows that nobody counted."""
+        """Return the split of the next row; None leaves it out, like rows that nobody counted."""
         split: str | None = self._split_of.get(author, TRAIN)
         if is_verified and (split != TRAIN or author is None):
             split = self._draw(self._cells.get((author, label), {}))
@@ -220,16 +233,15 @@ class Dealer:
         total = sum(left.values())
         if not total:
             return None
-        at = self._random.randrange(total)
-        part = next(
-            part for part, end in zip(left, accumulate(left.values()), strict=True) if at < end
-        )
-        left[part] -= 1
-        return part
+        # Drawn by how many rows each split still needs, so that exactly these come out.
+        ends = list(accumulate(left.values()))
+        split = list(left)[bisect_right(ends, self._random.randrange(total))]
+        left[split] -= 1
+        return split
 
 
 def _sum(rows: Iterable[Labels]) -> Labels:
     total: Labels = Counter()
-    for one in rows:
-        total.update(one)
+    for labels in rows:
+        total.update(labels)
     return total

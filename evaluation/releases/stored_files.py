@@ -1,4 +1,4 @@
-"""Are the files that rows name in the storage, and are they still what was stored?"""
+"""Check that the files which rows name are in the storage and are still what was stored."""
 
 import errno
 import gzip
@@ -31,7 +31,7 @@ Digest = Callable[[IO[bytes]], str]
 
 
 class Damage(NamedTuple):
-    """A file that is missing or another one than was stored, and whose it is."""
+    """A file that is missing or differs from what was stored, and the row that names it."""
 
     path: str
     row: str
@@ -39,7 +39,7 @@ class Damage(NamedTuple):
 
 
 def opened(file: DatasetFile) -> IO[bytes]:
-    """A file of a dataset, if it is what was released. Raises OSError (EIO).
+    """Open a file of a dataset, if it is what was released. Raises OSError (EIO).
 
     Read once in a process, and again when it changes; a file of 500 MB takes half a second.
     """
@@ -49,7 +49,7 @@ def opened(file: DatasetFile) -> IO[bytes]:
         if size == file.size and _known_digest(name, size, changed_at) == file.sha256:
             return default_storage.open(name)
     except FileNotFoundError:
-        pass
+        pass  # logged below, like a file with another digest
     logger.error("%s of %s is missing or damaged: manage.py doctor --media", name, file)
     raise OSError(errno.EIO, "missing or damaged", name)
 
@@ -61,14 +61,15 @@ def _known_digest(name: str, size: int, changed_at: datetime) -> str:
 
 
 def damages() -> Iterator[Damage]:
-    """What is wrong with any file that a row names; reads every one from end to end."""
+    """Yield what is wrong with any file that a row names; reads each of them from end to end."""
     for file in _rows(DatasetFile.objects.select_related("dataset__round__task")):
         yield from _check(file, str(file.file), file.size, file.sha256, _of_bytes)
     for version in _rows(EvaluationSetVersion.objects.select_related("evaluation_set__task")):
         yield from _check_set(version)
     for submission in _rows(Submission.objects.exclude(file="")):
-        is_image = submission.kind == Submission.Kind.IMAGE  # digest and size are the engine's own
-        size, digest = (None, "") if is_image else (submission.size, submission.digest)
+        size, digest = submission.size, submission.digest
+        if submission.kind == Submission.Kind.IMAGE:
+            size, digest = None, ""  # these are the engine's own, of the unpacked image
         how = DIGESTS[submission.kind]
         yield from _check(submission, str(submission.file), size, digest, how)
     for run in _rows(EvaluationRun.objects.exclude(predictions="")):
@@ -86,11 +87,14 @@ def _rows(rows: Any) -> Iterable[Any]:
 def _check(
     row: Model, path: str, size: int | None, expected: str, digest: Digest
 ) -> Iterator[Damage]:
-    """expected: empty where no digest was stored; then it is only read."""
+    """Read one file and yield what is wrong with it.
+
+    expected: empty if no digest was stored; then it is only read.
+    """
     try:
-        found = default_storage.size(path)
-        if size is not None and found != size:
-            yield Damage(path, _named(row), f"has {found} bytes, not {size}")
+        actual_size = default_storage.size(path)
+        if size is not None and actual_size != size:
+            yield Damage(path, _named(row), f"has {actual_size} bytes, not {size}")
             return
         with default_storage.open(path) as file:
             actual = digest(file)
@@ -104,11 +108,13 @@ def _check(
 
 
 def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
-    """The digest is of the lines of both files, in turns."""
+    """Check both files of a set version. Its digest is of the lines of both, in turns."""
     names = (str(version.inputs), str(version.gold))
-    broken = [d for name in names for d in _check(version, name, None, "", _of_lines)]
+    broken: list[Damage] = []
+    for name in names:
+        broken += _check(version, name, None, "", _of_lines)
     yield from broken
-    if broken:
+    if broken:  # what cannot be read has no digest
         return
     digest = hashlib.sha256()
     with default_storage.open(names[0]) as inputs, default_storage.open(names[1]) as gold:
@@ -132,7 +138,7 @@ def _of_bytes(file: IO[bytes]) -> str:
 
 
 def _of_lines(file: IO[bytes]) -> str:
-    """Of what was packed, whose own checksum is looked at on the way."""
+    """Return the digest of what was packed; its own checksum is checked on the way."""
     return _of_bytes(_unpacked(file))
 
 
@@ -141,7 +147,7 @@ def _unpacked(file: IO[bytes]) -> IO[bytes]:
 
 
 def _of_folder(file: IO[bytes]) -> str:
-    """As `model_folders.digest_of`, of the folder that was packed in this order."""
+    """Return the digest of a packed folder, as `model_folders.digest_of` does in this order."""
     digest = hashlib.sha256()
     with tarfile.open(fileobj=file, mode="r|*") as archive:
         for member in archive:

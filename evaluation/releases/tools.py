@@ -1,4 +1,4 @@
-"""A round as the file of another annotation tool; `tasks.formats` has the layouts."""
+"""Export a round as the file of another annotation tool; `tasks.formats` has the layouts."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,17 +22,19 @@ OWN_VERDICT = {Example.Outcome.FOOLED: "incorrect", Example.Outcome.NOT_FOOLED: 
 
 
 def tools_for(task: Task) -> dict[str, Format]:
-    """The tools whose layout has a place for the task's fields, by name."""
-    fields = {*task.config.model_fields} if task.config.kind == "examples" else set()
-    return {name: form for name, form in TOOLS.items() if {*form.needs} <= fields}
+    """Return, by name, the tools whose layout has a place for the task's fields."""
+    if task.config.kind != "examples":
+        return {name: form for name, form in TOOLS.items() if not form.needs}
+    fields = set(task.config.model_fields)
+    return {name: form for name, form in TOOLS.items() if set(form.needs) <= fields}
 
 
 def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str]:
-    """Every example of a round that stands, for a tool of `tasks.formats.TOOLS`; streams.
+    """Yield the file of every example that was not withdrawn, for a tool of `tasks.formats.TOOLS`.
 
-    left: counts the rows that have no place in its layout.
-
-    Raises Refused where the tool has no such answers.
+    Streams. left: counts the rows that have no place in its layout. Raises Refused if the tool has
+    no
+    such answers.
     """
     config = round.task.config
     kind = config.component(config.answer_field).type
@@ -41,108 +43,125 @@ def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str
             f"The answers of {round.task.code} are of the type {kind}; for other tools go out "
             f"{', '.join(ANSWERS)}. Take the JSON lines."
         )
-    if missing := {*TOOLS[tool].needs} - {*config.model_fields}:
+    missing = set(TOOLS[tool].needs) - set(config.model_fields)
+    if missing:
         raise Refused(
             f"{TOOLS[tool].title} has the fields {', '.join(TOOLS[tool].needs)}; "
             f"{round.task.code} lacks {', '.join(sorted(missing))}."
         )
-    return written((_item(row, config) for row in standing_rows(round)), tool, left)
+    return written((_make_item(row, config) for row in standing_rows(round)), tool, left)
 
 
-def _item(row: Row, config: TaskConfig) -> Item:
+def _make_item(row: Row, config: TaskConfig) -> Item:
+    """Return a row as tools get it: texts to judge, votes, and all of it as JSON to read back."""
     answer = config.answer_field
-    context, given = json.loads(row["context"]["context_json"]), json.loads(row["input_json"])
-    own = given.pop(answer, None)
-    label, start = (own["text"], own["start"]) if isinstance(own, dict) else (own, None)
-    model, prediction = _prediction(row, answer)
-    labels = [one.value for one in config.labels(answer)]
-    votes = [*_votes(row, labels)]
-    kept = {
+    context, inputs = json.loads(row["context"]["context_json"]), json.loads(row["input_json"])
+    metadata = json.loads(row["metadata_json"])
+    own_answer = inputs.pop(answer, None)
+    label = own_answer
+    if isinstance(own_answer, dict):  # a marked span
+        label = own_answer["text"]
+        if own_answer["start"] is not None:
+            metadata[f"{answer}_start"] = own_answer["start"]
+    model, prediction = _read_prediction(row, answer)
+    labels = [option.value for option in config.labels(answer)]
+    votes = list(_read_votes(row, labels))
+    # The row as our own import reads it. Tools carry it along unchanged.
+    imported_row = {
         "uid": row["uid"],
         "round": row["round"],
         "context": context,
-        "input": given,
+        "input": inputs,
         "author": row["anon_uid"],
         "author_label": label,
         "model_prediction": prediction,
-        "validations": [_vote(vote) for vote in votes],
-        "metadata": {
-            **json.loads(row["metadata_json"]),
-            **({} if start is None else {f"{answer}_start": start}),
-        },
+        "validations": [_describe_vote(vote) for vote in votes],
+        "metadata": metadata,
     }
-    if own is None and prediction and row["outcome"] in OWN_VERDICT:
-        kept["author_verdict"] = OWN_VERDICT[row["outcome"]]
+    if own_answer is None and prediction and row["outcome"] in OWN_VERDICT:
+        imported_row["author_verdict"] = OWN_VERDICT[row["outcome"]]
+    texts = _display_texts({**context, **inputs}, config)
     return Item(
         uid=row["uid"],
-        texts=_texts({**context, **given}, config) | _judged(row, config, label, prediction),
+        texts=texts | _display_answer(row, config, label, prediction),
         answer=answer,
         label=row["label"] if row["validated"] else None,
         model=model,
         prediction=prediction["label"] if prediction else None,
         votes=votes,
-        row_json=to_json(kept),
+        row_json=to_json(imported_row),
         is_choice=bool(labels),
     )
 
 
-def _texts(values: Row, config: TaskConfig) -> dict[str, str]:
-    """What judges read, by field; a conversation as the lines of its turns."""
-    talks = {one.name: one for one in (*config.context, *config.input) if one.type == "chat"}
-    return {
-        name: FIELD_TYPES["chat"].display(talks[name], value) if name in talks else as_text(value)
-        for name, value in values.items()
-        if value is not None
-    }
+def _display_texts(values: Row, config: TaskConfig) -> dict[str, str]:
+    """Return what judges read, by field; a conversation as the lines of its turns."""
+    talks = {each.name: each for each in (*config.context, *config.input) if each.type == "chat"}
+    texts = {}
+    for name, value in values.items():
+        if value is None:
+            continue
+        if name in talks:
+            texts[name] = FIELD_TYPES["chat"].display(talks[name], value)
+        else:
+            texts[name] = as_text(value)
+    return texts
 
 
-def _judged(
+def _display_answer(
     row: Row, config: TaskConfig, label: str | None, prediction: Mapping[str, Any] | None
 ) -> dict[str, str]:
-    """The answer that people judge, where they choose no label."""
+    """Return the answer that people judge, if they choose no label."""
     if label_field(config):
         return {}
     if prediction and (label is None or is_about_model(config, row["outcome"])):
         label = prediction["label"]
     if label is None:
         return {}
-    asked = config.validation
-    has_question = asked.question and asked.asks != "attempt"
-    own = {f"{config.answer_field}_question": _question(config)} if has_question else {}
-    return {f"{config.answer_field}_given": label, **own}
+    texts = {f"{config.answer_field}_given": label}
+    if config.validation.question and config.validation.asks != "attempt":
+        texts[f"{config.answer_field}_question"] = _question(config)
+    return texts
 
 
 def _question(config: TaskConfig) -> str:
     """Return the task's question to judges, with what `correct` and `incorrect` stand for in it."""
-    asked = config.validation
-    if not asked.answers:
-        return str(asked.question)
-    words = f"correct: {asked.answers.correct}; incorrect: {asked.answers.incorrect}"
-    return f"{asked.question} ({words})"
+    validation = config.validation
+    if not validation.answers:
+        return str(validation.question)
+    words = f"correct: {validation.answers.correct}; incorrect: {validation.answers.incorrect}"
+    return f"{validation.question} ({words})"
 
 
-def _prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] | None]:
-    """The first target, under the name that the import gave it, and its answer."""
+def _read_prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] | None]:
+    """Return the first target, under the name that the import gave it, and its answer."""
     if row["output_json"] is None:
         return None, None
-    said = json.loads(row["output_json"])
+    output = json.loads(row["output_json"])
     model = row["model_endpoint_name"].removeprefix(f"{row['task']}_")
-    label, probs = as_text(said.get(answer, "")), said.get("prob")
-    is_known = isinstance(probs, dict) and all(isinstance(p, int | float) for p in probs.values())
-    known = probs if is_known else None
-    return model, {"model": model, "label": label, "probs": known}
+    label, probs = as_text(output.get(answer, "")), output.get("prob")
+    # Imported outputs may call something else `prob`. Only numbers by label can be read back.
+    if not isinstance(probs, dict) or not all(isinstance(p, int | float) for p in probs.values()):
+        probs = None
+    return model, {"model": model, "label": label, "probs": probs}
 
 
-def _votes(row: Row, labels: Sequence[str]) -> Iterator[Vote]:
-    """The votes on a row with their corrections, without what an owner decided."""
-    typed = [(one["validator"], one["answer"]) for one in row["corrections"]]
-    for said, mode, who in row["validations"]:
+def _read_votes(row: Row, labels: Sequence[str]) -> Iterator[Vote]:
+    """Yield the votes on a row with their corrections, without what an owner decided."""
+    corrections = [(typed["validator"], typed["answer"]) for typed in row["corrections"]]
+    for label, mode, who in row["validations"]:
         if mode == OF_OWNER:
             continue
-        correction = taken_correction(typed, who) if said == "incorrect" else ""
-        yield Vote(who, said, said in VERDICTS and said not in labels, correction)
+        correction = ""
+        if label == "incorrect":
+            correction = taken_correction(corrections, who)
+        yield Vote(who, label, label in VERDICTS and label not in labels, correction)
 
 
-def _vote(vote: Vote) -> dict[str, str | None]:
-    said = {"worker": vote.who, "verdict" if vote.is_verdict else "label": vote.label}
-    return {**said, "correction": vote.correction} if vote.correction else said
+def _describe_vote(vote: Vote) -> dict[str, str | None]:
+    """Return a vote as our import reads it."""
+    kind = "verdict" if vote.is_verdict else "label"
+    row = {"worker": vote.who, kind: vote.label}
+    if vote.correction:
+        row["correction"] = vote.correction
+    return row

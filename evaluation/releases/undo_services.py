@@ -1,4 +1,4 @@
-"""Undoing a release that nobody has used yet, and noting its first download."""
+"""Undo a release that nobody has used yet, and note its first download."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -42,7 +42,7 @@ class UndoRefused(Refused):
 
 
 def note_download(dataset: Dataset) -> bool:
-    """Note that a part of a release leaves; False: the release was undone since it was read.
+    """Note that a part of a release leaves; return False if it was undone since it was read.
 
     Call it before the first byte is sent. No lock: an update of the row, which waits for
     `undo_release` and then finds none.
@@ -50,19 +50,21 @@ def note_download(dataset: Dataset) -> bool:
     if dataset.downloaded_at is not None:
         return True
     rows = Dataset.objects.filter(pk=dataset.pk, state=State.DONE)
+    # Conditional, so that the first date stays. Another request may have set it in between.
     noted = rows.filter(downloaded_at=None).update(downloaded_at=timezone.now())
     return bool(noted) or rows.exists()
 
 
 def preventing(dataset: Dataset) -> list[str]:
-    """What makes the release of this version final, as keys of PREVENTS; empty: it can be undone.
+    """Return what makes the release of this version final, as keys of PREVENTS; empty.
 
+    Undo it freely.
     Seven queries at most.
     """
-    return list(_preventing(dataset))
+    return list(_yield_preventing(dataset))
 
 
-def _preventing(dataset: Dataset) -> Iterator[str]:
+def _yield_preventing(dataset: Dataset) -> Iterator[str]:
     round, released_at = dataset.round, dataset.finished_at
     failed = (State.FAILED, State.LOST, State.CANCELLED)
     if round.datasets.exclude(pk=dataset.pk).exclude(state__in=failed).exists():
@@ -81,71 +83,84 @@ def _preventing(dataset: Dataset) -> Iterator[str]:
 def _is_trained_on(dataset: Dataset) -> bool:
     used = (State.QUEUED, State.RUNNING, State.DONE)
     runs = TrainingRun.objects.filter(task=dataset.round.task_id, state__in=used)
-    wanted = runs.values_list("options", flat=True)
-    return any(dataset.pk in options.get("datasets", ()) for options in wanted)
+    all_options = runs.values_list("options", flat=True)
+    return any(dataset.pk in options.get("datasets", ()) for options in all_options)
 
 
 def _is_submitted(dataset: Dataset, released_at: datetime | None) -> bool:
-    """Whether somebody has submitted rows, or a prompt with rows, of the release."""
+    """Return whether somebody has submitted rows, or a prompt with rows, of the release."""
     since = Submission.objects.filter(task=dataset.round.task_id, queued_at__gte=released_at)
     if since.filter(kind=Submission.Kind.ROWS).exists():
         return True
     shots = since.exclude(chat={}).values_list("chat", flat=True)
-    items = [item for chat in shots for item in chat.get("shot_items", ())]
+    items: list[int] = []
+    for chat in shots:
+        items += chat.get("shot_items", ())
     return dataset.items.filter(pk__in=items).exists()
 
 
-def _versions(dataset: Dataset) -> QuerySet[EvaluationSetVersion]:
-    """The versions of evaluation sets that its test split and what it holds back became."""
+def _find_versions(dataset: Dataset) -> QuerySet[EvaluationSetVersion]:
+    """Return the set versions made of its test split and of the rows that it holds back."""
     held = Q(evaluation_set__held_of=dataset.round_id)
     return EvaluationSetVersion.objects.filter(Q(dataset=dataset) | held)
 
 
 def _is_evaluated(dataset: Dataset) -> bool:
-    """Whether a model that somebody submitted has been run on it, or answers to it were sent.
+    """Return whether a submitted model has been run on it, or answers to it were sent.
 
     The site's own runs of targets, and runs that have not begun, can be taken back.
     """
-    versions = _versions(dataset).values("pk")
-    theirs = EvaluationRun.objects.filter(version__in=versions)
-    theirs = theirs.exclude(state=State.QUEUED).exclude(submission__kind=Submission.Kind.TARGET)
-    return theirs.exists() or Submission.objects.filter(evaluation_set__in=versions).exists()
+    versions = _find_versions(dataset).values("pk")
+    begun = EvaluationRun.objects.filter(version__in=versions).exclude(state=State.QUEUED)
+    of_submitted = begun.exclude(submission__kind=Submission.Kind.TARGET)
+    answers = Submission.objects.filter(evaluation_set__in=versions)
+    return of_submitted.exists() or answers.exists()
 
 
 @transaction.atomic
 def undo_release(*, round: Round, actor: User | None) -> Round:
-    """Take back the release of a round that nobody has used: it is closed again, and judged.
+    """Take back the release of a round that nobody has used; the round is closed again.
 
-    Its rows and files go, and so do the sets that were made of them. Locks the task, so that no
-    training begins, its rounds, so that none opens, and the dataset, so that nobody downloads it.
-    Raises UndoRefused, which names all that prevents it.
+    1. Lock the task, so that no training begins, its rounds, so that none opens, and the dataset,
+    so
+       that nobody downloads it.
+    2. Check that nothing makes the release final.
+    3. Delete the sets made of it, then its rows; its files once the transaction is committed.
+    4. Close the round again.
+
+    Raises UndoRefused, which names everything that prevents it.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=round.task_id)
     rounds = Round.objects.filter(task=round.task_id).order_by("pk")
-    locked = {one.pk: one for one in rounds.select_for_update(of=("self",))}[round.pk]
+    locked_rounds = {row.pk: row for row in rounds.select_for_update(of=("self",))}
+    locked = locked_rounds[round.pk]
     versions = locked.datasets.order_by("version").select_related("round__task")
     dataset = versions.select_for_update(of=("self",)).filter(state=State.DONE).first()
     if dataset is None:
         raise UndoRefused(gettext("This round has no release that could be undone."))
-    if reasons := preventing(dataset):
+    reasons = preventing(dataset)
+    if reasons:
         words = " ".join(gettext(PREVENTS[reason]) for reason in reasons)
         raise UndoRefused(gettext("This release is final. %(reasons)s") % {"reasons": words})
     names = [str(file.file.name) for file in dataset.files.all()] + _delete_sets(dataset)
     log(actor, "dataset.undone", dataset, rows=dataset.numbers.get("rows"))
     locked.datasets.all().delete()
+    # A rollback would bring the rows back, but not the files.
     transaction.on_commit(partial(_delete_files, names))
     return take_back_release(round=locked, actor=actor)
 
 
 def _delete_sets(dataset: Dataset) -> list[str]:
-    """Delete the sets' versions with the site's own runs; returns the names of their files.
+    """Delete the sets' versions with the site's own runs; return the names of their files.
 
     The round's set is secret again, as it was before.
     """
-    versions = list(_versions(dataset))
+    versions = list(_find_versions(dataset))
     EvaluationRun.objects.filter(version__in=versions).delete()
-    names = [str(file.name) for one in versions for file in (one.inputs, one.gold)]
-    EvaluationSetVersion.objects.filter(pk__in=[one.pk for one in versions]).delete()
+    names = []
+    for version in versions:
+        names += [str(version.inputs.name), str(version.gold.name)]
+    EvaluationSetVersion.objects.filter(pk__in=[version.pk for version in versions]).delete()
     EvaluationSet.objects.filter(held_of=dataset.round_id).delete()
     EvaluationSet.objects.filter(round=dataset.round_id).update(
         may_leave=False, answers_public=False

@@ -48,9 +48,9 @@ KINDS = {"csv": "text/csv", "json": "application/json", "jsonl": "application/js
 
 @require_http_methods(["GET", "POST"])
 def release(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """What a release would hold, the form that asks for it, and how far it is; for owners.
+    """Show what a release would hold, the form that requests it, and its progress; for owners.
 
-    Of its buttons only the one that says how many rows it releases does so.
+    Only the button that names how many rows it releases does so.
     """
     task = find_task(request, code, can_own)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
@@ -60,15 +60,15 @@ def release(request: HttpRequest, code: str, number: int) -> HttpResponse:
     if last is None or last.is_over:
         versions = [dataset for dataset in datasets if dataset.state == Done]
         page = ReleasePage(round, versions, request.POST if request.method == "POST" else None)
-        if page.is_confirmed and _is_asked(request, round, page):
+        if page.is_confirmed and _request_release(request, round, page):
             return redirect("evaluation:release", code=code, number=number)
         values |= page.values
     status = 422 if "form" in values and values["form"].errors else 200
     return render_page(request, "evaluation/release.html", values, part="release", status=status)
 
 
-def _is_asked(request: HttpRequest, round: Round, page: ReleasePage) -> bool:
-    """Ask for the release; False: it was refused, and the form says why."""
+def _request_release(request: HttpRequest, round: Round, page: ReleasePage) -> bool:
+    """Request the release; return False if it was refused, and the form says why."""
     url = reverse("evaluation:datasets", args=[round.task.code, round.number])
     options = page.options(request.build_absolute_uri(url))
     with as_form_error(page.form):
@@ -78,14 +78,14 @@ def _is_asked(request: HttpRequest, round: Round, page: ReleasePage) -> bool:
 
 @require_http_methods(["GET", "POST"])
 def undo(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Ask whether a release that nobody has used shall be undone, then do it; for owners."""
+    """Ask whether a release that nobody has used shall be undone, then undo it; for owners."""
     task = find_task(request, code, can_own)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
     if request.method == "POST":
         with as_message(request):
             undo_release(round=round, actor=person(request))
-            said = _("The release of round %(number)d was undone. The round is closed.")
-            messages.success(request, said % {"number": number})
+            message = _("The release of round %(number)d was undone. The round is closed.")
+            messages.success(request, message % {"number": number})
         return redirect("evaluation:release", code=code, number=number)
     first = round.datasets.filter(state=Done).order_by("version").first()
     if first is None:
@@ -98,13 +98,13 @@ def undo(request: HttpRequest, code: str, number: int) -> HttpResponse:
 @login_not_required
 @require_safe
 def datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """The versions of a round's dataset for everybody who may have them, newest first."""
+    """Show the versions of a round's dataset to everybody who may have them, newest first."""
     task = find_task(request, code, can_take)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
     is_member = can_read(request.user, task)
     done = round.datasets.filter(state=Done).prefetch_related("files").order_by("-version")
     url = request.build_absolute_uri()
-    versions = [_version(dataset, url, is_member) for dataset in done]
+    versions = [_describe_version(dataset, url, is_member) for dataset in done]
     values = {"task": task, "round": round, "versions": versions}
     if versions:
         newest = versions[0]["dataset"]
@@ -115,14 +115,14 @@ def datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
     return render(request, "evaluation/datasets.html", values)
 
 
-def _version(dataset: Dataset, url: str, is_member: bool) -> dict[str, Any]:
+def _describe_version(dataset: Dataset, url: str, is_member: bool) -> dict[str, Any]:
     files = [file for file in dataset.files.all() if file.is_public or is_member]
     digest = next(file.sha256 for file in files if file.name == "SHA256SUMS")
     return {"dataset": dataset, "files": files, "bibtex": bibtex(dataset, url, digest)}
 
 
 def _read_card(dataset: Dataset) -> Mapping[str, Any]:
-    """The BenchmarkCard as it was released."""
+    """Return the BenchmarkCard as it was released."""
     stored = next(file for file in dataset.files.all() if file.name == "benchmark_card.json")
     with opened(stored) as file:
         card: Mapping[str, Mapping[str, Any]] = json.load(file)
@@ -130,21 +130,22 @@ def _read_card(dataset: Dataset) -> Mapping[str, Any]:
 
 
 def _sections(card: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """The card's sections, each with its entries as words."""
-    return [
-        (_words(title), [(_words(name), _said(value)) for name, value in entries.items() if value])
-        for title, entries in card.items()
-    ]
+    """Return the card's sections, each with its entries as words."""
+    sections = []
+    for title, entries in card.items():
+        filled = [(_in_words(name), _as_list(value)) for name, value in entries.items() if value]
+        sections.append((_in_words(title), filled))
+    return sections
 
 
-def _words(name: str) -> str:
+def _in_words(name: str) -> str:
     words = name.replace("_", " ")
     return words.capitalize() if words.islower() else words
 
 
-def _said(value: Any) -> list[str]:
+def _as_list(value: Any) -> list[str]:
     if isinstance(value, Mapping):
-        return [f"{_words(name)}: {said}" for name, said in value.items()]
+        return [f"{_in_words(name)}: {entry}" for name, entry in value.items()]
     return value if isinstance(value, list) else [value]
 
 
@@ -153,9 +154,10 @@ def _said(value: Any) -> list[str]:
 def dataset_file(
     request: HttpRequest, code: str, number: int, version: int, name: str
 ) -> FileResponse:
-    """One file of a version, as it was written."""
+    """Send one file of a version, as it was written."""
     file = find_dataset_file(request, code, number, version, name)
     stored = opened(file)
+    # Before the first byte is sent: the release may have been undone since the file was found.
     if request.method == "GET" and not note_download(file.dataset):
         raise Http404
     return FileResponse(stored, as_attachment=True, filename=name)
@@ -163,7 +165,7 @@ def dataset_file(
 
 @require_safe
 def export(request: HttpRequest, code: str, number: int) -> StreamingHttpResponse:
-    """All that stands in a round at this moment, as JSON lines, for members of the task."""
+    """Stream all examples of a round that were not withdrawn, as JSON lines; for members."""
     round = _round_to_read(request, code, number)
     return lines(standing_lines(round), f"{code}-round{number}.jsonl")
 
@@ -172,7 +174,7 @@ def export(request: HttpRequest, code: str, number: int) -> StreamingHttpRespons
 def export_for(
     request: HttpRequest, code: str, number: int, tool: str
 ) -> StreamingHttpResponse | HttpResponseRedirect:
-    """The same for another annotation tool."""
+    """Stream the same for another annotation tool."""
     round = _round_to_read(request, code, number)
     if tool not in TOOLS:
         raise Http404

@@ -19,7 +19,7 @@ from evaluation.judges.llm_judges.forms import PROMPT, prompt_for
 from evaluation.judges.llm_judges.selectors import calibration, judged_by_people
 from evaluation.judges.llm_judges.services import CHANGED, JudgeRefused, make_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
-from evaluation.releases.tools import _judged
+from evaluation.releases.tools import _display_answer
 from evaluation.runs.chat.target_services import MOST_FAILURES, settings_of
 from evaluation.runs.ray_models import NodeTransport
 from evaluation.scoring.metrics import METRICS
@@ -339,5 +339,5 @@ def test_a_new_judge_begins_with_the_tasks_own_question():
     assert prompt_for(attempts) == prompt_for(load_config(text)) == PROMPT
     judged = {"reply_given": "It is.", "reply_question": "Q1 (correct: C1; incorrect: W1)"}
     row = {"outcome": "fooled"}
-    assert _judged(row, asked, None, {"label": "It is."}) == judged
-    assert [*_judged(row, attempts, None, {"label": "It is."})] == ["reply_given"]
+    assert _display_answer(row, asked, None, {"label": "It is."}) == judged
+    assert [*_display_answer(row, attempts, None, {"label": "It is."})] == ["reply_given"]

@@ -110,7 +110,7 @@ def test_the_cards_name_the_languages_of_the_texts(closed, tags, expected):
     for context, tag in zip(closed.contexts.order_by("pk"), tags, strict=True):
         closed.contexts.filter(pk=context.pk).update(tag=tag)
     dataset = request_release(round=closed, options=Options(dev=8, test=8), actor=None)
-    Build(leases.claim_job(Dataset, dataset.pk))._freeze()
+    Build(leases.claim_job(Dataset, dataset.pk))._freeze_rows()
     assert languages_of(dataset) == expected
 
 
@@ -282,7 +282,7 @@ def test_a_worker_that_lost_its_lease_publishes_nothing(closed, monkeypatch):
         Dataset.objects.update(lease_token="0" * 32)
         return {}
 
-    monkeypatch.setattr(release.Build, "_numbers", taken_away)
+    monkeypatch.setattr(release.Build, "_count_numbers", taken_away)
     build_dataset(asked.pk)
     asked.refresh_from_db()
     assert asked.state == "running"
@@ -333,13 +333,13 @@ def test_an_error_is_told_without_its_inside(closed, monkeypatch):
 
 def test_what_is_withdrawn_while_rows_are_read_does_not_enter(closed, monkeypatch):
     late = Example.objects.filter(consensus__is_verified=True).first()
-    store = release.Build._store
+    store = release.Build._store_rows
 
     def and_withdraw(build, rows, progress):
         store(build, rows, progress)
         withdraw_example(example=late, actor=None, reason="")
 
-    monkeypatch.setattr(release.Build, "_store", and_withdraw)
+    monkeypatch.setattr(release.Build, "_store_rows", and_withdraw)
     dataset = released(closed)
     assert not dataset.items.filter(uid=str(late.uuid)).exists()
     assert sum(dataset.numbers["rows"].values()) == dataset.items.count()

@@ -1,7 +1,7 @@
-"""What lets others evaluate on a release: tasks for lm-evaluation-harness and for Inspect.
+"""Tasks that let others evaluate on a release: for lm-evaluation-harness and for Inspect.
 
-The Python files are the same in every release. What people wrote goes into `task.json`, which
-they read as data; the YAML names nothing but the task.
+The Python files are the same in every release. What people wrote goes into `task.json`, which they
+read as data; the YAML names nothing but the task.
 """
 
 import json
@@ -24,9 +24,10 @@ WORDS = "dynabench_words.py"
 
 
 def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
-    """Files by name that go with a release; none for a task that no prompt can ask.
+    """Return the files by name that go with a release; none for a task that no prompt can ask.
 
-    Such a task has labels, or answers from a passage, and models that read text only.
+    Tasks that a prompt can ask have labels, or answers from a passage, and models that read text
+    only.
     """
     answer = config.component(config.answer_field)
     is_text = all(config.component(name).kind.in_prompt for name in config.model_fields)
@@ -43,26 +44,32 @@ def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[
         "instructions": instructions(config),
     }
     kind = Template((FOLDER / ("choice.yaml" if labels else "text.yaml")).read_text())
-    return {
+    files = {
         "task.json": json.dumps(about, ensure_ascii=False, indent=1) + "\n",
         "dynabench_task.yaml": kind.substitute(name=name, version=version),
-        **{shipped.name: shipped.read_text() for shipped in SHIPPED},
-        WORDS: Path(words.__file__).read_text(),
     }
+    for shipped in SHIPPED:
+        files[shipped.name] = shipped.read_text()
+    files[WORDS] = Path(words.__file__).read_text()
+    return files
 
 
 def instructions(config: TaskConfig) -> str:
-    """What a model reads before the examples: the people's own instructions, and how to answer."""
-    parts = [config.name]
+    """Return what a model reads before the examples: people's instructions, and how to answer."""
+    paragraphs = [config.name]
     if config.instructions.strip():
-        read = "The people who wrote the examples were told:"
-        parts += [f"{read}\n\n{config.instructions.strip()}"]
+        heading = "The people who wrote the examples were told:"
+        paragraphs.append(f"{heading}\n\n{config.instructions.strip()}")
     labels = config.labels(config.answer_field)
     if labels:
-        meant = [(one.value, one.help or one.display) for one in labels]
-        lines = [f"- {value}: {meaning}" if meaning else f"- {value}" for value, meaning in meant]
-        parts.append("\n".join(["Answer with one of these labels and nothing else:", *lines]))
+        lines = ["Answer with one of these labels and nothing else:"]
+        for label in labels:
+            meaning = label.help or label.display
+            lines.append(f"- {label.value}: {meaning}" if meaning else f"- {label.value}")
+        paragraphs.append("\n".join(lines))
     else:
         passage = config.component(config.answer_field).reference
-        parts.append(f"Answer with words of the {passage}, as few as possible, and nothing else.")
-    return "\n\n".join(parts) + "\n\n"
+        paragraphs.append(
+            f"Answer with words of the {passage}, as few as possible, and nothing else."
+        )
+    return "\n\n".join(paragraphs) + "\n\n"

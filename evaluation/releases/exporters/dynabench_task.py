@@ -23,7 +23,7 @@ target: the right answer's text, or its place in choices.
 
 
 def _own_words() -> Any:
-    """The module that compares texts: beside this file, which harnesses load by its path alone."""
+    """Return the module that compares texts: beside this file, which harnesses load by its path."""
     spec = spec_from_file_location(
         "dynabench_words", Path(__file__).with_name("dynabench_words.py")
     )
@@ -38,28 +38,33 @@ words = _own_words()
 
 
 def read_task(folder: Path) -> dict[str, Any]:
-    """What task.json says: name, fields, answer, labels (null: answers in words), instructions."""
+    """Return what task.json says.
+
+    That is name, fields, answer, labels (null: answers in words) and instructions.
+    """
     about: dict[str, Any] = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     return about
 
 
 def examples(folder: Path, split: str) -> Iterator[Doc]:
-    """The examples of train, dev or test; none where the file is not there.
+    """Yield the examples of train, dev or test; none without the file.
 
-    What was withdrawn is left out, and what has no answer that the task knows.
+    Withdrawn rows are left out, and rows without an answer that the task knows.
     """
     about, path = read_task(folder), folder / f"{split}.jsonl"
-    if path.exists():
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                row = json.loads(line)
-                if not row["withdrawn"] and row["label"] in (about["labels"] or [row["label"]]):
-                    yield _example(about, row)
+    if not path.exists():
+        return
+    labels = about["labels"]
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            if not row["withdrawn"] and (not labels or row["label"] in labels):
+                yield _make_doc(about, row)
 
 
-def _example(about: Mapping[str, Any], row: Mapping[str, Any]) -> Doc:
-    found = {**json.loads(row["context"]["context_json"]), **json.loads(row["input_json"])}
-    lines = [f"{name}: {_words(found[name])}" for name in about["fields"] if name in found]
+def _make_doc(about: Mapping[str, Any], row: Mapping[str, Any]) -> Doc:
+    values = {**json.loads(row["context"]["context_json"]), **json.loads(row["input_json"])}
+    lines = [f"{name}: {_words(values[name])}" for name in about["fields"] if name in values]
     doc = {
         "uid": row["uid"],
         "instructions": about["instructions"],
@@ -77,51 +82,61 @@ def _words(value: Any) -> str:
 
 
 def evaluated(folder: Path) -> list[Doc]:
-    """What models are evaluated on: test, or dev where the labels of test are private.
+    """Return what models are evaluated on: test, or dev if the labels of test are private.
 
     Raises FileNotFoundError.
     """
     for split in ("test", "dev"):
-        if found := list(examples(folder, split)):
-            return found
+        docs = list(examples(folder, split))
+        if docs:
+            return docs
     raise FileNotFoundError(f"There is no example in {folder}/test.jsonl or dev.jsonl.")
 
 
 def load(**_: Any) -> dict[str, Any]:
-    """What lm-evaluation-harness reads: `evaluated`, and `train` for examples in the prompt."""
+    """Return what lm-evaluation-harness reads.
+
+    `evaluated`, and `train` for examples in the prompt.
+    """
     from datasets import Dataset
 
     folder = Path(__file__).parent
-    found = {"train": list(examples(folder, "train")), "evaluated": evaluated(folder)}
-    return {split: Dataset.from_list(docs) for split, docs in found.items()}
+    splits = {"train": list(examples(folder, "train")), "evaluated": evaluated(folder)}
+    return {split: Dataset.from_list(docs) for split, docs in splits.items()}
 
 
 def score_choice(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """The label that a model finds most likely; results: the logarithm of how likely, by label."""
+    """Score the label that a model finds most likely; results: its logarithm of the probability."""
     best = max(range(len(results)), key=lambda number: results[number][0])
     return {"accuracy": float(best == doc["target"]), "macro_f1": (doc["target"], best)}
 
 
 def score_text(doc: Doc, results: Sequence[str]) -> dict[str, float]:
-    """SQuAD's two numbers of what a model wrote."""
+    """Return SQuAD's two numbers for what a model wrote."""
     return text_scores(results[0], doc["target"], doc.get("language", ""))
 
 
-def text_scores(said: str, right: str, language: str = "") -> dict[str, float]:
-    """SQuAD's F1 and EM of one answer (Rajpurkar et al. 2016, 6.1)."""
-    one, other = (words.answer_words(text, language=language) for text in (said, right))
-    shared = (Counter(one) & Counter(other)).total()
-    f1 = 2 * shared / (len(one) + len(other)) if one or other else 1.0
-    return {"squad_f1": f1, "exact_match": float(one == other)}
+def text_scores(answer: str, right: str, language: str = "") -> dict[str, float]:
+    """Return SQuAD's F1 and EM of one answer (Rajpurkar et al. 2016, 6.1)."""
+    answer_words = words.answer_words(answer, language=language)
+    right_words = words.answer_words(right, language=language)
+    shared = (Counter(answer_words) & Counter(right_words)).total()
+    total = len(answer_words) + len(right_words)
+    f1 = 2 * shared / total if total else 1.0
+    return {"squad_f1": f1, "exact_match": float(answer_words == right_words)}
 
 
 def macro_f1(pairs: Iterable[tuple[Any, Any]]) -> float:
-    """The mean F1 of the labels that are right or were answered; pairs: the right one, the answer.
+    """Return the mean F1 of the labels that are right or were answered.
 
-    An answer that is None is no label: the right one was not found. NaN without examples.
+    pairs: the right label, the answer. An answer that is None is no label. NaN without examples.
     """
     pairs = list(pairs)
-    both = Counter(right for right, said in pairs if right == said)
-    seen = Counter(label for pair in pairs for label in pair if label is not None)
-    f1 = [2 * both[label] / times for label, times in seen.items()]
+    correct = Counter(right for right, answer in pairs if right == answer)
+    counts: Counter[Any] = Counter()
+    for right, answer in pairs:
+        counts[right] += 1
+        if answer is not None:
+            counts[answer] += 1
+    f1 = [2 * correct[label] / count for label, count in counts.items()]
     return sum(f1) / len(f1) if f1 else math.nan

@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent
 
 @task
 def dynabench() -> Task:
-    """The test split, or dev where the labels of test are private."""
+    """Make the task: the test split, or dev if the labels of test are private."""
     about = read_task(FOLDER)
     labels = about["labels"]
     samples = [
@@ -40,12 +40,14 @@ def dynabench() -> Task:
         )
         for doc in evaluated(FOLDER)
     ]
+    if labels:
+        task_scorer = label_scorer(labels, about["answer"])
+    else:
+        task_scorer = text_scorer(about.get("language", ""))
     return Task(
         dataset=MemoryDataset(samples, name=about["name"]),
         solver=generate(),
-        scorer=label_scorer(labels, about["answer"])
-        if labels
-        else text_scorer(about.get("language", "")),
+        scorer=task_scorer,
         config=GenerateConfig(max_tokens=64),  # models that think aloud need --max-tokens
         name=about["name"],
     )
@@ -53,33 +55,36 @@ def dynabench() -> Task:
 
 @metric(name="macro_f1")
 def f1_of_labels() -> Metric:
-    """The mean F1 of the labels."""
+    """Compute the mean F1 of the labels."""
 
     def compute(scores: list[SampleScore]) -> float:
-        found = [((one.score.metadata or {})["right"], one.score.answer) for one in scores]
-        return float(macro_f1(found))
+        pairs = []
+        for sample in scores:
+            pairs.append(((sample.score.metadata or {})["right"], sample.score.answer))
+        return float(macro_f1(pairs))
 
     return compute
 
 
 @scorer(metrics=[accuracy(), stderr(), f1_of_labels()])
 def label_scorer(labels: list[str], field: str) -> Scorer:
-    """Whether the label that the model gives is the right one; read as Dynabench reads it."""
+    """Score whether the label that the model gives is right; read as Dynabench reads it."""
 
     async def score(state: TaskState, target: Target) -> Score:
         reading = read_label(without_thoughts(state.output.completion).text, labels, field)
-        said = reading.label if reading else None
-        return Score(value=float(said == target.text), answer=said, metadata={"right": target.text})
+        answer = reading.label if reading else None
+        metadata = {"right": target.text}
+        return Score(value=float(answer == target.text), answer=answer, metadata=metadata)
 
     return score
 
 
 @scorer(metrics={"squad_f1": [mean(), stderr()], "exact_match": [mean(), stderr()]})
 def text_scorer(language: str) -> Scorer:
-    """SQuAD's F1 and EM of the first line that the model writes after its thoughts."""
+    """Score the first line that the model writes after its thoughts by SQuAD's F1 and EM."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        said = without_thoughts(state.output.completion).text.split("\n", 1)[0]
-        return Score(value=text_scores(said, target.text, language), answer=said)
+        answer = without_thoughts(state.output.completion).text.split("\n", 1)[0]
+        return Score(value=text_scores(answer, target.text, language), answer=answer)
 
     return score
