@@ -1,4 +1,4 @@
-"""Rows of a training: checks, token ids with their targets, batches, scores."""
+"""Prepare the rows of a training: checks, token ids with their targets, batches, scores."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -56,14 +56,16 @@ def _answer_fits(row: Row) -> bool:
 
 
 def draw_items(rows: Sequence[Row], codec: Codec, *, window: int, rng: random.Random) -> list[Item]:
-    """The items of one epoch: each row as often as its weight says, spans in a drawn window.
+    """Return the items of one epoch: each row as often as its weight says, spans in a drawn window.
 
     Raises TrainingError for a row that does not fit into the model's tokens.
     """
     items = []
     for row in rows:
         weight = row.get("weight", 1.0)
-        for _ in range(int(weight) + (rng.random() < weight % 1)):
+        # A weight of 2.3 is two times, and a third time with a chance of 0.3.
+        times = int(weight) + (rng.random() < weight % 1)
+        for _ in range(times):
             try:
                 items.append(_item(row, codec, window, rng))
             except BadRequestError as error:
@@ -78,11 +80,12 @@ def _item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
 
 
 def encodings_of(row: Row, codec: Codec) -> list[Encoding]:
-    """The encodings of a row of texts. Raises BadRequestError."""
+    """Return the encodings of a row of texts. Raises BadRequestError."""
     return cast("list[Encoding]", codec.encode(row))
 
 
 def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
+    """Return the passage's tokens, of a long one a drawn window around the answer."""
     start, end = row["answer_start"], row["answer_start"] + len(row["answer"])
     passage = row["passage"]
     offsets = codec.tokenizer.encode(passage, add_special_tokens=False).offsets
@@ -95,7 +98,8 @@ def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
         passage = passage[cut : offsets[min(first + window, len(offsets)) - 1][1]]
         start, end = start - cut, end - cut
     for encoding in encodings_of({**row, "passage": passage}, codec):
-        if span := span_of(encoding, start, end):
+        span = span_of(encoding, start, end)
+        if span:
             return Item(encoding, span)
     raise TrainingError(
         f"the answer {row['answer']!r} does not fit into {codec.max_length} tokens."
@@ -103,32 +107,32 @@ def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
 
 
 def span_of(encoding: Encoding, start: int, end: int) -> tuple[int, int] | None:
-    """(first, last) token of the passage's characters start:end, None if not all are inside."""
-    tokens = [
-        number
-        for number, (sequence, (left, right)) in enumerate(
-            zip(encoding.sequence_ids, encoding.offsets, strict=True)
-        )
-        if sequence == 1 and left < end and right > start
-    ]
-    if (
-        not tokens
-        or encoding.offsets[tokens[0]][0] > start
-        or encoding.offsets[tokens[-1]][1] < end
-    ):
+    """Return (first, last) token of the passage's characters start:end.
+
+    None unless all are inside.
+    """
+    tokens = []
+    for number, sequence in enumerate(encoding.sequence_ids):
+        left, right = encoding.offsets[number]
+        if sequence == 1 and left < end and right > start:  # 0 is the question, 1 the passage
+            tokens.append(number)
+    if not tokens:
         return None
-    return tokens[0], tokens[-1]
+    first, last = tokens[0], tokens[-1]
+    if encoding.offsets[first][0] > start or encoding.offsets[last][1] < end:
+        return None
+    return first, last
 
 
 def batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[list[Item]]:
-    """All items once, in batches of similar length in random order."""
+    """Return all items once, in batches of similar length in random order."""
     shuffled = rng.sample(items, len(items))
-    made = []
+    in_batches = []
     for first in range(0, len(shuffled), size * POOL):
         pool = sorted(shuffled[first : first + size * POOL], key=lambda item: len(item.encoding))
-        made += [pool[number : number + size] for number in range(0, len(pool), size)]
-    rng.shuffle(made)
-    return iter(made)
+        in_batches += [pool[number : number + size] for number in range(0, len(pool), size)]
+    rng.shuffle(in_batches)
+    return iter(in_batches)
 
 
 def run_sorted(
@@ -147,15 +151,18 @@ def run_sorted(
 
 
 def score(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[str, float]:
-    """Scores (0-1): accuracy and macro_f1 of labels; f1 (SQuAD's token F1) and exact_match."""
+    """Return scores (0-1): accuracy and macro_f1 of labels, or f1 (SQuAD's) and exact_match."""
     field, names = "label", {"accuracy": "accuracy", "macro_f1": "macro_f1"}
     if kind == SPAN:
         field, names = "answer", {"f1": "squad_f1", "exact_match": "exact_match"}
-    pairs = [(one.output[field], row[field]) for one, row in zip(answers, rows, strict=True)]
-    labels = sorted({label for pair in pairs for label in pair})
-    found = {}
-    for name, known in names.items():
-        metric = metric_of(known, labels)
-        statistics = [metric.statistic(said, SetRow("", {}, (gold,))) for said, gold in pairs]
-        found[name] = float(metric.value(metric.vectors(statistics).sum(axis=0)))
-    return found
+    outputs = [answer.output[field] for answer in answers]
+    right_answers = [row[field] for row in rows]
+    labels = sorted(set(outputs + right_answers))
+    scores = {}
+    for name, metric_name in names.items():
+        metric = metric_of(metric_name, labels)
+        statistics = []
+        for output, right in zip(outputs, right_answers, strict=True):
+            statistics.append(metric.statistic(output, SetRow("", {}, (right,))))
+        scores[name] = float(metric.value(metric.vectors(statistics).sum(axis=0)))
+    return scores

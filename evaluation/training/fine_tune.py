@@ -1,4 +1,4 @@
-"""Fine-tunes a target model on labelled rows and writes a folder that serve_model can serve."""
+"""Fine-tune a target model on labelled rows and write a folder that serve_model can serve."""
 
 import hashlib
 import json
@@ -81,7 +81,8 @@ class Reading(NamedTuple):
     """How a folder is asked.
 
     labels: in the order of its logits, None for extractive-qa. max_length: of tokens; None: as many
-    as the model takes.
+    as
+    the model takes.
     """
 
     kind: str
@@ -120,35 +121,43 @@ def train(
 ) -> TrainingReport:
     """Fine-tune `base` (a folder) on rows and write the best epoch to `output_dir`.
 
+    1. Check the rows, and set a part of them aside to decide which epoch is the best.
+    2. Fit the head alone, then the encoder with it.
+    3. Write weights, tokenizer and settings into a folder that appears whole or not at all.
+
     Rows hold the fields of the kind, the answer (`label`; `answer` and `answer_start`), and
-    optionally `group` (never split between training and dev part) and `weight` (how often the
-    row is seen in an epoch; a fraction is a chance). `dev` decides which epoch is the best;
-    without it a part of the rows does (`options.dev_share`). The same seed on the same machine
-    gives the same weights. Raises TrainingError for rows that cannot be trained on,
-    FileExistsError when the folder is there already. The folder appears whole or not at all.
+    optionally
+    `group` (never split between training and dev part) and `weight` (how often the row is seen in
+    an
+    epoch; a fraction is a chance). `dev` decides which epoch is the best; without it a part of the
+    rows
+    does (`options.dev_share`). The same seed on the same machine gives the same weights. Raises
+    TrainingError for rows that cannot be trained on, FileExistsError if the folder exists.
     """
     import torch
 
     started = perf_counter()
     if output_dir.exists():
         raise FileExistsError(f"{output_dir} exists. Choose another folder or remove it.")
-    check_rows([*rows, *dev], kind=kind, labels=options.labels)
+    check_rows(list(rows) + list(dev), kind=kind, labels=options.labels)
     if not rows:
         raise TrainingError("there are no rows to train on.")
-    part, dev = (rows, dev) if dev else dev_part(rows, options)
+    train_rows = rows
+    if not dev:
+        train_rows, dev = dev_part(rows, options)
     with atomic_folder(output_dir) as folder, torch.random.fork_rng():
         torch.manual_seed(options.seed)
         labels = _labels(rows, kind, options)
         trained = _Trained.start(base, Reading(kind, labels, options.max_length))
-        seen = sum(row.get("weight", 1.0) for row in part)  # an epoch, on average
-        steps = options.epochs * math.ceil(seen / options.batch_size)
+        rows_an_epoch = sum(row.get("weight", 1.0) for row in train_rows)  # on average
+        steps = options.epochs * math.ceil(rows_an_epoch / options.batch_size)
         run = _Run(trained, options, progress, steps)
-        run.fit(part, dev)
+        run.fit(train_rows, dev)
         temperature = trained.soften(dev)
         trained.save(folder, options)
         digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     return TrainingReport(
-        rows=len(part),
+        rows=len(train_rows),
         dev_rows=len(dev),
         epochs=run.epoch,
         best_epoch=run.best_epoch,
@@ -161,7 +170,7 @@ def train(
 
 
 def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], list[Row]]:
-    """(rows to train on, rows to stop by), by group; of one group by the texts they are about.
+    """Split rows into (rows to train on, rows to stop by), by group; of one group by their texts.
 
     Raises TrainingError.
     """
@@ -175,7 +184,7 @@ def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], 
 
 
 def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
-    """Scores (0-1) of a trained folder on rows, by the answers the model server would give."""
+    """Return scores (0-1) of a trained folder on rows, by the model server's answers."""
     settings = json.loads((folder / "dynabench.json").read_bytes())
     kind, labels = settings["kind"], settings["labels"]
     reading = Reading(kind, labels and tuple(labels), settings["max_length"])
@@ -183,7 +192,7 @@ def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
 
 
 def answers(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
-    """A folder's answers to rows with the fields of the kind.
+    """Return a folder's answers to rows with the fields of the kind.
 
     Computed in torch, so the last digits differ from what the model server says.
     """
@@ -191,18 +200,21 @@ def answers(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]
 
 
 def fitting(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
-    """The rows that a model can be asked about: what may not be cut leaves room for the rest."""
-    codec = codec_of(*_read(base, reading))
-    found = []
+    """Return the rows that a model can be asked about.
+
+    What may not be cut leaves room for the rest.
+    """
+    codec = codec_of(*_read_folder(base, reading))
+    fitting_rows = []
     for row in rows:
         with suppress(BadRequestError):
             codec.encode(row)
-            found.append(row)
-    return found
+            fitting_rows.append(row)
+    return fitting_rows
 
 
-def _read(base: str | Path, reading: Reading) -> tuple[ModelFolder, Tokens]:
-    """A folder as it is asked, and what feeds its model. Raises TrainingError."""
+def _read_folder(base: str | Path, reading: Reading) -> tuple[ModelFolder, Tokens]:
+    """Return a folder as it is asked, and what feeds its model. Raises TrainingError."""
     folder = ModelFolder(
         path=Path(base),
         weights=(),
@@ -234,7 +246,7 @@ class _Trained:
 
     @classmethod
     def start(cls, base: str | Path, reading: Reading) -> "_Trained":
-        """The base with the head of the kind: loaded where the base has one, else new."""
+        """Load the base with the head of the kind: its own one, else a new one."""
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
@@ -253,7 +265,7 @@ class _Trained:
                 label2id={label: number for number, label in enumerate(labels)},
             )
         model.float()
-        folder, tokens = _read(base, reading)
+        folder, tokens = _read_folder(base, reading)
         logits = logits_of(model, folder)
         try:
             tokens = settle(
@@ -265,13 +277,13 @@ class _Trained:
         return cls(model, tokenizer, tokens, codec_of(folder, tokens), reading.kind)
 
     def groups(self, encodings: Sequence[Encoding]) -> list[list[int]]:
-        """The numbers of the encodings that may share a batch."""
+        """Return the numbers of the encodings that may share a batch."""
         return parts([len(encoding) for encoding in encodings], self.tokens.fill)
 
     def logits(self, encodings: Sequence[Encoding]) -> "torch.Tensor":
-        """[encodings, labels], or [encodings, 2, tokens] with start and end.
+        """Return logits [encodings, labels], or [encodings, 2, tokens] with start and end.
 
-        Those that may share a batch are asked together (`Tokens.fill`).
+        Encodings that may share a batch are asked together (`Tokens.fill`).
         """
         import torch
         from torch.nn.functional import pad
@@ -349,44 +361,46 @@ class _Run:
         self.best: Mapping[str, float] = {}
         self.curve: list[Mapping[str, float]] = []
 
-    def fit(self, part: Sequence[Row], dev: Sequence[Row]) -> None:
+    def fit(self, train_rows: Sequence[Row], dev: Sequence[Row]) -> None:
         """Fit the head, then the encoder with it; leave the weights of the best epoch."""
         model, options = self.trained.model, self.options
-        kept: Mapping[str, Any] = {}
+        best_weights: Mapping[str, Any] = {}
         self.tell("fitting the head")
         _freeze(model, options.frozen_layers)
         if self.trained.codec.labels:
-            _start_head(self.trained, self._draw(part)[:HEAD_ROWS])
+            _start_head(self.trained, self._draw(train_rows)[:HEAD_ROWS])
         self.tell("epoch 1")
         optimizer = _optimizer(model, options)
         for self.epoch in range(1, options.epochs + 1):
-            loss = self._epoch(part, optimizer)
-            found = score(dev, self.trained.answers(dev), kind=self.trained.kind)
-            self.curve.append({"loss": loss, **found})
-            if list(found.values()) >= list(self.best.values()):
-                self.best, self.best_epoch = found, self.epoch
-                kept = {name: value.clone() for name, value in model.state_dict().items()}
-            scores = ", ".join(f"{name} {value:.2f}" for name, value in found.items())
-            self.tell(f"epoch {self.epoch}: loss {loss:.2f}, dev {scores}")
+            loss = self._train_epoch(train_rows, optimizer)
+            scores = score(dev, self.trained.answers(dev), kind=self.trained.kind)
+            self.curve.append({"loss": loss, **scores})
+            # Of equal epochs the later one, which has seen more.
+            if list(scores.values()) >= list(self.best.values()):
+                self.best, self.best_epoch = scores, self.epoch
+                state = model.state_dict()
+                best_weights = {name: value.clone() for name, value in state.items()}
+            words = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
+            self.tell(f"epoch {self.epoch}: loss {loss:.2f}, dev {words}")
             if self.epoch - self.best_epoch >= options.patience:
                 break
-        model.load_state_dict(kept)
+        model.load_state_dict(best_weights)
 
     def tell(self, message: str) -> None:
         """Report the steps done, with the last message until there is a new one."""
         self.message = message
         self.progress(self.step, self.steps, message)
 
-    def _draw(self, part: Sequence[Row]) -> list[Item]:
-        return draw_items(part, self.trained.codec, window=self.options.window, rng=self.rng)
+    def _draw(self, rows: Sequence[Row]) -> list[Item]:
+        return draw_items(rows, self.trained.codec, window=self.options.window, rng=self.rng)
 
-    def _epoch(self, part: Sequence[Row], optimizer: "torch.optim.Optimizer") -> float:
-        """Train on every row once; the mean loss."""
+    def _train_epoch(self, rows: Sequence[Row], optimizer: "torch.optim.Optimizer") -> float:
+        """Train on every row once; return the mean loss."""
         import torch
 
         self.trained.model.train()
         losses: list[float] = []
-        for batch in batches(self._draw(part), self.options.batch_size, self.rng):
+        for batch in batches(self._draw(rows), self.options.batch_size, self.rng):
             for group in optimizer.param_groups:
                 group["lr"] = group["top"] * _rate(self.step / self.steps)
             loss = _loss(self.trained, batch, self.options.label_smoothing)
@@ -401,12 +415,12 @@ class _Run:
 
 
 def _rate(share: float) -> float:
-    """The share of the learning rate at a share of the steps: up for a tenth, down to 0."""
+    """Return the share of the learning rate at a share of the steps: up for a tenth, down to 0."""
     return max(0.0, min(share / 0.1, (1 - share) / 0.9))
 
 
 def _loss(trained: _Trained, batch: Sequence[Item], smoothing: float) -> "torch.Tensor":
-    """Mean cross-entropy of a batch over labels, or over the tokens for start and end."""
+    """Return the mean cross-entropy of a batch over labels, or over tokens for start and end."""
     import torch
 
     logits = trained.logits([item.encoding for item in batch])
@@ -417,16 +431,16 @@ def _loss(trained: _Trained, batch: Sequence[Item], smoothing: float) -> "torch.
 
 
 def fast_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 natively: half the time of float32, same scores."""
+    """Return whether the processor multiplies bfloat16 natively: half the time, the same scores."""
     import torch
 
     return bool(torch.cpu.get_capabilities().get("avx512_bf16"))
 
 
 def _layer(name: str) -> int | None:
-    """The number of the layer that a parameter's name holds."""
-    found = re.search(r"\.(\d+)\.", name)
-    return int(found[1]) if found else None
+    """Return the number of the layer that a parameter's name holds."""
+    match = re.search(r"\.(\d+)\.", name)
+    return int(match[1]) if match else None
 
 
 def _freeze(model: Any, layers: int) -> None:
@@ -436,19 +450,17 @@ def _freeze(model: Any, layers: int) -> None:
 
 
 def _optimizer(model: Any, options: TrainingOptions) -> "torch.optim.Optimizer":
-    """AdamW with a learning rate for each layer and for the head, kept as `top`."""
+    """Return AdamW with a learning rate for each layer and for the head, stored as `top`."""
     import torch
 
-    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
-    last = max((number for name, _ in named if (number := _layer(name)) is not None), default=0)
+    free_parameters = [(_layer(n), p) for n, p in model.named_parameters() if p.requires_grad]
+    top_layer = max((number or 0 for number, _ in free_parameters), default=0)
     rates: dict[float, list[Any]] = {}
-    for name, parameter in named:
-        number = _layer(name)
-        rate = (
-            options.head_learning_rate
-            if number is None
-            else options.learning_rate * options.layer_decay ** (last - number)
-        )
+    for number, parameter in free_parameters:
+        if number is None:  # the head
+            rate = options.head_learning_rate
+        else:
+            rate = options.learning_rate * options.layer_decay ** (top_layer - number)
         rates.setdefault(rate, []).append(parameter)
     groups = [{"params": parameters, "top": rate} for rate, parameters in rates.items()]
     return torch.optim.AdamW(groups, weight_decay=options.weight_decay, fused=True)
@@ -472,17 +484,18 @@ def _start_head(trained: _Trained, items: Sequence[Item]) -> None:
     if pooler is not None:
         torch.nn.init.eye_(pooler.weight)
         torch.nn.init.zeros_(pooler.bias)
-    seen = []
-    hook = head.register_forward_hook(lambda _, given, __: seen.append(given[0].float()))
+    # What reaches the head is caught on its way through the model.
+    caught: list[torch.Tensor] = []
+    hook = head.register_forward_hook(lambda _, inputs, __: caught.append(inputs[0].float()))
     labels: list[int] = []
     with torch.no_grad():
         for first in range(0, len(items), 32):
-            some = items[first : first + 32]
-            for group in trained.groups([item.encoding for item in some]):
-                trained.logits([some[number].encoding for number in group])
-                labels += [some[number].target[0] for number in group]
+            chunk = items[first : first + 32]
+            for group in trained.groups([item.encoding for item in chunk]):
+                trained.logits([chunk[number].encoding for number in group])
+                labels += [chunk[number].target[0] for number in group]
     hook.remove()
-    features, targets = torch.cat(seen), torch.tensor(labels)
+    features, targets = torch.cat(caught), torch.tensor(labels)
     weights = list(head.parameters())
     optimizer = torch.optim.LBFGS(weights, max_iter=100, line_search_fn="strong_wolfe")
 

@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all."""
+"""Make folders that appear whole or not at all."""
 
 import shutil
 import tempfile
@@ -9,8 +9,12 @@ from pathlib import Path
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A new folder next to `path` that takes its name at the end, or vanishes with an error."""
+    """Make a new folder next to `path` that takes its name at the end.
+
+    After an error it vanishes.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder as `path`, because only within a file system a rename is one step.
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
         yield folder
@@ -23,7 +27,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def shared_folder(path: Path) -> Iterator[Path]:
-    """As `atomic_folder`, where other processes may make the same folder: the first one stays."""
+    """Do as `atomic_folder` if other processes may make the same folder: the first one stays."""
     try:
         with atomic_folder(path) as folder:
             yield folder

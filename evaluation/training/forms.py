@@ -31,19 +31,19 @@ class TrainingForm(forms.Form):
         super().__init__(data)
         rounds = list(task.rounds.all())
         released = latest_datasets(rounds)
-        sources = {SEED: _("Seed rows")} if has_seed(task) else {}
-        sources |= {
-            f"{ROWS}{run.pk}": _("Rows of %(file)s, which trained %(target)s")
-            % {"file": file_of(run) or _("an uploaded file"), "target": run.target}
-            for run in uploaded(task)
-        }
-        sources |= {
-            f"round{each.number}": _("Round %(number)d (%(dataset)s)")
-            % {"number": each.number, "dataset": released[each.pk]}
-            for each in rounds
-            if each.pk in released
-        }
-        self.unreleased = [each.number for each in rounds if each.pk not in released]
+        sources: dict[str, str] = {}
+        if has_seed(task):
+            sources[SEED] = _("Seed rows")
+        for run in uploaded(task):
+            file = file_of(run) or _("an uploaded file")
+            title = _("Rows of %(file)s, which trained %(target)s")
+            sources[f"{ROWS}{run.pk}"] = title % {"file": file, "target": run.target}
+        for round in rounds:
+            if round.pk in released:
+                title = _("Round %(number)d (%(dataset)s)")
+                about = {"number": round.number, "dataset": released[round.pk]}
+                sources[f"round{round.number}"] = title % about
+        self.unreleased = [round.number for round in rounds if round.pk not in released]
         for name, title in sources.items():
             self.fields[f"weight_{name}"] = forms.FloatField(
                 label=title,
@@ -63,18 +63,18 @@ class TrainingForm(forms.Form):
         )
 
     def _add_base(self, default: tuple[str, str]) -> None:
-        current = [t.pk for t in self._targets if (t.source, t.revision) == default]
+        choices = [(ENCODER, _("The encoder of the starter models"))]
+        initial = ENCODER
+        for target in self._targets:
+            choices.append((str(target.pk), target.name))
+            if initial == ENCODER and (target.source, target.revision) == default:
+                initial = str(target.pk)
         self.fields["base"] = forms.ChoiceField(
-            label=_("Start from"),
-            choices=[
-                (ENCODER, _("The encoder of the starter models")),
-                *((str(target.pk), target.name) for target in self._targets),
-            ],
-            initial=str(current[0]) if current else ENCODER,
+            label=_("Start from"), choices=choices, initial=initial
         )
 
     @property
-    def wanted(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """The arguments of `request_training`, once the form is valid."""
         values = self.cleaned_data
         base: TargetModel | None = next(
@@ -102,12 +102,11 @@ class RegisterForm(forms.Form):
         rounds = list(task.rounds.all())
         prepared = [each.number for each in rounds if each.state in PLANNED]
         new = max((each.number for each in rounds), default=0) + 1
+        choices = [(number, _("Round %(number)d") % {"number": number}) for number in prepared]
+        choices.append((new, _("Round %(number)d, a new draft") % {"number": new}))
         self.fields["number"] = forms.TypedChoiceField(
             label=_("Round"),
-            choices=[
-                *((number, _("Round %(number)d") % {"number": number}) for number in prepared),
-                (new, _("Round %(number)d, a new draft") % {"number": new}),
-            ],
+            choices=choices,
             coerce=int,
         )
         self.fields["name"] = forms.SlugField(

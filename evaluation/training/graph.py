@@ -1,6 +1,7 @@
-"""The ONNX graph of a model without its weights, which are laid next to it later."""
+"""Write the ONNX graph of a model without its weights, which are put next to it later."""
 
 import json
+from itertools import chain
 from pathlib import Path
 
 import onnx
@@ -16,14 +17,15 @@ def keep_graph(exports: Path, weights: Weights, folder: Path) -> None:
     transposed, and has the export's `tokens.json`. Constants stay in the graph.
     """
     model = onnx.load(exports / "model.onnx")
-    known = {values.T.tobytes(): (name, True) for name, values in weights.items()}
-    known |= {values.tobytes(): (name, False) for name, values in weights.items()}
+    # The exporter renames tensors and transposes some, so they are recognised by their bytes.
+    by_bytes = {values.T.tobytes(): (name, True) for name, values in weights.items()}
+    by_bytes |= {values.tobytes(): (name, False) for name, values in weights.items()}
     order, offset = [], 0
     for tensor in model.graph.initializer:
-        found = known.get(tensor.raw_data)
-        if found is None:
+        weight = by_bytes.get(tensor.raw_data)
+        if weight is None:  # a constant
             continue
-        order.append(found)
+        order.append(weight)
         size = len(tensor.raw_data)
         tensor.ClearField("raw_data")
         tensor.data_location = onnx.TensorProto.EXTERNAL
@@ -31,8 +33,8 @@ def keep_graph(exports: Path, weights: Weights, folder: Path) -> None:
             tensor.external_data.add(key=key, value=str(value))
         offset += size
     del model.graph.value_info[:]
-    for part in (model, *model.graph.node, *model.graph.initializer):
-        del part.metadata_props[:]  # the exporter's notes, with paths of this machine
+    for element in chain([model], model.graph.node, model.graph.initializer):
+        del element.metadata_props[:]  # the exporter's notes, with paths of this machine
     (folder / GRAPH).write_bytes(model.SerializeToString(deterministic=True))
     tokens = json.loads((exports / "tokens.json").read_bytes())
     (folder / LAYOUT).write_text(json.dumps({"weights": order, "tokens": tokens}) + "\n")

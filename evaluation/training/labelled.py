@@ -1,4 +1,4 @@
-"""A target's training on rows that its owners have labelled elsewhere."""
+"""Train a target on rows that its owners have labelled elsewhere."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -23,9 +23,9 @@ FEWEST, MOST = 100, 5000
 
 
 def labelled_fields(config: TaskConfig) -> OtherFields:
-    """What models of a task read, and the right answer.
+    """Return what models of a task read, and the right answer.
 
-    Raises Refused where none of its models can be trained here.
+    Raises Refused if none of its models can be trained here.
     """
     try:
         shape = shape_of(config)
@@ -33,16 +33,17 @@ def labelled_fields(config: TaskConfig) -> OtherFields:
         raise Refused(str(error), code="training") from None
     answer = config.component(shape.answer)
     kind = "multiclass" if shape.labels else "long_text"
-    said = Component(name=answer.name, label=answer.label, type=kind, labels=answer.labels)
+    # A file needs every field and the right answer as such: rules are for people who write.
     plain = {"when": None, "required": True, "min_length": None, "max_length": None}
-    read = (config.component(name).model_copy(update=plain) for name in shape.fields)
-    return OtherFields((*read, said))
+    fields = [config.component(name).model_copy(update=plain) for name in shape.fields]
+    fields.append(Component(name=answer.name, label=answer.label, type=kind, labels=answer.labels))
+    return OtherFields(tuple(fields))
 
 
 def preview_labelled(
     *, round: Round, lines: Iterable[bytes], file_name: str, matching: Matching | None = None
 ) -> Summary:
-    """What the file would bring; nothing is stored. Raises Refused, FileError."""
+    """Return what the file would bring; nothing is stored. Raises Refused, FileError."""
     if file_name.lower().endswith(".zip"):
         raise FileError(_("Rows come in a table, not in an archive."))
     return read_file(lines, file_name, labelled_fields(round.task.config), round.task, (), matching)
@@ -51,16 +52,17 @@ def preview_labelled(
 def train_on(
     *, round: Round, found: Summary, file_name: str, actor: User, terms: Terms = UNKNOWN
 ) -> TrainingRun:
-    """Ask for a training on the good rows of a preview. As `request_training`. Raises Refused."""
+    """Request a training on the good rows of a preview, as `request_training`. Raises Refused."""
     shape = shape_of(round.task.config)
     rows: list[Mapping[str, Any]] = []
-    for one in found.rows:
-        if row := training_row(shape, one.values, one.values[shape.answer]):
-            rows.append({**row, "group": str(one.line)})
+    for good_row in found.rows:
+        row = training_row(shape, good_row.values, good_row.values[shape.answer])
+        if row:
+            rows.append({**row, "group": str(good_row.line)})
     if not FEWEST <= len(rows) <= MOST:
-        said = _("A training needs %(fewest)d to %(most)d rows; here are %(number)d good ones.")
+        message = _("A training needs %(fewest)d to %(most)d rows; here are %(number)d good ones.")
         numbers = {"fewest": FEWEST, "most": MOST, "number": len(rows)}
-        raise Refused(said % numbers, code="training")
+        raise Refused(message % numbers, code="training")
     base, revision = default_base(round.task)
     return request_training(
         task=round.task,

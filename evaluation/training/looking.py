@@ -1,4 +1,4 @@
-"""The model of tasks that rank training data of pictures.
+"""Learn from pictures, for tasks that rank training data.
 
 A residual network whose weights are drawn by a seed and never trained looks at a picture; its
 features are enough to compare data by, and nobody's pictures were trained on. A linear layer over
@@ -51,9 +51,10 @@ def learn_pictures(rows: Sequence[tuple[Stored, str]], labels: Sequence[str], fo
     with torch.random.fork_rng():
         torch.manual_seed(SEED)
         model = ResNetForImageClassification(config).eval()
-    features = torch.cat(
-        [_features(model, rows[first : first + BATCH]) for first in range(0, len(rows), BATCH)]
-    )
+    chunks = []
+    for first in range(0, len(rows), BATCH):
+        chunks.append(_features(model, rows[first : first + BATCH]))
+    features = torch.cat(chunks)
     targets = torch.tensor([labels.index(label) for _, label in rows])
     _fit(model.classifier[-1], features, targets)
     model.save_pretrained(folder)
@@ -70,7 +71,7 @@ def learn_pictures(rows: Sequence[tuple[Stored, str]], labels: Sequence[str], fo
 
 
 def _features(model: Any, rows: Sequence[tuple[Stored, str]]) -> "torch.Tensor":
-    """[rows, features], of the pictures as the model server reads them."""
+    """Return features [rows, features] of the pictures, as the model server reads them."""
     import torch
 
     pixels = []
@@ -88,6 +89,7 @@ def _fit(layer: "torch.nn.Linear", features: "torch.Tensor", targets: "torch.Ten
 
     mean, deviation = features.mean(0), features.std(0, correction=0) + 1e-6
     scaled = (features - mean) / deviation
+    # From zero and not from chance: logistic regression has one best solution.
     weight = torch.zeros_like(layer.weight, requires_grad=True)
     bias = torch.zeros_like(layer.bias, requires_grad=True)
     optimizer = torch.optim.LBFGS([weight, bias], max_iter=100, line_search_fn="strong_wolfe")

@@ -1,7 +1,7 @@
-"""What training changed in an encoder, in about a percent of its bytes, and the way back.
+"""Store what training changed in an encoder, in about a percent of its bytes, and restore it.
 
-Going back takes integers and one multiplication and one addition for each weight, so that the
-merged weights are the same bytes on every processor.
+Restoring takes integers and one multiplication and one addition for each weight, so that the merged
+weights are the same bytes on every processor.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,13 @@ LARGEST = 127  # of an int8, either sign
 
 
 def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any]]:
-    """The change from `before` to `after`, which may have more tensors: `<part>/<tensor>` each.
+    """Return the change from `before` to `after`, which may have more tensors.
 
-    A matrix's change is left [rows, rank] times right [rank, columns] times step, a vector's is
-    change times step; left, right and change are int8, steps float32. Tensors that are new are
-    kept whole, but for square ones, which start as the identity as a pooler does.
+    Keys are `<part>/<tensor>`. A matrix's change is left [rows, rank] times right [rank, columns]
+    times
+    step, a vector's is change times step; left, right and change are int8, steps float32. New
+    tensors
+    are stored whole, but for square ones, which start as the identity as a pooler does.
     """
     parts: dict[str, NDArray[Any]] = {}
     for name, weights in after.items():
@@ -43,22 +45,22 @@ def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any
 
 
 def merge(before: Weights, parts: Weights) -> dict[str, NDArray[Any]]:
-    """The weights that `squeeze` saw as `after`, but for what was lost."""
+    """Return the weights that `squeeze` saw as `after`, but for what was lost."""
     merged = dict(before)
     for key, values in parts.items():
-        part, _, name = key.partition("/")
-        if part == "whole":
+        kind, _, name = key.partition("/")
+        if kind == "whole":
             merged[name] = values
             continue
-        if part == "left":
+        if kind == "left":
             # Sums of int8 products stay below 2**24, so float32 holds them exactly.
             change = values.astype(np.int32) @ parts[f"right/{name}"].astype(np.int32)
-        elif part == "change":
+        elif kind == "change":
             change = values.astype(np.int32)
         else:
             continue
         start = _start(before, name, change.shape)
-        assert start is not None  # else it was kept whole
+        assert start is not None  # otherwise it was stored whole
         merged[name] = start + change.astype(np.float32) * parts[f"step/{name}"]
     return merged
 
@@ -66,7 +68,8 @@ def merge(before: Weights, parts: Weights) -> dict[str, NDArray[Any]]:
 def _start(before: Weights, name: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
     if name in before:
         return before[name]
-    return np.eye(shape[0], dtype=np.float32) if len({*shape}) == 1 < len(shape) else None
+    is_square = len(shape) > 1 and len(set(shape)) == 1
+    return np.eye(shape[0], dtype=np.float32) if is_square else None
 
 
 def _to_int8(values: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:

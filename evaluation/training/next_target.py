@@ -1,13 +1,14 @@
-"""The training of a task's next target: its rows, the model, and the report on old and new.
+"""Train a task's next target: its rows, the model, and the report on old and new.
 
-Runs in a separate process (`evaluation.isolation.queue.subprocess_job`): it loads torch and
-writes no row.
+Runs in a separate process (`evaluation.isolation.queue.subprocess_job`): it loads torch and writes
+no row.
 """
 
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -38,10 +39,11 @@ from tasks.targets.spending_services import Metered, Payer
 Tell = Callable[[float, str], None]
 Rows = list[dict[str, Any]]
 TRAINING = 0.8  # the share of the work that training is; asking old and new model is the rest
-ASKED_AT_ONCE = 16
+BATCH = 16
+"""Rows that a live target is asked about at once."""
 DEADLINE_SECONDS = 60.0
 FAILURES = (TrainingError, Untrainable, MisconfiguredError, FileNotFoundError)
-"""What the person who asked for the training can mend; anything else is a fault of ours."""
+"""What the person who requested the training can fix; anything else is our fault."""
 
 
 @dataclass
@@ -57,7 +59,7 @@ class Source:
     left_out: int = 0
 
     def leave_out_unfit(self, base: Path, reading: Reading) -> None:
-        """Drop the rows that have more tokens than the model can be asked about."""
+        """Drop the rows that have more tokens than the model can read."""
         for split in SPLITS:
             rows = getattr(self, split)
             fit = fitting(base, rows, reading)
@@ -66,10 +68,14 @@ class Source:
 
 
 def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]:
-    """Train what a run asks for and return its report; the model's folder is named in it.
+    """Train what a run requests and return its report, which names the model's folder.
 
-    The folder lies below MODELS_HOME/targets/<task>/ and is named after the digest of the weights.
-    Raises one of FAILURES, and what the trainer does.
+    1. Collect the rows of all sources, and leave out those that the base cannot read.
+    2. Train, in a folder of the run's own.
+    3. Move the model to MODELS_HOME/targets/<task>/, under the digest of its weights.
+    4. Ask the new and the old model about every test.
+
+    Raises one of FAILURES, and what the trainer raises.
     """
     task, options = run.task, {**run.options, "rows": run.rows}
     shape = shape_of(task.config)
@@ -79,24 +85,28 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
     base, how = open_base(options, shape, how, below=_models_folder(task, options["base"]))
     for source in sources:
         source.leave_out_unfit(base, Reading(shape.kind, shape.labels, how.max_length))
-    rows = [{**row, "weight": s.weight} for s in sources if s.weight for row in s.train]
-    dev = [row for s in sources if s.weight for row in s.dev]
-    kept = settings.MODELS_HOME / "targets" / task.code
-    made = kept / f".run-{run.pk}-{uuid4().hex[:8]}"
-    found = trainer.train(
+    rows: Rows = []
+    dev: Rows = []
+    for source in sources:
+        if source.weight:
+            rows += [{**row, "weight": source.weight} for row in source.train]
+            dev += source.dev
+    models = settings.MODELS_HOME / "targets" / task.code
+    own_folder = models / f".run-{run.pk}-{uuid4().hex[:8]}"
+    training = trainer.train(
         rows,
         dev=dev,
         kind=shape.kind,
         base=base,
-        output_dir=made,
+        output_dir=own_folder,
         options=how,
         progress=lambda done, steps, message: tell(done / steps * TRAINING, message),
     )
-    folder = kept / found.weights_sha256[:16]
-    if folder.exists():  # the same weights were made before
-        shutil.rmtree(made)
+    folder = models / training.weights_sha256[:16]
+    if folder.exists():  # the same weights were trained before
+        shutil.rmtree(own_folder)
     else:
-        made.rename(folder)
+        own_folder.rename(folder)
     report = {
         "task": task.code,
         "kind": shape.kind,
@@ -105,15 +115,15 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
         "base": base_name(task, options["base"]),
         "folder": str(folder),
         "sources": [counts(source) for source in sources],
-        "training": asdict(found),
-        **_compared(task, shape, sources, options, folder, how, tell, trainer),
+        "training": asdict(training),
+        **_compare_models(task, shape, sources, options, folder, how, tell, trainer),
     }
     (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
     return report
 
 
 def training_options(task: Task, shape: Shape, options: Mapping[str, Any]) -> TrainingOptions:
-    """How a task's models are trained: as its starter was, else by the kind."""
+    """Return how a task's models are trained: as its starter was, else by the kind."""
     starter = STARTERS.get(task.code)
     if starter and starter.kind == shape.kind:
         how = starter.options
@@ -131,21 +141,28 @@ def training_options(task: Task, shape: Shape, options: Mapping[str, Any]) -> Tr
 
 
 def base_name(task: Task, base: str) -> str:
-    """What people read of the base: a target's name, not where its files lie."""
-    target = task.targets.filter(source=base).first() if base else None
-    return target.name if target else base or gettext_noop("the starters' encoder")
+    """Return what people read of the base: a target's name, not the place of its files."""
+    if not base:
+        return gettext_noop("the starters' encoder")
+    target = task.targets.filter(source=base).first()
+    return target.name if target else base
 
 
 def _models_folder(task: Task, base: str) -> str | None:
-    """The folder in which a base must lie that is a target's; None: the shell named it."""
-    target = task.targets.filter(source=base, url="").first() if base else None
+    """Return the folder in which a target's files must lie if it is the base.
+
+    None if the base is no target: then a person named it in a shell, and may name any folder.
+    """
+    if not base:
+        return None
+    target = task.targets.filter(source=base, url="").first()
     return spec_of(target).below if target else None
 
 
 def open_base(
     options: Mapping[str, Any], shape: Shape, how: TrainingOptions, below: str | None = None
 ) -> tuple[Path, TrainingOptions]:
-    """The folder to start from, and the options with the labels in the order of its logits.
+    """Return the folder to start from, and the options with labels in the order of its logits.
 
     below: see `ModelSpec`. Raises MisconfiguredError, also for pickled weights.
     """
@@ -158,11 +175,13 @@ def open_base(
     folder, _ = find_weights(spec)
     for name, key in (("dynabench.json", "labels"), ("config.json", "id2label")):
         path = folder / name
-        known = json.loads(path.read_bytes()).get(key) if path.exists() else None
-        if isinstance(known, dict):  # of ten and more the file's order is 0, 1, 10, 2 …
-            known = [known[number] for number in sorted(known, key=int)]
-        labels = tuple(known or ())
-        if shape.labels and (names := spelled(labels, shape.labels)):
+        if not path.exists():
+            continue
+        labels = json.loads(path.read_bytes()).get(key)
+        if isinstance(labels, dict):  # with ten or more the file's order is 0, 1, 10, 2 …
+            labels = [labels[number] for number in sorted(labels, key=int)]
+        names = spelled(tuple(labels or ()), shape.labels) if shape.labels else None
+        if names:
             return folder, replace(how, labels=names)
     return folder, how
 
@@ -170,15 +189,18 @@ def open_base(
 def collect(
     task: Task, shape: Shape, options: Mapping[str, Any], how: TrainingOptions
 ) -> Iterable[Source]:
-    """The rows of seeds, uploaded files and rounds that are trained on, and all others' tests."""
+    """Yield the rows of seeds, uploaded files and rounds.
+
+    Trained on with a weight, else tests only.
+    """
     weights: Mapping[str, float] = options["weights"]
     if options.get("rows"):
-        yield _own_rows("rows", 1.0, shape, options["rows"], how, options.get("file"))
+        yield _split_own_rows("rows", 1.0, shape, options["rows"], how, options.get("file"))
     if options["has_seed"]:
-        yield _own_rows("seed", weights.get("seed"), shape, _seed_rows(task, shape), how)
+        yield _split_own_rows("seed", weights.get("seed"), shape, _seed_rows(task, shape), how)
     for run in TrainingRun.objects.filter(pk__in=options.get("files", ())).order_by("pk"):
         name = f"rows{run.pk}"
-        yield _own_rows(name, weights.get(name), shape, run.rows or (), how, file_of(run))
+        yield _split_own_rows(name, weights.get(name), shape, run.rows or (), how, file_of(run))
     datasets = Dataset.objects.select_related("round__task").filter(pk__in=options["datasets"])
     for dataset in datasets.order_by("round__number"):
         name = f"round{dataset.round.number}"
@@ -186,13 +208,14 @@ def collect(
         for split in SPLITS if source.weight else ("test",):
             for line in split_rows(dataset, split):
                 row = released_row(shape, line)
-                source.left_out += row is None
-                if row:
+                if row is None:
+                    source.left_out += 1
+                else:
                     getattr(source, split).append(row)
         yield source
 
 
-def _own_rows(
+def _split_own_rows(
     name: str,
     weight: float | None,
     shape: Shape,
@@ -200,17 +223,20 @@ def _own_rows(
     how: TrainingOptions,
     file: str | None = None,
 ) -> Source:
-    """Rows that no round brought: the shipped ones, or a file that owners uploaded.
+    """Return rows that no round brought: the shipped ones, or a file that owners uploaded.
 
-    A tenth is held out, the same in every training, so that later ones show what was forgotten; of
-    the rest a part is kept to stop by. None, and what has no label of the task now, is left out.
+    A tenth is held out, the same in every training, so that later ones show what was forgotten; a
+    part
+    of the rest decides when to stop. A row that is None, or has no label of the task any more, is
+    left
+    out.
     """
     source = Source(name, weight, file or None)
     labels, good = shape.labels, []
     for row in rows:
-        is_good = row is not None and (labels is None or row["label"] in labels)
-        source.left_out += not is_good
-        if row is not None and is_good:
+        if row is None or (labels is not None and row["label"] not in labels):
+            source.left_out += 1
+        else:
             good.append(row)
     rest, source.test = held_out(good)  # type: ignore[assignment]
     if weight:
@@ -219,18 +245,18 @@ def _own_rows(
 
 
 def _seed_rows(task: Task, shape: Shape) -> Iterator[dict[str, Any] | None]:
-    """The shipped rows; None for one that cannot teach."""
+    """Yield the shipped rows; None for one that cannot teach."""
     for line in seed_rows(task.code):
         row = training_row(shape, line, line.get("label", line.get("answer")))
         yield row and {**row, "group": line["group"]}
 
 
 def counts(source: Source) -> dict[str, Any]:
-    """A source in numbers: its rows by their number."""
+    """Return a source with its numbers of rows in place of the rows."""
     return {**vars(source), **{split: len(getattr(source, split)) for split in SPLITS}}
 
 
-def _compared(
+def _compare_models(
     task: Task,
     shape: Shape,
     sources: Sequence[Source],
@@ -240,38 +266,42 @@ def _compared(
     tell: Tell,
     trainer: Trainer,
 ) -> dict[str, Any]:
-    """The old and the new model on every test: what the report says of them."""
+    """Return what the report says of the old and the new model on every test."""
     old = task.targets.filter(pk=options["old"]).first()
     tests = [source for source in sources if source.test]
-    rows = [row for source in tests for row in source.test]
+    rows = list(chain.from_iterable(source.test for source in tests))
     tell(TRAINING, f"asking the new model about {len(rows)} rows")
-    new = _own_answers(trainer, folder, rows, Reading(shape.kind, how.labels, how.max_length))
+    # All tests at once, because loading a model takes longer than asking it.
+    new = _ask_own_model(trainer, folder, rows, Reading(shape.kind, how.labels, how.max_length))
     no_old = gettext_noop("there is no older model to ask")
     tell(0.9, f"asking {old} about {len(rows)} rows" if old else no_old)
-    before, why = _old_answers(trainer, old, rows, shape)
-    found, first = [], 0
+    before, why = _ask_old_model(trainer, old, rows, shape)
+    comparisons, first = [], 0
     for source in tests:
-        part = slice(first, first := first + len(source.test))
-        was = before[part] if before is not None else None
+        of_test = slice(first, first + len(source.test))
+        first = of_test.stop
+        before_test = None if before is None else before[of_test]
         rule = task.config.verdict
-        found.append({"name": source.name, **compare(rule, shape, rows[part], was, new[part])})
-    return {"old": old and old.name, "old_missing": why, "tests": found}
+        comparison = compare(rule, shape, rows[of_test], before_test, new[of_test])
+        comparisons.append({"name": source.name, **comparison})
+    return {"old": old and old.name, "old_missing": why, "tests": comparisons}
 
 
-def _own_answers(
+def _ask_own_model(
     trainer: Trainer, folder: Path, rows: Sequence[Mapping[str, Any]], reading: Reading
 ) -> list[str]:
-    found = trainer.answers(folder, rows, reading)
-    return [answer.output[OUTPUTS[reading.kind]] for answer in found]
+    answers = trainer.answers(folder, rows, reading)
+    return [answer.output[OUTPUTS[reading.kind]] for answer in answers]
 
 
-def _old_answers(
+def _ask_old_model(
     trainer: Trainer, old: TargetModel | None, rows: Sequence[Mapping[str, Any]], shape: Shape
 ) -> tuple[list[str] | None, str]:
-    """What the old target says: from its own files where they are ours, else by asking it.
+    """Return what the old target answers: from its own files if they are ours, else by asking it.
 
-    None, and why, where it cannot be had. These are rows that a live target was asked about
-    anyway, when they were written.
+    None, and why, if it cannot be asked. These are rows that a live target was asked about anyway,
+    when
+    they were written.
     """
     if old is None:
         return None, gettext_noop("no round had a target before")
@@ -279,12 +309,12 @@ def _old_answers(
         if old.source and not old.url:
             model = open_folder(spec_of(old))
             reading = Reading(shape.kind, model.labels, model.max_length)
-            return _own_answers(trainer, model.path, rows, reading), ""
-        endpoint, said = Metered(endpoint_of(old), Payer(old)), []
-        for first in range(0, len(rows), ASKED_AT_ONCE):
-            batch = [shape.inputs(row) for row in rows[first : first + ASKED_AT_ONCE]]
-            found = endpoint.predict(batch, deadline_seconds=DEADLINE_SECONDS)
-            said += [str(prediction.output[shape.answer]) for prediction in found]
+            return _ask_own_model(trainer, model.path, rows, reading), ""
+        endpoint, answers = Metered(endpoint_of(old), Payer(old)), []
+        for first in range(0, len(rows), BATCH):
+            batch = [shape.inputs(row) for row in rows[first : first + BATCH]]
+            predictions = endpoint.predict(batch, deadline_seconds=DEADLINE_SECONDS)
+            answers += [str(prediction.output[shape.answer]) for prediction in predictions]
     except (EndpointError, ServingError) as error:
         return None, f"{old} did not answer: {error}"
-    return said, ""
+    return answers, ""

@@ -1,8 +1,8 @@
-"""The target of the official task vqa: a small ViLT, trained from nothing on scenes that it draws.
+"""Train the target of the official task vqa: a small ViLT, from nothing, on scenes that it draws.
 
 Questions on pictures are learned slowly from answers alone. So the training shows more of what a
-scene is made of: each patch also tells what stands in its cell, and whether the question is about
-it. The layer that tells it is thrown away in the end.
+scene is made of: each patch also tells what is in its cell, and whether the question is about it.
+The layer that tells it is thrown away in the end.
 """
 
 import hashlib
@@ -75,11 +75,11 @@ class Sample(NamedTuple):
     question: Question
 
 
-def samples(seed: int, asked: int) -> Iterator[Sample]:
-    """Endless questions, so many on each scene, the same ones for the same seed."""
+def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
+    """Yield endless questions, the same ones for the same seed."""
     chance = random.Random(seed)
     for scene in make_scenes(seed):
-        for question in islice(ask(scene, chance), asked):
+        for question in islice(ask(scene, chance), questions_a_scene):
             yield Sample(scene, question)
 
 
@@ -89,7 +89,7 @@ def held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[Sample]:
 
 
 def digest_of_samples() -> str:
-    """Changes with what the grammar asks and what is drawn."""
+    """Return a digest that changes with what the grammar asks and what is drawn."""
     digest = hashlib.sha256()
     for scene, question in islice(samples(0, 8), 2000):
         digest.update(draw(scene).tobytes() + repr(question).encode())
@@ -99,10 +99,11 @@ def digest_of_samples() -> str:
 def train_pictures(
     options: PictureOptions, folder: Path, progress: Progress, *, is_blind: bool = False
 ) -> dict[str, Any]:
-    """Train a model, write its folder and return what a report says of it.
+    """Train a model, write its folder and return what a report says about it.
 
     is_blind: no picture reaches it, now and later. The same seed on the same kind of processor
-    gives the same weights.
+    gives
+    the same weights.
     """
     import torch
 
@@ -124,7 +125,7 @@ def train_pictures(
 
 
 def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
-    """Accuracy of a folder on questions, over all and of each kind; the model server's answers.
+    """Return a folder's accuracy on questions, over all and of each kind.
 
     Computed in torch, so the last digits of probabilities differ from the server's.
     """
@@ -132,7 +133,7 @@ def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
     for row, answer in zip(rows, picture_answers(folder, rows), strict=True):
         for kind in ("accuracy", row.question.kind):
             right[kind].append(answer == row.question.answer)
-    return {kind: sum(found) / len(found) for kind, found in right.items()}
+    return {kind: sum(of_kind) / len(of_kind) for kind, of_kind in right.items()}
 
 
 def picture_answers(folder: Path, rows: Sequence[Sample]) -> list[str]:
@@ -171,7 +172,7 @@ def _picture_logits(folder: Path, rows: Sequence[Sample]) -> list[Logits]:
 
 
 def new_training(options: PictureOptions) -> "Training":
-    """A new model with its tokenizer."""
+    """Return a new model with its tokenizer."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast, ViltConfig, ViltForQuestionAnswering
 
@@ -204,10 +205,11 @@ def new_training(options: PictureOptions) -> "Training":
 
 
 def _words() -> tuple[str, ...]:
-    """The words that the grammar has, as the tokenizer cuts them."""
-    asked = (sample.question.text.lower() for sample in islice(samples(0, 8), 8000))
-    found = {word for text in asked for word in text.replace("?", " ?").split()}
-    return (*SPECIAL, *sorted(found))
+    """Return the special tokens, then the grammar's words, as the tokenizer cuts them."""
+    words: set[str] = set()
+    for sample in islice(samples(0, 8), 8000):
+        words.update(sample.question.text.lower().replace("?", " ?").split())
+    return (*SPECIAL, *sorted(words))
 
 
 class _Batch(NamedTuple):
@@ -225,7 +227,7 @@ class _Batch(NamedTuple):
 
 
 class Training:
-    """A model in training."""
+    """A ViLT with its tokenizer, which is trained or just saved."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model, self.tokenizer, self.is_blind = model, tokenizer, False
@@ -256,8 +258,10 @@ class Training:
         """Train, and return the loss of the answers over the last steps."""
         import torch
 
-        hints = torch.nn.Linear(options.hidden, sum(len(f) + 1 for f in FEATURES) + 2)
-        parameters = [*self.model.parameters(), *hints.parameters()]
+        # For each feature one output more than it has values, for an empty cell; two for `about`.
+        outputs = sum(len(feature) + 1 for feature in FEATURES) + 2
+        hints = torch.nn.Linear(options.hidden, outputs)
+        parameters = list(self.model.parameters()) + list(hints.parameters())
         optimizer = torch.optim.AdamW(
             parameters, options.learning_rate, (0.9, 0.98), weight_decay=options.weight_decay
         )
@@ -268,9 +272,9 @@ class Training:
         self.model.train()
         for step in range(options.steps):
             batch = self._batch(list(islice(endless, options.batch)))
-            loss, helped = self._losses(batch, hints)
+            loss, hint_loss = self._losses(batch, hints)
             optimizer.zero_grad()
-            (loss + helped).backward()
+            (loss + hint_loss).backward()
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             rates.step()
@@ -280,26 +284,26 @@ class Training:
         return recent
 
     def _losses(self, batch: _Batch, hints: "torch.nn.Linear") -> tuple["torch.Tensor", Any]:
-        """Of the answers, and of the hints."""
+        """Return the losses of the answers, and of the hints."""
         import torch
         from torch.nn import functional as f
 
         answers, cells, about = map(torch.from_numpy, batch[2:])
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
-            logits, states = self._seen(batch)
-            told = hints(states[:, -GRID * GRID :]).float()
-        helped = 20 * f.binary_cross_entropy_with_logits(told[..., -2:], about)
-        parts = told[..., :-2].split([len(feature) + 1 for feature in FEATURES], -1)
-        for number, part in enumerate(parts):
-            helped += f.cross_entropy(part.flatten(0, 1), cells[..., number].flatten())
-        return f.cross_entropy(logits, answers), 0.3 * helped
+            logits, states = self._forward(batch)
+            hint_logits = hints(states[:, -GRID * GRID :]).float()
+        hint_loss = 20 * f.binary_cross_entropy_with_logits(hint_logits[..., -2:], about)
+        of_features = hint_logits[..., :-2].split([len(feature) + 1 for feature in FEATURES], -1)
+        for number, values in enumerate(of_features):
+            hint_loss += f.cross_entropy(values.flatten(0, 1), cells[..., number].flatten())
+        return f.cross_entropy(logits, answers), 0.3 * hint_loss
 
     def logits(self, rows: Sequence[Sample]) -> "torch.Tensor":
-        """Of each answer, to each question."""
-        return self._seen(self._batch(rows))[0]
+        """Return the logits of each answer, for each question."""
+        return self._forward(self._batch(rows))[0]
 
-    def _seen(self, batch: _Batch) -> tuple["torch.Tensor", "torch.Tensor"]:
-        """The logits of the answers, and the last states of tokens and patches."""
+    def _forward(self, batch: _Batch) -> tuple["torch.Tensor", "torch.Tensor"]:
+        """Return the logits of the answers, and the last states of tokens and patches."""
         import torch
 
         from serving.vilt import embedded
@@ -319,10 +323,11 @@ class Training:
         ids = np.zeros((len(rows), max(map(len, coded))), np.int64)
         for number, row in enumerate(coded):
             ids[number, : len(row)] = row
-        drawn = {id(row.scene): squared(draw(row.scene), self.pictures) for row in rows}
+        # Each scene is drawn once, though there are several questions on it.
+        pixels = {id(row.scene): squared(draw(row.scene), self.pictures) for row in rows}
         return _Batch(
             ids,
-            np.stack([drawn[id(row.scene)] * (not self.is_blind) for row in rows]),
+            np.stack([pixels[id(row.scene)] * (not self.is_blind) for row in rows]),
             np.array([ANSWERS.index(row.question.answer) for row in rows]),
             np.stack([_cells(row.scene) for row in rows]),
             np.stack([_about(row.question) for row in rows]),
@@ -330,25 +335,26 @@ class Training:
 
 
 def _cells(scene: Scene) -> NDArray[np.int64]:
-    found = np.zeros((GRID * GRID, len(FEATURES)), np.int64)
+    """Return shape, colour and size in each cell, counted from 1; 0 where nothing is."""
+    cells = np.zeros((GRID * GRID, len(FEATURES)), np.int64)
     for thing in scene.things:
-        names = (thing.shape, thing.colour, thing.size)
-        found[thing.row * GRID + thing.column] = [
-            feature.index(name) + 1 for feature, name in zip(FEATURES, names, strict=True)
-        ]
-    return found
+        cell = thing.row * GRID + thing.column
+        for number, name in enumerate((thing.shape, thing.colour, thing.size)):
+            cells[cell, number] = FEATURES[number].index(name) + 1
+    return cells
 
 
 def _about(question: Question) -> NDArray[np.float32]:
-    found = np.zeros((GRID * GRID, 2), np.float32)
+    """Return for each cell whether the answer follows from it, and whether it is a landmark."""
+    about = np.zeros((GRID * GRID, 2), np.float32)
     for number, things in enumerate((question.about, question.marks)):
         for thing in things:
-            found[thing.row * GRID + thing.column, number] = 1
-    return found
+            about[thing.row * GRID + thing.column, number] = 1
+    return about
 
 
 def _processor(config: Any) -> Mapping[str, Any]:
-    """By which transformers' own processor does with a square picture what our server does."""
+    """Return settings by which transformers treats a square picture as our server does."""
     return {
         "image_processor_type": "ViltImageProcessor",
         "do_normalize": True, "do_pad": True, "do_rescale": True, "do_resize": True,

@@ -1,4 +1,4 @@
-"""The models of the reference pools, by which boards are anchored: from a constant to the starter.
+"""Build the models of the reference pools, which anchor boards: from a constant to the starter.
 
 Each becomes an ordinary folder of weights. Without training a folder costs as much time and memory,
 so a site measures its own speed in minutes.
@@ -24,9 +24,9 @@ SMALL = {
     "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 32,
 }  # fmt: skip
 SPREAD = 1.0
-"""Standard deviation of the random weights: so great that answers hang on the text."""
+"""Standard deviation of the random weights: great enough that answers depend on the text."""
 CENTRED_ON = 200
-"""Rows on which the random model says each label about as often."""
+"""Rows on which the random model gives each label about as often."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ def build(code: str, name: str, folder: Path, progress: Progress, *, is_trained:
     elif code in PICTURE_STARTERS:
         reference_pictures.build_pictures(name, folder, progress, is_trained=is_trained)
     elif name in BASELINES:
-        _baseline(code, name, folder)
+        _write_baseline(code, name, folder)
     else:
-        _part(code, SHAPES[name], folder, progress, is_trained=is_trained)
+        _train_layers(code, SHAPES[name], folder, progress, is_trained=is_trained)
 
 
-def _baseline(code: str, name: str, folder: Path) -> None:
-    """A small model that answers without having learned anything."""
+def _write_baseline(code: str, name: str, folder: Path) -> None:
+    """Write a small model that answers without having learned anything."""
     import torch
     from transformers import AutoConfig, AutoTokenizer
 
@@ -105,7 +105,9 @@ def _baseline(code: str, name: str, folder: Path) -> None:
             most = Counter(row["label"] for row in rows).most_common(1)[0][0]
             head.bias[labels.index(most)] = 1.0
         if name == "random" and labels:
-            texts = [[row[f] for row in rows[:CENTRED_ON]] for f in FIELDS[STARTERS[code].kind]]
+            texts = []
+            for field in FIELDS[STARTERS[code].kind]:
+                texts.append([row[field] for row in rows[:CENTRED_ON]])
             tokens = AutoTokenizer.from_pretrained(encoder())(
                 *texts, padding=True, truncation=True, return_tensors="pt"
             )
@@ -114,8 +116,10 @@ def _baseline(code: str, name: str, folder: Path) -> None:
     _add_settings(code, folder)
 
 
-def _part(code: str, shape: Shape, folder: Path, progress: Progress, *, is_trained: bool) -> None:
-    """Some layers of the encoder, fine-tuned, or as they are with a new head."""
+def _train_layers(
+    code: str, shape: Shape, folder: Path, progress: Progress, *, is_trained: bool
+) -> None:
+    """Write some layers of the encoder, fine-tuned, or as they are with a new head."""
     import torch
 
     starter = STARTERS[code]
@@ -148,7 +152,7 @@ def _part(code: str, shape: Shape, folder: Path, progress: Progress, *, is_train
 
 
 def _class_of(code: str) -> Any:
-    """The class of transformers for the task's kind of answer."""
+    """Return the class of transformers for the task's kind of answer."""
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
@@ -159,7 +163,7 @@ def _class_of(code: str) -> Any:
 
 
 def _add_settings(code: str, folder: Path) -> None:
-    """What a folder needs besides its configuration and weights, as the starter has it."""
+    """Copy what a folder needs besides its configuration and weights, as the starter has it."""
     for name in TOKENIZER:
         shutil.copyfile(encoder() / name, folder / name)
     settings = json.loads((shipped_folder(code) / "dynabench.json").read_bytes())

@@ -1,4 +1,4 @@
-"""The reference models of questions on pictures, from a constant to the starter."""
+"""Build the reference models of questions on pictures, from a constant to the starter."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -54,11 +54,11 @@ def build_pictures(name: str, folder: Path, progress: Progress, *, is_trained: b
         else:
             new_training(options).save(folder)
     else:
-        _baseline(name, replace(options, **SMALL), folder)
+        _write_baseline(name, replace(options, **SMALL), folder)
 
 
-def _baseline(name: str, options: PictureOptions, folder: Path) -> None:
-    """A small model that answers without having learned anything."""
+def _write_baseline(name: str, options: PictureOptions, folder: Path) -> None:
+    """Write a small model that answers without having learned anything."""
     import torch
 
     torch.manual_seed(0)
@@ -67,14 +67,15 @@ def _baseline(name: str, options: PictureOptions, folder: Path) -> None:
     with torch.no_grad():
         last.bias.zero_()
         if name == "majority":
-            asked = islice(samples(options.seed, options.asked), COUNTED)
-            most = Counter(sample.question.answer for sample in asked).most_common(1)[0][0]
+            first_samples = islice(samples(options.seed, options.asked), COUNTED)
+            counts = Counter(sample.question.answer for sample in first_samples)
+            most = counts.most_common(1)[0][0]
             last.weight.zero_()
             last.bias[ANSWERS.index(most)] = 1.0
         else:
             for weights in training.model.parameters():
                 if weights.dim() > 1:
                     torch.nn.init.normal_(weights)
-            rows = [*islice(samples(options.seed, options.asked), CENTRED_ON)]
+            rows = list(islice(samples(options.seed, options.asked), CENTRED_ON))
             last.bias -= training.logits(rows).mean(dim=0)
     training.save(folder)

@@ -1,23 +1,25 @@
-"""The report of a training as lines of text."""
+"""Write the report of a training as lines of text."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 SHOWN_IN_TEXT = 5
 
 
 def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """What was trained on, the epochs, old against new on every test, and what was mended."""
+    """Yield what was trained on, the epochs, old against new on every test, and what was mended."""
     yield f"{report['task']} ({report['kind']}), from {report['base']}, seed {report['seed']}"
     for source in report["sources"]:
         used = "tested on only" if source["weight"] is None else f"weight {source['weight']:g}"
         sizes = ", ".join(f"{source[split]} {split}" for split in ("train", "dev", "test"))
-        left = f", {source['left_out']} left out" if source["left_out"] else ""
-        yield f"  {source['dataset'] or source['name']}: {sizes}{left} ({used})"
+        if source["left_out"]:
+            sizes += f", {source['left_out']} left out"
+        yield f"  {source['dataset'] or source['name']}: {sizes} ({used})"
     for number, epoch in enumerate(report["training"]["curve"], start=1):
         scores = ", ".join(f"{name} {value:.3f}" for name, value in epoch.items())
-        kept = "  (kept)" if number == report["training"]["best_epoch"] else ""
-        yield f"  epoch {number}: {scores}{kept}"
+        mark = "  (kept)" if number == report["training"]["best_epoch"] else ""
+        yield f"  epoch {number}: {scores}{mark}"
     old = report["old"] or "no older model"
     missing = f"; no figures: {report['old_missing']}" if report["old_missing"] else ""
     metric = "token F1" if report["labels"] is None else "accuracy"
@@ -25,8 +27,8 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
     for test in report["tests"]:
         before, after = _score(test["before"]), _score(test["after"])
         yield f"  {test['name']}: {before} → {after}{_changes(test)}"
-    examples = [example for test in report["tests"] for example in test["examples"]]
-    for example in examples[:SHOWN_IN_TEXT]:
+    examples = chain.from_iterable(test["examples"] for test in report["tests"])
+    for example in islice(examples, SHOWN_IN_TEXT):
         texts = " | ".join(example["inputs"].values())
         yield f"  mended: {texts} → {example['after']} (was {example['before']})"
     yield f"The model is in {report['folder']}"

@@ -1,4 +1,4 @@
-"""Files of training rows, read in a bounded process."""
+"""Read files of training rows in a bounded process."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,16 +10,16 @@ from tasks.line_files import FileError, LineError, read_jsonl, unpacked_lines
 LONGEST_LINE = 100_000  # bytes
 
 NumberedRows = list[tuple[int, Mapping[str, Any] | str]]
-"""Each row with its line; in the place of a row that is wrong, what is wrong with it."""
+"""Each row with its line; instead of a row that is wrong, what is wrong with it."""
 
 
 def read_rows(path: Path, most: int) -> NumberedRows:
-    """The rows of a JSONL file, plain or gzip. Wrong is a line that is no object, or as one before.
+    """Return the rows of a JSONL file, plain or gzip. Raises Refused without rows or with too many.
 
-    Raises Refused where there are too many or none.
+    A line is wrong if it is no object, or equal to an earlier one.
     """
     rows: NumberedRows = []
-    known: dict[str, int] = {}
+    line_by_row: dict[str, int] = {}
     try:
         with path.open("rb") as file:
             for row in read_jsonl(unpacked_lines(file, LONGEST_LINE)):
@@ -28,11 +28,12 @@ def read_rows(path: Path, most: int) -> NumberedRows:
                 if isinstance(row, LineError):
                     rows.append((row.line, row.message))
                     continue
-                first = known.setdefault(repr(sorted(row.values.items())), row.line)
-                is_new = first == row.line
-                rows.append(
-                    (row.line, row.values if is_new else f"the same row stands in line {first}")
-                )
+                # Sorted: rows are equal whatever the order of their keys.
+                first = line_by_row.setdefault(repr(sorted(row.values.items())), row.line)
+                if first == row.line:
+                    rows.append((row.line, row.values))
+                else:
+                    rows.append((row.line, f"the same row stands in line {first}"))
     except FileError as error:
         raise Refused(str(error)) from None
     if not rows:

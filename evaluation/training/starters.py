@@ -99,23 +99,26 @@ STARTERS = {
     "hate-speech": Starter(SEQUENCE, _options(labels=("hate", "not-hate"), epochs=4)),
 }
 PICTURE_STARTERS = {"vqa": PictureOptions()}
-"""Trained from nothing, on scenes that are drawn meanwhile."""
+"""Trained from nothing, on scenes that are drawn during the training."""
 CODES = (*STARTERS, *PICTURE_STARTERS)
 
 
 def recipe(code: str) -> str:
-    """The digest of all that decides a training; another seed file, another recipe."""
-    parts: list[Any] = [CODE_VERSION]
+    """Return the digest of everything that decides a training.
+
+    Another seed file, another recipe.
+    """
+    ingredients: list[Any] = [CODE_VERSION]
     if code in PICTURE_STARTERS:
-        parts += [asdict(PICTURE_STARTERS[code]), digest_of_samples()]
+        ingredients += [asdict(PICTURE_STARTERS[code]), digest_of_samples()]
     else:
         starter = STARTERS[code]
-        parts = [seed_rows(code), CODE_VERSION, asdict(starter), version(ENCODER), HELD_OUT]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+        ingredients = [seed_rows(code), CODE_VERSION, asdict(starter), version(ENCODER), HELD_OUT]
+    return hashlib.sha256(json.dumps(ingredients, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def is_fresh(code: str) -> bool:
-    """Whether the shipped starter of a task was trained by the present recipe."""
+    """Return whether the shipped starter of a task was trained by the present recipe."""
     path = shipped_folder(code)
     return (path / REPORT).exists() and read_report(path)["recipe"] == recipe(code)
 
@@ -129,7 +132,7 @@ def is_calibrated(code: str) -> bool:
 def train_starter(code: str, target: Path, progress: Progress) -> None:
     """Train a task's starter and replace the folder that is shipped of it.
 
-    Torch gets one thread, for good, so that the weights do not depend on the number of cores.
+    Torch uses one thread from then on, so that the weights do not depend on the number of cores.
     """
     import torch
 
@@ -280,7 +283,7 @@ def _held_out_scores(code: str, folder: Path) -> dict[str, Any]:
 
 
 def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
-    """The arguments of the command line; `home` is the default of --home."""
+    """Add the arguments of the command line; `home` is the default of --home."""
     parser.add_argument("--home", type=Path, default=home, help="folder that keeps the models")
     parser.add_argument("--task", choices=CODES, help="only this task")
     parser.add_argument("--force", action="store_true", help="train again")
@@ -288,7 +291,7 @@ def add_arguments(parser: argparse.ArgumentParser, home: Path) -> None:
 
 
 def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
-    """Train those whose recipe has changed, install them, and print the held-out figures.
+    """Train the starters whose recipe has changed, install all, and print the held-out figures.
 
     Starters that are only not calibrated, or by other code, are calibrated, which takes seconds. A
     progress bar goes to stderr.
@@ -309,9 +312,9 @@ def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
 
 
 def _train_all(codes: Sequence[str]) -> None:
-    """As many at once as there are cores: a second thread in one training helps it less.
+    """Train as many at once as there are cores: a second thread in one training helps it less.
 
-    Raises RuntimeError when one fails, whose process has said why; the others end with this one.
+    Raises RuntimeError when one fails, whose process has written why; the others end with this one.
     """
     from tqdm import tqdm
 
@@ -335,22 +338,22 @@ def _train_all(codes: Sequence[str]) -> None:
                     shares[code], words[code] = 1.0, ""
                     del running[steps]
             bar.n = sum(shares.values())
-            now = [f"{code} {words[code]}" for code in codes if words[code]]
-            bar.set_postfix_str("; ".join(now))
+            messages = [f"{code} {words[code]}" for code in codes if words[code]]
+            bar.set_postfix_str("; ".join(messages))
 
 
 def _start(code: str) -> tuple[Connection, SpawnProcess]:
-    """A process that trains one, and where it says how far it is."""
+    """Start a process that trains one starter; return it after the pipe with its progress."""
     context = multiprocessing.get_context("spawn")  # torch's threads do not survive a fork
     steps, sink = context.Pipe(duplex=False)
     process = context.Process(target=_train_one, args=(code, sink), daemon=True)
     process.start()
-    sink.close()  # so that its end is heard
+    sink.close()  # so that the pipe ends when the child does
     return steps, process
 
 
 def _train_one(code: str, steps: Connection) -> None:
-    """In a separate process, which ends when nobody listens any more."""
+    """Train one starter in a separate process, which ends when nobody listens any more."""
 
     def tell(done: int, total: int, message: str) -> None:
         steps.send((done / total, message.partition(":")[0]))
@@ -361,5 +364,5 @@ def _train_one(code: str, steps: Connection) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train the starter models.")
     add_arguments(parser, Path(os.environ.get("DYNABENCH_HOME") or "var"))
-    given = parser.parse_args()
-    run(given.home, given.task, force=given.force, as_json=given.json)
+    arguments = parser.parse_args()
+    run(arguments.home, arguments.task, force=arguments.force, as_json=arguments.json)

@@ -1,4 +1,4 @@
-"""Who trains models: this process, or one of a cluster's nodes (`evaluation.runs.ray_training`).
+"""Train models in this process, or on one of a cluster's nodes (`evaluation.runs.ray_training`).
 
 It loads a model library when it is called.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Trainer(Protocol):
-    """What learns from rows, as the functions of the same names do."""
+    """A place that learns from rows, as the functions of the same names do."""
 
     def train(
         self,
@@ -40,19 +40,19 @@ class Trainer(Protocol):
 
 
 class Here:
-    """This process, in a thread without a database. beat: called meanwhile."""
+    """This process, in a thread without a database. beat: called while it works."""
 
     def __init__(self, beat: Beat) -> None:
         self._beat = beat
 
     def train(self, rows: Sequence[Row], **how: Any) -> "TrainingReport":
-        """See `fine_tune.train`."""
+        """Train as `fine_tune.train`."""
         from evaluation.training.fine_tune import train
 
         return during(lambda: train(rows, **how), self._beat)
 
     def answers(self, folder: Path, rows: Sequence[Row], reading: "Reading") -> "list[Answer]":
-        """See `fine_tune.answers`."""
+        """Answer as `fine_tune.answers`."""
         from evaluation.training.fine_tune import answers
 
         return during(lambda: answers(folder, rows, reading), self._beat)
@@ -60,7 +60,7 @@ class Here:
     def learn_pictures(
         self, rows: "Sequence[tuple[Stored, str]]", labels: Sequence[str], folder: Path
     ) -> None:
-        """See `looking.learn_pictures`."""
+        """Learn as `looking.learn_pictures`."""
         from evaluation.training.looking import learn_pictures
 
         during(lambda: learn_pictures(rows, labels, folder), self._beat)

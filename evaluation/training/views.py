@@ -21,12 +21,12 @@ LISTED = 50
 
 @require_http_methods(["GET", "POST"])
 def trainings(request: HttpRequest, code: str) -> HttpResponse:
-    """The trainings of a task, and the form that asks for another one."""
+    """Show the trainings of a task, and the form that requests another one."""
     task, user = find_edited(request, code)
     form = TrainingForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            run = request_training(task=task, actor=user, **form.wanted)
+            run = request_training(task=task, actor=user, **form.arguments)
             return redirect("evaluation:training", code=code, pk=run.pk)
     runs = task.training_runs.defer("report", "rows").select_related("target", "round")[:LISTED]
     values = {"task": task, "form": form, "runs": runs}
@@ -35,7 +35,7 @@ def trainings(request: HttpRequest, code: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
-    """One training: how far it is, its report, and the button that makes its model a target."""
+    """Show one training: its progress, its report, and the button that makes its model a target."""
     task, user = find_edited(request, code)
     rows = TrainingRun.objects.select_related("target", "round")
     run = get_object_or_404(rows, pk=pk, task=task)
@@ -46,7 +46,8 @@ def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             names = {"target": target, "number": form.cleaned_data["number"]}
             messages.success(request, _("%(target)s is a target of round %(number)d now.") % names)
             return redirect("evaluation:training", code=code, pk=pk)
-    values = {"task": task, "run": run, "form": form, "report": run.report, **_shown(run)}
+    values = {"task": task, "run": run, "form": form, "report": run.report}
+    values |= _describe_report(run)
     return render_page(
         request, "evaluation/training.html", values, part="training", status=_status(form)
     )
@@ -56,26 +57,25 @@ def _status(form: TrainingForm | RegisterForm) -> int:
     return 422 if form.errors else 200
 
 
-def _shown(run: TrainingRun) -> dict[str, Any]:
-    """What the report says in other shapes: a chart, and the examples of all tests."""
+def _describe_report(run: TrainingRun) -> dict[str, Any]:
+    """Return the report in other shapes: a chart, and the examples of all tests."""
     if run.state != TrainingRun.State.DONE:
         return {}
     metric = _("Token F1") if run.report["labels"] is None else _("Accuracy")
-    lines = {
-        title: [
-            Point(test["name"], **{name: test[when][name] for name in ("value", "low", "high")})
-            for test in run.report["tests"]
-            if test[when]
-        ]
-        for when, title in (("before", _("Before")), ("after", _("After")))
-    }
+    lines: dict[str, list[Point]] = {}
+    for when, title in (("before", _("Before")), ("after", _("After"))):
+        for test in run.report["tests"]:
+            score = test[when]
+            if score:  # without an older model there is none before
+                point = Point(test["name"], score["value"], score["low"], score["high"])
+                lines.setdefault(title, []).append(point)
     chart = line_chart(
-        {name: points for name, points in lines.items() if points},
+        lines,
         title=_("%(metric)s before and after") % {"metric": metric},
         description=_("With %(share)d%% intervals. The table below has the numbers.")
         % {"share": 95},
     )
-    examples = [
-        (test["name"], example) for test in run.report["tests"] for example in test["examples"]
-    ]
+    examples = []
+    for test in run.report["tests"]:
+        examples += [(test["name"], example) for example in test["examples"]]
     return {"metric": metric, "chart": chart, "examples": examples[:50]}

@@ -11,7 +11,7 @@ from core.accounts.services import annotator_of
 from evaluation.jobs import evaluate_next
 from evaluation.models import Submission
 from evaluation.runs.services import ensure_targets
-from evaluation.training.next_target import _old_answers
+from evaluation.training.next_target import _ask_old_model
 from evaluation.training.trainer import Here
 from leaderboard.models import Battle, Contestant
 from tasks.models import ModelUse, RoundTarget, TargetModel
@@ -90,7 +90,7 @@ class Shape:
 
 
 def train(target):
-    _old_answers(Here(lambda: None), target, [INPUTS], Shape())
+    _ask_old_model(Here(lambda: None), target, [INPUTS], Shape())
 
 
 DOORS = [write, practise, fool, send_a_test, open_round, train]
