@@ -17,10 +17,10 @@ from core.jobs.services import note_success
 from evaluation.isolation.queue.cleanup import tidy
 from evaluation.isolation.queue.leases import LeaseLost, claim_job, ready, sweep
 from evaluation.isolation.queue.subprocess_job import carry_out
-from evaluation.judges.custom_metrics.scoring_services import work
+from evaluation.judges.custom_metrics.scoring_services import run_metric
 from evaluation.judges.custom_metrics.services import request_custom_scores
 from evaluation.judges.llm_judges.services import ask
-from evaluation.judges.paraphrases.writing_services import write
+from evaluation.judges.paraphrases import writing_services
 from evaluation.models import (
     CustomMetric,
     Dataset,
@@ -94,7 +94,7 @@ def ask_llm_judge(judge_id: int) -> None:
 
 def write_paraphrases(job_id: int) -> None:
     """Ask a language model for paraphrases of a set's examples."""
-    _work(claim_job(Paraphrasing, job_id), write)
+    _work(claim_job(Paraphrasing, job_id), writing_services.write_paraphrases)
 
 
 def serve_practice(run_id: UUID) -> None:
@@ -107,7 +107,7 @@ def serve_practice(run_id: UUID) -> None:
 
 def run_custom_metric(metric_id: UUID) -> None:
     """Try a metric of a task's owners, or score stored answers by it."""
-    _work(claim_job(CustomMetric, metric_id), work)
+    _work(claim_job(CustomMetric, metric_id), run_metric)
 
 
 def check_submission(submission_id: UUID) -> None:

@@ -1,1 +1,1 @@
-"""What else says how good an answer is: language models, owners' metrics, and other wordings."""
+"""Judge answers in other ways: by language models, owners' metrics, and other wordings."""

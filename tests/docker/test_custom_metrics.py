@@ -6,9 +6,9 @@ import pytest
 
 from evaluation.isolation.sandbox.containers import DockerRunner
 from evaluation.judges.custom_metrics import running
-from evaluation.judges.custom_metrics.running import Asked, Failed, scored
+from evaluation.judges.custom_metrics.running import AnswerToScore, Failed, score_answers
 
-ROWS = [Asked(["yes"], said, {"text": said}) for said in ("yes", "no", "yes")]
+ROWS = [AnswerToScore(["yes"], said, {"text": said}) for said in ("yes", "no", "yes")]
 GOOD = """
 import collections, os, re
 def score(gold, answer, example):
@@ -37,7 +37,9 @@ def score(bench, tmp_path, monkeypatch):
     def score(source):
         seconds = 2 if "while" in source else 5  # no good one is held to so little
         monkeypatch.setattr(running, "LIMITS", replace(running.LIMITS, seconds=seconds))
-        return scored(source, ROWS, tmp_path, lambda _: DockerRunner(bench.key()), lambda: None)
+        return score_answers(
+            source, ROWS, tmp_path, lambda _: DockerRunner(bench.key()), lambda: None
+        )
 
     return score
 

@@ -49,17 +49,19 @@ class MetricForm(forms.Form):
         files: MultiValueDict[str, Any] | None = None,
         former: CustomMetric | None = None,
     ) -> None:
-        """former: the version that the form begins with."""
-        names = ("name", "about", "source")
-        initial = {name: getattr(former, name) for name in names} if former else {}
-        if former and not former.higher_is_better:
-            initial["higher_is_better"] = "no"
+        """Fill the form with a former version, if there is one."""
+        initial = {}
+        if former:
+            initial = {name: getattr(former, name) for name in ("name", "about", "source")}
+            if not former.higher_is_better:
+                initial["higher_is_better"] = "no"
         super().__init__(data, files, initial=initial, use_required_attribute=False)
 
     def clean(self) -> dict[str, Any]:
-        """The text of the chosen file, if there is one, is the source."""
+        """Take the text of the chosen file, if there is one, as the source."""
         values = self.cleaned_data
-        if file := values.pop("file", None):
+        file = values.pop("file", None)
+        if file:
             try:
                 values["source"] = file.read(MOST_BYTES + 1).decode()
             except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""One run of a metric's file over answers: twice, in two containers and two orders.
+"""Run a metric's file over answers: twice, in two containers and two orders.
 
 It knows no database. What comes out of a container is a stranger's until it was checked here.
 """
@@ -18,7 +18,7 @@ from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.monitor import Runner
 
 MOST_EXAMPLES = 100_000
-"""Of larger sets no custom metric is computed: all answers are held at once."""
+"""Larger sets have no custom metrics: all answers are in memory at once."""
 LIMITS = Limits(
     seconds=60,
     memory_bytes=512 * MIB,
@@ -53,7 +53,7 @@ OF_OUTCOMES = {
 }
 
 
-class Asked(NamedTuple):
+class AnswerToScore(NamedTuple):
     """An answer to score: every right one, the best first; the model's; what the model read."""
 
     gold: Sequence[Any]
@@ -74,7 +74,7 @@ class NotNow(Exception):
 
 
 class Scored(NamedTuple):
-    """A number of each answer, from 0 to 1, and the seconds that the first run took."""
+    """A number for each answer, from 0 to 1, and the seconds that the first run took."""
 
     values: list[float]
     seconds: float
@@ -83,10 +83,15 @@ class Scored(NamedTuple):
 MakeRunner = Callable[[Runnable], Runner]
 
 
-def scored(
-    source: str, rows: Sequence[Asked], folder: Path, make_runner: MakeRunner, beat: Beat
+def score_answers(
+    source: str, rows: Sequence[AnswerToScore], folder: Path, make_runner: MakeRunner, beat: Beat
 ) -> Scored:
-    """What the file gives for each answer, the same in two orders. Raises Failed and NotNow.
+    """Return what the file gives for each answer, the same in two orders. Raises Failed and NotNow.
+
+    1. Write the file and the answers into the folder.
+    2. Run it in one container.
+    3. Run it in another one, in another order: numbers that depend on the order or on chance are no
+       metric.
 
     folder: for the files of the run; the caller removes it.
     """
@@ -101,45 +106,47 @@ def scored(
     lines = [orjson.dumps(row._asdict()) + b"\n" for row in rows]
     order = list(range(len(lines)))
     began = time.monotonic()
-    first = _once(model, lines, folder, make_runner(model), beat)
+    values = _run_once(model, lines, folder, make_runner(model), beat)
     seconds = time.monotonic() - began
     random.Random(len(lines)).shuffle(order)
-    if len(order) > 1 and order == sorted(order):
+    if len(order) > 1 and order == sorted(order):  # chance may leave everything in its place
         order.reverse()
-    again = _once(model, [lines[place] for place in order], folder, make_runner(model), beat)
-    if again != [first[place] for place in order]:
+    shuffled_lines = [lines[place] for place in order]
+    shuffled_values = _run_once(model, shuffled_lines, folder, make_runner(model), beat)
+    if shuffled_values != [values[place] for place in order]:
         raise Failed("impure")
-    return Scored(first, seconds)
+    return Scored(values, seconds)
 
 
-def _once(
+def _run_once(
     model: Runnable, lines: Sequence[bytes], folder: Path, runner: Runner, beat: Beat
 ) -> list[float]:
     inputs = folder / "examples.jsonl"
     inputs.write_bytes(b"".join(lines))
-    said = Said(len(lines))
+    output = MetricOutput(len(lines))
     limits = replace(
         LIMITS,
         seconds=LIMITS.seconds + len(lines) / 500,
         output_bytes=LIMITS.output_bytes + 100 * len(lines),
     )
-    ending = runner.run(model, inputs, limits, take=said.take, beat=beat)
+    ending = runner.run(model, inputs, limits, take=output.take, beat=beat)
     if ending.outcome in (Outcome.INFRASTRUCTURE, Outcome.REJECTED):
         raise NotNow(ending.sentence)
-    if said.error:
-        raise Failed("error", *said.error)
+    # An error that the file raised ends the model, too, but says more than how it ended.
+    if output.error:
+        raise Failed("error", *output.error)
     if ending.outcome != Outcome.OK:
         raise Failed(OF_OUTCOMES[ending.outcome])
-    if len(said.values) != len(lines):
+    if len(output.values) != len(lines):
         raise Failed("length")
-    return said.values
+    return output.values
 
 
 @dataclass
-class Said:
-    """What a container says, line by line."""
+class MetricOutput:
+    """The checked output of a container, line by line."""
 
-    wanted: int
+    size: int  # of the set
     values: list[float] = field(default_factory=list)
     error: tuple[int | None, str] | None = None  # the line of the file, and what it says
 
@@ -159,4 +166,4 @@ class Said:
 
     @property
     def _is_over(self) -> bool:
-        return self.error is not None or len(self.values) == self.wanted
+        return self.error is not None or len(self.values) == self.size

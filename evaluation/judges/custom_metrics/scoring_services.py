@@ -1,4 +1,4 @@
-"""The job of a custom metric: its trial, and the scores of stored answers. It loads numpy."""
+"""Run the job of a custom metric: its trial, and the scores of stored answers. It loads numpy."""
 
 import logging
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.judges.custom_metrics.running import (
     MOST_EXAMPLES,
-    Asked,
+    AnswerToScore,
     Failed,
     NotNow,
     Scored,
-    scored,
+    score_answers,
 )
 from evaluation.judges.custom_metrics.selectors import answers_of, runs_to_score, tried_on
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun, Score
@@ -28,15 +28,16 @@ from evaluation.scoring.bootstrap import mean_of
 
 logger = logging.getLogger(__name__)
 Review = CustomMetric.Review
-SHOWN = 20
+MOST_SHOWN = 20
 """Answers of a trial that are shown with their numbers."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a trial found. failure: of `running.FAILURES`, empty: none; line and detail tell more.
+    """The result of a trial. failure: of `running.FAILURES`, empty for none.
 
-    shown: answers with their numbers, where people may read them.
+    Line and detail tell more.
+    shown: answers with their numbers, if people may read them.
     """
 
     examples: int
@@ -48,16 +49,16 @@ class Trial:
     shown: list[dict[str, Any]] = field(default_factory=list)
 
 
-def work(metric: CustomMetric) -> None:
-    """Try a claimed version, or score what it has not scored. Raises LeaseLost."""
+def run_metric(metric: CustomMetric) -> None:
+    """Try a claimed version, or score the runs that it lacks. Raises LeaseLost."""
     heartbeat = leases.Heartbeat(metric)
     try:
         if metric.review == Review.PROPOSED:
-            leases.finish_job(metric, trial=asdict(_trial(metric, heartbeat.beat)))
+            leases.finish_job(metric, trial=asdict(_try(metric, heartbeat.beat)))
             return
         if metric.review == Review.APPROVED:
             for run in runs_to_score(metric):
-                _score(metric, run, heartbeat.beat)
+                _score_run(metric, run, heartbeat.beat)
         leases.finish_job(metric)
     except leases.LeaseLost:
         raise
@@ -68,45 +69,47 @@ def work(metric: CustomMetric) -> None:
         leases.try_again(metric, f"The platform failed ({type(error).__name__}).")
 
 
-def _trial(metric: CustomMetric, beat: Beat) -> Trial:
+def _try(metric: CustomMetric, beat: Beat) -> Trial:
     rows, is_shown = tried_on(metric.task)
     try:
-        values, seconds = _in_sandbox(metric, rows, beat)
+        values, seconds = _run_in_sandbox(metric, rows, beat)
     except Failed as error:
+        # A file may put what it has read into its error, so secret answers keep it secret.
         return Trial(len(rows), error.reason, error.line, error.detail if is_shown else "")
-    shown = [
-        {**row._asdict(), "value": value}
-        for row, value in zip(rows[: SHOWN * is_shown], values, strict=False)
-    ]
-    return Trial(len(rows), seconds=seconds, mean=float(np.mean(values)), shown=shown)
+    scored_answers = []
+    if is_shown:
+        for row, value in zip(rows[:MOST_SHOWN], values, strict=False):
+            scored_answers.append({**row._asdict(), "value": value})
+    mean = float(np.mean(values))
+    return Trial(len(rows), seconds=seconds, mean=mean, shown=scored_answers)
 
 
-def _in_sandbox(metric: CustomMetric, rows: Sequence[Asked], beat: Beat) -> Scored:
+def _run_in_sandbox(metric: CustomMetric, rows: Sequence[AnswerToScore], beat: Beat) -> Scored:
     def make_runner(model: Runnable) -> Runner:
         return sandbox_for(model, metric, MOST_EXAMPLES)
 
     with scratch() as folder:
-        return scored(metric.source, rows, folder, make_runner, beat)
+        return score_answers(metric.source, rows, folder, make_runner, beat)
 
 
-def _score(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> None:
-    """Store a number of a run with its interval, or why there is none: the whole of it or nothing.
+def _score_run(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> None:
+    """Store a number of a run with its interval, or why there is none: all of it or nothing.
 
-    No lock: `custom_outcome_once` holds. What a file says of its errors is not kept: it has read
-    right answers.
+    No lock: `custom_outcome_once` holds. What a file says about its errors is not stored, because
+    it has read right answers.
     """
     beat()
     try:
-        values, seconds = _values(metric, run, beat)
+        values, seconds = _score_answers_of(metric, run, beat)
     except Failed as error:
         outcome = {"failure": error.reason, "line": error.line}
         CustomOutcome.objects.get_or_create(metric=metric, run=run, defaults=outcome)
         return
     number = mean_of(values, name=metric.key)
-    kept = {"seconds": seconds, "values": np.asarray(values, dtype="<f4").tobytes()}
+    numbers = {"seconds": seconds, "values": np.asarray(values, dtype="<f4").tobytes()}
     with transaction.atomic():
-        _, is_new = CustomOutcome.objects.get_or_create(metric=metric, run=run, defaults=kept)
-        if is_new:
+        _, is_new = CustomOutcome.objects.get_or_create(metric=metric, run=run, defaults=numbers)
+        if is_new:  # another worker may have been quicker; then its score stays
             Score.objects.create(
                 run=run,
                 metric=metric.key,
@@ -118,17 +121,20 @@ def _score(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> None:
             )
 
 
-def _values(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> Scored:
-    """A number of each answer; a missing one is the worst, and the file is not asked about it."""
+def _score_answers_of(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> Scored:
+    """Return a number for each answer; a missing one is the worst, which the file does not see."""
     if run.version.size > MOST_EXAMPLES:
         raise Failed("too_many")
     try:
-        rows = [*answers_of(run)]
+        rows = list(answers_of(run))
     except (OSError, EOFError, ValueError, KeyError):
         logger.exception("%s cannot be scored", run)
         raise Failed("gone") from None
-    given = [row for row in rows if row.answer is not None]
-    found = _in_sandbox(metric, given, beat) if given else Scored([], 0.0)
-    left = iter(found.values)
+    answered = [row for row in rows if row.answer is not None]
+    scored = Scored([], 0.0)
+    if answered:
+        scored = _run_in_sandbox(metric, answered, beat)
+    next_values = iter(scored.values)
     worst = 0.0 if metric.higher_is_better else 1.0
-    return Scored([worst if row.answer is None else next(left) for row in rows], found.seconds)
+    values = [worst if row.answer is None else next(next_values) for row in rows]
+    return Scored(values, scored.seconds)

@@ -1,4 +1,4 @@
-"""Writes about custom metrics: proposed by owners, decided by an operator, retired, run again."""
+"""Write custom metrics: owners propose them, an operator decides, they are retired or run again."""
 
 import hashlib
 import re
@@ -23,17 +23,17 @@ from tasks.models import Task
 
 MOST_BYTES = 20_000
 MOST_WAITING = 5
-"""Proposed versions of a task at once."""
+"""The most proposed versions of a task at once."""
 Review, State = CustomMetric.Review, CustomMetric.State
 WAITING = (State.QUEUED, State.RUNNING)
 
 
 def checked_source(source: str) -> str:
-    """The text of a file as it is kept: with plain line ends. Raises Invalid."""
+    """Return the text of a file as it is stored: with plain line ends. Raises Invalid."""
     text = re.sub(r"\r\n?", "\n", source).strip("\n") + "\n"
     if len(text.encode()) > MOST_BYTES:
-        said = _("The file has more than %(most)d bytes.") % {"most": MOST_BYTES}
-        raise Invalid(said, field="source")
+        message = _("The file has more than %(most)d bytes.") % {"most": MOST_BYTES}
+        raise Invalid(message, field="source")
     if not text.strip() or "\0" in text:
         raise Invalid(_("Paste the text of a Python file."), field="source")
     return text
@@ -49,36 +49,37 @@ def propose_metric(
     unique. Raises Refused.
     """
     if not CUSTOM.fullmatch(CUSTOM_PREFIX + name):
-        said = _("A name has up to 40 small letters a-z, digits and hyphens, a letter first.")
-        raise Invalid(said, field="name")
+        message = _("A name has up to 40 small letters a-z, digits and hyphens, a letter first.")
+        raise Invalid(message, field="name")
     text = checked_source(source)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    mine = task.custom_metrics.filter(name=name)
+    versions = task.custom_metrics.filter(name=name)
     same = {"digest": digest, "about": about, "higher_is_better": higher_is_better}
-    if mine.filter(**same, review__in=[Review.PROPOSED, Review.APPROVED]).exists():
+    if versions.filter(**same, review__in=[Review.PROPOSED, Review.APPROVED]).exists():
         raise Refused(_("This version is here already."))
     waiting = task.custom_metrics.filter(review=Review.PROPOSED).exclude(name=name).count()
     if waiting >= MOST_WAITING:
-        said = _("%(number)d metrics of this task wait for a decision. Wait for one of them.")
-        raise Refused(said % {"number": waiting}, code="quota")
-    mine.filter(review=Review.PROPOSED).update(review=Review.RETIRED)
-    number = (mine.aggregate(last=Max("number"))["last"] or 0) + 1
+        message = _("%(number)d metrics of this task wait for a decision. Wait for one of them.")
+        raise Refused(message % {"number": waiting}, code="quota")
+    # Conditional: a version that is decided at this moment keeps its decision.
+    versions.filter(review=Review.PROPOSED).update(review=Review.RETIRED)
+    number = (versions.aggregate(last=Max("number"))["last"] or 0) + 1
     try:
         with transaction.atomic():
-            made = CustomMetric.objects.create(
+            metric = CustomMetric.objects.create(
                 task=task, name=name, number=number, source=text, requested_by=actor, **same
             )
     except IntegrityError:
         raise Refused(_("Somebody proposed a version a moment ago. Look at it first.")) from None
-    log(actor, "metric.proposed", made, digest=digest)
-    enqueue(made.function, made.pk)
-    page = settings.SITE_URL + page_of(made)
-    mail_administrators(f"Dynabench: {made} is proposed", f"{about}\n\nDecide: {page}\n")
-    return made
+    log(actor, "metric.proposed", metric, digest=digest)
+    enqueue(metric.function, metric.pk)
+    page = settings.SITE_URL + page_of(metric)
+    mail_administrators(f"Dynabench: {metric} is proposed", f"{about}\n\nDecide: {page}\n")
+    return metric
 
 
 def page_of(metric: CustomMetric) -> str:
-    """The address of a version's page."""
+    """Return the address of a version's page."""
     return reverse("evaluation:metric", args=[metric.task.code, metric.name, metric.number])
 
 
@@ -100,12 +101,13 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
         tried = proposed.filter(state=State.DONE, trial__failure="")
         if not tried.exists() and proposed.exists():
             raise Refused(_("Only a version whose trial succeeded is approved."), code="trial")
+        # First, since `metric_one_approved` allows one. Undone with the transaction if refused.
         same.filter(review=Review.APPROVED).update(review=Review.RETIRED)
         queued = {"state": State.QUEUED, "attempts": 0, "not_before": None}
-        found = _one(tried, review=Review.APPROVED, **queued, **decided)
+        count = _decide_one(tried, review=Review.APPROVED, **queued, **decided)
     else:
-        found = _one(proposed, review=Review.REFUSED, **decided)
-    if not found:
+        count = _decide_one(proposed, review=Review.REFUSED, **decided)
+    if not count:
         raise Refused(_("This version was decided already."), code="decided")
     metric.refresh_from_db()
     log(actor, f"metric.{metric.review}", metric, digest=metric.digest, reason=reason)
@@ -116,8 +118,11 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
         mail_person(metric.requested_by, f"Dynabench: {metric} is {metric.review}", text)
 
 
-def _one(rows: QuerySet[CustomMetric], **columns: Any) -> int:
-    """Change the row, if it is still one of these. Raises Refused where another was approved."""
+def _decide_one(rows: QuerySet[CustomMetric], **columns: Any) -> int:
+    """Change the row if it still is one of these; return how many changed.
+
+    Raises Refused if another version was approved meanwhile.
+    """
     try:
         with transaction.atomic():
             return rows.update(**columns)
@@ -127,14 +132,14 @@ def _one(rows: QuerySet[CustomMetric], **columns: Any) -> int:
 
 @transaction.atomic
 def retire_metric(*, metric: CustomMetric, actor: User) -> None:
-    """Take a version out of the board, or a proposal back; its numbers stay. One update decides.
+    """Take a version off the board, or a proposal back; its numbers stay. One update decides.
 
     Raises Refused.
     """
-    standing = CustomMetric.objects.filter(
+    retirable = CustomMetric.objects.filter(
         pk=metric.pk, review__in=[Review.PROPOSED, Review.APPROVED]
     )
-    if not standing.update(review=Review.RETIRED):
+    if not retirable.update(review=Review.RETIRED):
         raise Refused(_("This version is neither proposed nor approved."))
     log(actor, "metric.retired", metric)
 
@@ -145,10 +150,11 @@ def run_again(*, metric: CustomMetric, actor: User) -> None:
 
     Raises Refused.
     """
-    over = CustomMetric.objects.filter(
+    idle = CustomMetric.objects.filter(
         pk=metric.pk, review__in=[Review.PROPOSED, Review.APPROVED]
     ).exclude(state__in=WAITING)
-    if not over.update(state=State.QUEUED, attempts=0, error="", not_before=None):
+    # Of two requests at once only one finds the row idle.
+    if not idle.update(state=State.QUEUED, attempts=0, error="", not_before=None):
         raise Refused(_("It is being run now, or it is neither proposed nor approved."))
     metric.outcomes.exclude(failure="").delete()
     log(actor, "metric.run_again", metric)
@@ -156,12 +162,13 @@ def run_again(*, metric: CustomMetric, actor: User) -> None:
 
 
 def request_custom_scores() -> int:
-    """Queue the approved metrics that lack a run; how many. The sweep calls it."""
-    made = 0
+    """Queue the approved metrics that lack a run; return how many. The sweep calls it."""
+    queued = 0
     for metric in CustomMetric.objects.filter(review=Review.APPROVED, state=State.DONE):
         if runs_to_score(metric).exists():
+            # Conditional: another machine sweeps, too, and a message more would run it twice.
             idle = CustomMetric.objects.filter(pk=metric.pk, state=State.DONE)
             if idle.update(state=State.QUEUED, attempts=0, not_before=None):
                 enqueue(metric.function, metric.pk)
-                made += 1
-    return made
+                queued += 1
+    return queued

@@ -1,4 +1,4 @@
-"""Pages of custom metrics: those of a task for its owners, one version, and what waits."""
+"""Pages of custom metrics: a task's metrics for its owners, one version, and the waiting ones."""
 
 from difflib import unified_diff
 from typing import Any
@@ -30,15 +30,17 @@ ACTIONS = {"retire": retire_metric, "again": run_again}
 
 @require_http_methods(["GET", "POST"])
 def metrics(request: HttpRequest, code: str) -> HttpResponse:
-    """A task's metrics with what became of them, and the form for another version."""
+    """Show a task's metrics with their results, and the form for another version."""
     task, user = find_edited(request, code)
     name = request.GET.get("name", "")
-    former = task.custom_metrics.filter(name=name).first() if name.isprintable() else None
+    former = None
+    if name.isprintable():  # PostgreSQL refuses to look for a text with a NUL
+        former = task.custom_metrics.filter(name=name).first()
     form = MetricForm(request.POST or None, request.FILES or None, former)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            made = propose_metric(task=task, actor=user, **form.cleaned_data)
-            return redirect(page_of(made))
+            proposed = propose_metric(task=task, actor=user, **form.cleaned_data)
+            return redirect(page_of(proposed))
     values = {"task": task, "form": form, "metrics": with_counts(task.custom_metrics.all())}
     status = 422 if form.errors else 200
     return render(request, "evaluation/metrics.html", values, status=status)
@@ -47,42 +49,44 @@ def metrics(request: HttpRequest, code: str) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def metric(request: HttpRequest, code: str, name: str, number: int) -> HttpResponse:
-    """One version: for everybody once it was approved, with its decision for administrators."""
+    """Show one version: to everybody once it was approved; administrators decide here."""
     task = find_task(request, code)
-    found = _version(request, task, name, number)
+    version = _find_version(request, task, name, number)
     if request.method == "POST" and not request.user.is_superuser:
         raise Http404
     form = DecisionForm(request.POST or None) if request.user.is_superuser else None
     if form and form.is_valid():
         with as_form_error(form):
-            decide_metric(metric=found, actor=person(request), **form.cleaned_data)
-            return redirect(page_of(found))
-    values = _told(request, task, found) | {"form": form}
+            decide_metric(metric=version, actor=person(request), **form.cleaned_data)
+            return redirect(page_of(version))
+    values = _describe_version(request, task, version) | {"form": form}
     status = 422 if form and form.errors else 200
     return render(request, "evaluation/metric.html", values, status=status)
 
 
-def _version(request: HttpRequest, task: Task, name: str, number: int) -> CustomMetric:
-    """The version, if the person may read it. Raises Http404."""
+def _find_version(request: HttpRequest, task: Task, name: str, number: int) -> CustomMetric:
+    """Return the version if the person may read it. Raises Http404."""
     versions = with_counts(task.custom_metrics.all())
     if not can_edit(request.user, task):
         versions = versions.filter(PUBLIC)
     return get_object_or_404(versions, name=name, number=number)
 
 
-def _told(request: HttpRequest, task: Task, found: CustomMetric) -> dict[str, Any]:
-    former = before(found)
-    was = former.source.splitlines() if former else []
-    shown = enumerate(found.source.splitlines(), 1)
-    diff = unified_diff(was, found.source.splitlines(), "", "", lineterm="", n=2)
+def _describe_version(request: HttpRequest, task: Task, version: CustomMetric) -> dict[str, Any]:
+    former, lines = before(version), version.source.splitlines()
+    diff: list[str] = []
+    if former:
+        changes = unified_diff(former.source.splitlines(), lines, "", "", lineterm="", n=2)
+        diff = list(changes)[2:]  # without the names of both files
+    failures = version.outcomes.exclude(failure="").values_list("failure", "line")
     return {
         "task": task,
-        "metric": found,
+        "metric": version,
         "former": former,
-        "source": "\n".join(f"{number:>3}  {line}" for number, line in shown),
-        "diff": [*diff][2:] if former else [],
-        "failure": FAILURES.get(found.trial.get("failure", "")),
-        "failures": found.outcomes.exclude(failure="").values_list("failure", "line").distinct(),
+        "source": "\n".join(f"{number:>3}  {line}" for number, line in enumerate(lines, 1)),
+        "diff": diff,
+        "failure": FAILURES.get(version.trial.get("failure", "")),
+        "failures": failures.distinct(),
         "reasons": FAILURES,
         "limits": LIMITS,
         "edits": can_edit(request.user, task),
@@ -93,15 +97,15 @@ def _told(request: HttpRequest, task: Task, found: CustomMetric) -> dict[str, An
 def act(request: HttpRequest, code: str, name: str, number: int, action: str) -> HttpResponse:
     """Retire a version, or run it again."""
     task, user = find_edited(request, code)
-    found = _version(request, task, name, number)
+    version = _find_version(request, task, name, number)
     with as_message(request):
-        ACTIONS[action](metric=found, actor=user)
-    return redirect(page_of(found))
+        ACTIONS[action](metric=version, actor=user)
+    return redirect(page_of(version))
 
 
 @require_safe
 def waiting(request: HttpRequest) -> HttpResponse:
-    """The versions that wait for an administrator's decision, the oldest first."""
+    """Show the versions that wait for an administrator's decision, the oldest first."""
     if not request.user.is_superuser:
         raise Http404
     return render(request, "evaluation/metrics_waiting.html", {"metrics": waiting_metrics()})

@@ -1,6 +1,6 @@
-"""How far a language model that judges answers agrees with people. Pure."""
+"""Measure how far a language model that judges answers agrees with people. Pure."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Literal, NamedTuple
 
@@ -8,7 +8,7 @@ from validation.rules.rates import Rate, clustered_rate
 from validation.rules.sampling import draw
 
 LEAST = 50
-"""Of fewer examples that both judged, no agreement is told as a calibration."""
+"""The fewest examples, judged by both, on which an agreement counts as a calibration."""
 Part = Literal["tune", "calibrate"]
 
 
@@ -38,12 +38,12 @@ class Agreement(NamedTuple):
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether it rests on enough examples to be told."""
+        """Whether it rests on enough examples to be shown."""
         return self.n >= LEAST and self.low is not None
 
 
 def part_of(task: int, author: Hashable, secret: str) -> Part:
-    """Whether an author's examples are to tune prompts on, or to calibrate judges on.
+    """Return whether an author's examples are to tune prompts on, or to calibrate judges on.
 
     Half and half by a keyed hash, so that nobody chooses it and it never changes.
     """
@@ -51,37 +51,46 @@ def part_of(task: int, author: Hashable, secret: str) -> Part:
 
 
 def agreement(pairs: Iterable[Pair]) -> Agreement:
-    """Cohen's kappa (1960) of people and the model.
+    """Return Cohen's kappa (1960) of people and the model.
 
-    The interval is that of the observed agreement, clustered by author as all rates are (Korn and
-    Graubard 1998), carried over to kappa with the chance agreement as it was measured.
+    Notes
+    -----
+    κ = (observed − chance) ÷ (1 − chance). The interval is that of the observed agreement,
+    clustered by
+    author as all rates are (Korn and Graubard 1998), carried over to kappa with the chance
+    agreement as
+    it was measured.
     """
     pairs = list(pairs)
-    counts = [
-        sum((pair.by_people, pair.by_model) == cell for pair in pairs)
-        for cell in ((True, True), (True, False), (False, True), (False, False))
-    ]
+    cells = Counter((pair.by_people, pair.by_model) for pair in pairs)
+    both, people = cells[True, True], cells[True, False]
+    model, neither = cells[False, True], cells[False, False]
     clusters = _clusters(pairs)
-    found = Agreement(len(pairs), len(clusters), *counts)
+    counted = Agreement(len(pairs), len(clusters), both, people, model, neither)
     observed = clustered_rate(clusters)
     if not isinstance(observed, Rate):
-        return found
-    n, (both, people, model, neither) = len(pairs), counts
+        return counted
+    n = len(pairs)
     chance = ((both + people) * (both + model) + (model + neither) * (people + neither)) / n**2
-    if chance == 1:
-        return found
-    kappa, low, high = (
-        max(-1.0, (share - chance) / (1 - chance))
-        for share in (observed.value, observed.low, observed.high)
+    if chance == 1:  # both always say the same: there is nothing to agree on
+        return counted
+
+    def beyond_chance(share: float) -> float:
+        return max(-1.0, (share - chance) / (1 - chance))
+
+    return counted._replace(
+        kappa=beyond_chance(observed.value),
+        low=beyond_chance(observed.low),
+        high=beyond_chance(observed.high),
     )
-    return found._replace(kappa=kappa, low=low, high=high)
 
 
 def _clusters(pairs: Iterable[Pair]) -> list[tuple[float, int]]:
-    """(agreements, examples) of each author; one of an unknown author is a cluster by itself."""
-    found: dict[Hashable, list[int]] = defaultdict(lambda: [0, 0])
+    """Return (agreements, examples) of each author; each unknown author is a cluster."""
+    agreements: Counter[Hashable] = Counter()
+    examples: Counter[Hashable] = Counter()
     for number, (author, by_people, by_model) in enumerate(pairs):
-        mine = found[("unknown", number) if author is None else author]
-        mine[0] += by_people == by_model
-        mine[1] += 1
-    return [(agreed, n) for agreed, n in found.values()]
+        cluster = ("unknown", number) if author is None else author
+        agreements[cluster] += by_people == by_model
+        examples[cluster] += 1
+    return [(agreements[cluster], n) for cluster, n in examples.items()]

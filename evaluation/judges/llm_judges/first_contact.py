@@ -1,4 +1,4 @@
-"""Asking a new judge once, so that a wrong model, key or prompt is seen where it is made."""
+"""Ask a new judge once, so that a wrong model, key or prompt is seen where it is made."""
 
 from core.accounts.models import User
 from evaluation.judges.llm_judges.selectors import ANSWER
@@ -12,7 +12,7 @@ from tasks.targets.first_contact import contact_chat
 
 
 def contact_judge(judge: LlmJudge, actor: User) -> Contact | None:
-    """Ask a judge about the task's example; None: it was not asked. As `contact_chat`."""
+    """Ask a judge about the task's example; return None if it was not asked. As `contact_chat`."""
     task = judge.task
     inputs = filled(task, sample_of(task))
     if inputs is None:

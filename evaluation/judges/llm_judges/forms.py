@@ -22,12 +22,12 @@ def prompt_for(config: TaskConfig) -> str:
 
     Not where people are asked about attempts: a judge judges answers.
     """
-    asked = config.validation
-    if asked.asks == "attempt" or not (asked.question and asked.answers):
+    validation = config.validation
+    if validation.asks == "attempt" or not (validation.question and validation.answers):
         return PROMPT
     return (
-        f"Answer this about <answer_to_judge>: {asked.question} Say “correct” for "
-        f"“{asked.answers.correct}”, and “incorrect” for “{asked.answers.incorrect}”."
+        f"Answer this about <answer_to_judge>: {validation.question} Say “correct” for "
+        f"“{validation.answers.correct}”, and “incorrect” for “{validation.answers.incorrect}”."
     )
 
 
@@ -41,9 +41,9 @@ class JudgeForm(forms.Form):
             label=_("Name"),
             help_text=_("Letters, digits, hyphens. A judge never changes, so number its versions."),
         )
-        given = _("Texts are given between tags of their names, as data.")
+        hint = _("Texts are given between tags of their names, as data.")
         self.fields |= asking_fields(
-            task, label=_("Judge model"), prompt=prompt_for(task.config), prompt_help=given, rows=6
+            task, label=_("Judge model"), prompt=prompt_for(task.config), prompt_help=hint, rows=6
         )
         self.fields["most_calls"] = forms.IntegerField(
             min_value=1, max_value=MOST_CALLS, initial=500, label=_("Most calls each time")

@@ -1,4 +1,4 @@
-"""Writes about judges: making one, asking it again, and the job that asks. No lock."""
+"""Write judges: make one, ask it again, and the job that asks. No lock."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -16,7 +16,7 @@ from evaluation.isolation.queue import leases
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.judges.llm_judges.selectors import (
     ANSWER,
-    Asked,
+    Question,
     agreements,
     answers_of,
     judged_by_people,
@@ -51,7 +51,7 @@ class JudgeRefused(Refused):
 def make_judge(
     *, task: Task, target: TargetModel, name: str, prompt: str, most_calls: int, actor: User | None
 ) -> LlmJudge:
-    """A judge of a chat model of the task and a prompt, which is asked at once.
+    """Make a judge of a chat model of the task and a prompt, and have it asked at once.
 
     Raises JudgeRefused.
     """
@@ -72,20 +72,21 @@ def make_judge(
             )
             log(actor, "llm_judge.made", judge, model=target.name)
     except IntegrityError:
-        said = _("There is a judge called %(name)s. A judge never changes: choose another name.")
-        raise JudgeRefused(said % {"name": name}) from None
+        message = _("There is a judge called %(name)s. A judge never changes: choose another name.")
+        raise JudgeRefused(message % {"name": name}) from None
     enqueue(judge.function, judge.pk)
     return judge
 
 
 def ask_again(*, judge: LlmJudge, actor: User | None) -> None:
-    """Have the judge asked about what is new, for as many calls again. One update decides.
+    """Have the judge asked about what is new, for `most_calls` calls more. One update decides.
 
     Raises JudgeRefused while it is being asked.
     """
-    over = [s for s in LlmJudge.State if s not in (LlmJudge.State.QUEUED, LlmJudge.State.RUNNING)]
-    again = LlmJudge.objects.filter(pk=judge.pk, state__in=over)
-    if not again.update(state=LlmJudge.State.QUEUED, attempts=0, error="", not_before=None):
+    under_way = (LlmJudge.State.QUEUED, LlmJudge.State.RUNNING)
+    idle = LlmJudge.objects.filter(pk=judge.pk).exclude(state__in=under_way)
+    # Of two requests at once only one finds the row idle.
+    if not idle.update(state=LlmJudge.State.QUEUED, attempts=0, error="", not_before=None):
         raise JudgeRefused(_("It is being asked now. Wait for its end."))
     log(actor, "llm_judge.asked", judge)
     enqueue(judge.function, judge.pk)
@@ -94,7 +95,12 @@ def ask_again(*, judge: LlmJudge, actor: User | None) -> None:
 def ask(judge: LlmJudge) -> None:
     """Ask a claimed judge about what people judged, then about what models answered.
 
-    Each verdict is stored at once, outside of any transaction, so that a judge goes on where it was
+    1. Open the model, if it is one of ours.
+    2. Calibrate: ask about every answer that people judged.
+    3. Score runs, newest first, until the calls are used up.
+    4. Store the agreement, and how many calls it took.
+
+    Each verdict is stored at once, outside any transaction, so that a judge continues where it was
     stopped. A failure is no verdict. Raises LeaseLost.
     """
     heartbeat = leases.Heartbeat(judge)
@@ -112,7 +118,10 @@ def ask(judge: LlmJudge) -> None:
 
 
 class _Asking:
-    """One time that a judge is asked: at most `judge.most_calls` calls. by: of `own_model`."""
+    """One run of the job that asks a judge, of at most `judge.most_calls` calls.
+
+    by: of `own_model`.
+    """
 
     def __init__(self, judge: LlmJudge, heartbeat: leases.Heartbeat, by: Transport | None) -> None:
         self.judge, self.asker = judge, Asker(judge, self.endpoint, CHANGED)
@@ -121,10 +130,10 @@ class _Asking:
         self.judged = list(judged_by_people(judge.task))
 
     def calibrate(self) -> None:
-        for number, one in enumerate(self.judged):
+        for number, judgement in enumerate(self.judged):
             share = 0.5 * number / max(1, len(self.judged))
             self.heartbeat.tell(share, gettext_noop("judging what people judged"))
-            self.verdict(one.asked)
+            self.find_verdict(judgement.question)
         self.report()
 
     def score_runs(self) -> None:
@@ -133,38 +142,42 @@ class _Asking:
             self.score(run)
 
     def score(self, run: EvaluationRun) -> None:
-        """Of a whole run only: a part of it would be of other examples than another model's."""
-        said = []
+        """Score a whole run or nothing: a part would be other examples than another model's."""
+        verdicts = []
         for answer in answers_of(self.judge, run):
             self.heartbeat.beat()
-            verdict = False if answer is None else self.verdict(answer)
+            verdict = False if answer is None else self.find_verdict(answer)
             if verdict is None:
                 return
-            said.append(verdict)
-        share = rate(sum(said), len(said))
+            verdicts.append(verdict)
+        share = rate(sum(verdicts), len(verdicts))
         if isinstance(share, Rate):
             values = {"value": share.value, "low": share.low, "high": share.high, "n": share.n}
             store = partial(LlmScore.objects.update_or_create, judge=self.judge, run=run)
             store(defaults=values)
 
-    def verdict(self, asked: Asked) -> bool | None:
-        """What the judge says; None: its calls are used up, or it failed. Raises Stopped."""
-        if asked.key in self.verdicts:
-            return self.verdicts[asked.key]
+    def find_verdict(self, question: Question) -> bool | None:
+        """Return the judge's verdict, asking it if need be. Raises Stopped.
+
+        None if its calls are used up, or it failed.
+        """
+        if question.key in self.verdicts:
+            return self.verdicts[question.key]
         if self.asker.calls >= self.judge.most_calls:
             return None
-        answer = self.asker.ask(asked.inputs)
+        answer = self.asker.ask(question.inputs)
         if answer is None:
             return None
-        found = bool(answer["verdict"] == LABELS[0])
+        is_correct = bool(answer["verdict"] == LABELS[0])
+        # Another worker may have asked the same after this one was taken for dead.
         LlmVerdict.objects.get_or_create(
-            judge=self.judge, key=asked.key, defaults={"is_correct": found}
+            judge=self.judge, key=question.key, defaults={"is_correct": is_correct}
         )
-        self.verdicts[asked.key] = found
-        return found
+        self.verdicts[question.key] = is_correct
+        return is_correct
 
     def endpoint(self) -> Endpoint:
-        """The chat model, asked for a verdict."""
+        """Return the chat model as an endpoint that is asked for a verdict."""
         judge = self.judge
         fields = (*judge.task.config.model_fields, ANSWER)
         return chooser_endpoint(
@@ -172,20 +185,20 @@ class _Asking:
         )
 
     def report(self) -> None:
-        """The agreement so far, and what it took."""
-        found = agreements(self.judged, self.verdicts)
-        self.judge.report = {
-            **{part: one._asdict() for part, one in found.items()},
-            "calls": self.asker.calls,
-            "failures": self.asker.failures,
-            "waiting": sum(one.asked.key not in self.verdicts for one in self.judged),
-        }
+        """Store the agreement so far, and how many calls it took."""
+        report: dict[str, Any] = {}
+        for name, agreement in agreements(self.judged, self.verdicts).items():
+            report[name] = agreement._asdict()
+        keys = [judgement.question.key for judgement in self.judged]
+        report["calls"], report["failures"] = self.asker.calls, self.asker.failures
+        report["waiting"] = sum(key not in self.verdicts for key in keys)
+        self.judge.report = report
         LlmJudge.objects.filter(pk=self.judge.pk).update(report=self.judge.report)
 
 
 def tuning_rows(task: Task) -> Iterable[dict[str, Any]]:
-    """The examples to tune a prompt on, as lines of a file: inputs, answer, what people said."""
-    for one in judged_by_people(task):
-        if one.part == "tune":
-            verdict = LABELS[0] if one.is_correct else LABELS[1]
-            yield {"inputs": dict(one.asked.inputs), "verdict": verdict}
+    """Yield the examples to tune a prompt on, as lines of a file: inputs, answer and verdict."""
+    for judgement in judged_by_people(task):
+        if judgement.part == "tune":
+            verdict = LABELS[0] if judgement.is_correct else LABELS[1]
+            yield {"inputs": dict(judgement.question.inputs), "verdict": verdict}

@@ -19,7 +19,7 @@ from tasks.targets.contact_pages import show_answer
 
 @require_http_methods(["GET", "POST"])
 def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
-    """The judges of a task with their agreement and their scores, and the form for another one."""
+    """Show the judges of a task with their agreement and scores, and the form for another one."""
     task, user = find_edited(request, code)
     form = JudgeForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
@@ -27,14 +27,16 @@ def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
             judge = make_judge(task=task, actor=user, **form.cleaned_data)
             show_answer(request, judge.name, contact_judge(judge, user))
             return redirect("evaluation:llm-judges", code=code)
-    judged = [one.part for one in judged_by_people(task)] if task.config.answers_freely else []
+    parts: list[str] = []
+    if task.config.answers_freely:
+        parts = [judgement.part for judgement in judged_by_people(task)]
     values = {
         "task": task,
         "form": form,
         "judges": calibrated(task),
         "least": LEAST,
-        "to_tune": judged.count("tune"),
-        "to_calibrate": judged.count("calibrate"),
+        "to_tune": parts.count("tune"),
+        "to_calibrate": parts.count("calibrate"),
         "scores": scores_of(EvaluationRun.objects.filter(submission__task=task)),
     }
     status = 422 if form.errors else 200
@@ -53,7 +55,7 @@ def llm_judge_again(request: HttpRequest, code: str, pk: int) -> HttpResponse:
 
 @require_safe
 def tuning_examples(request: HttpRequest, code: str) -> StreamingHttpResponse:
-    """The examples to tune a prompt on, as JSON lines; never those to calibrate on."""
+    """Stream the examples to tune a prompt on, as JSON lines; never those to calibrate on."""
     task, _user = find_edited(request, code)
     rows = (orjson.dumps(row) + b"\n" for row in tuning_rows(task))
     return lines(rows, f"{task.code}-to-tune-judges.jsonl", "application/x-ndjson")

@@ -17,14 +17,12 @@ PROMPT = (
 
 
 class ParaphraseForm(forms.Form):
-    """A chat model, what it is told, and of how many examples."""
+    """A chat model, its prompt, and the number of examples."""
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
-        given = _("The text is given between tags of its name, as data.")
-        self.fields |= asking_fields(
-            task, label=_("Model"), prompt=PROMPT, prompt_help=given, rows=4
-        )
+        hint = _("The text is given between tags of its name, as data.")
+        self.fields |= asking_fields(task, label=_("Model"), prompt=PROMPT, prompt_help=hint, rows=4)
         self.fields["size"] = forms.IntegerField(
             min_value=1, max_value=MOST, initial=200, label=_("Most examples")
         )

@@ -1,4 +1,7 @@
-"""Which examples of a set are said in other words, and what waits to be checked. Reads alone."""
+"""Find which examples of a set are said in other words, and what waits to be checked.
+
+Only reads.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -15,7 +18,7 @@ from tasks.config.schema import TaskConfig
 
 State = Paraphrase.State
 SETTLED = (State.WAITING, State.KEPT)
-"""Of an example with such a paraphrase no model is asked for another one."""
+"""States in which an example needs no other paraphrase."""
 
 
 class ToCheck(NamedTuple):
@@ -28,61 +31,62 @@ class ToCheck(NamedTuple):
 
 
 def base_of(row: SetRow) -> str:
-    """A digest of what a paraphrase is checked against: the inputs and the right answers."""
+    """Return a digest of what a paraphrase is checked against: the inputs and the right answers."""
     return hashlib.sha256(orjson.dumps([row.inputs, row.gold])).hexdigest()
 
 
 def rows_to_say(job: Paraphrasing, version: EvaluationSetVersion) -> list[SetRow]:
-    """Examples that the job has still to say otherwise, drawn by hash.
+    """Return the examples that the job has still to say in other words, drawn by hash.
 
-    Those of which a model has failed before come last.
+    Examples on which a model has failed before come last.
     """
     all_of_set = Paraphrase.objects.filter(job__evaluation_set=job.evaluation_set_id)
-    mine = set(job.paraphrases.values_list("uid", flat=True))
-    done = mine | set(all_of_set.filter(state__in=SETTLED).values_list("uid", flat=True))
+    of_job = set(job.paraphrases.values_list("uid", flat=True))
+    done = of_job | set(all_of_set.filter(state__in=SETTLED).values_list("uid", flat=True))
     tried = set(all_of_set.values_list("uid", flat=True))
     rows = (row for row in set_rows(version) if row.uid not in done)
 
     def order(row: SetRow) -> tuple[bool, bytes]:
         return row.uid in tried, hashlib.sha256(row.uid.encode()).digest()
 
-    return nsmallest(max(0, job.size - len(mine)), rows, key=order)
+    return nsmallest(max(0, job.size - len(of_job)), rows, key=order)
 
 
-def counts(one: EvaluationSet) -> dict[str, int]:
-    """How many paraphrases of a set are in each state; zero where there are none."""
-    rows = Paraphrase.objects.filter(job__evaluation_set=one).values_list("state")
-    found = dict(rows.annotate(n=Count("pk")).order_by())
-    return {state.value: found.get(state.value, 0) for state in State}
+def counts(evaluation_set: EvaluationSet) -> dict[str, int]:
+    """Return how many paraphrases of a set are in each state; zero if there are none."""
+    rows = Paraphrase.objects.filter(job__evaluation_set=evaluation_set).values_list("state")
+    count_by_state = dict(rows.annotate(n=Count("pk")).order_by())
+    return {state.value: count_by_state.get(state.value, 0) for state in State}
 
 
 def fitting(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Paraphrase, SetRow]]:
-    """The paraphrases in a state whose examples are in the version as they were read then."""
+    """Yield the paraphrases in a state whose examples are still in the version, unchanged."""
     rows = Paraphrase.objects.filter(job__evaluation_set=version.evaluation_set_id, state=state)
-    found = {one.uid: one for one in rows.order_by("pk")}
-    if not found:
+    paraphrases = {paraphrase.uid: paraphrase for paraphrase in rows.order_by("pk")}
+    if not paraphrases:
         return
     for row in set_rows(version):
-        one = found.get(row.uid)
-        if one and one.base == base_of(row):
-            yield one, row
+        paraphrase = paraphrases.get(row.uid)
+        if paraphrase and paraphrase.base == base_of(row):
+            yield paraphrase, row
 
 
-def beside(config: TaskConfig, one: Paraphrase, row: SetRow) -> ToCheck:
-    """What somebody reads who checks a paraphrase: all that models read, and the right answers."""
-    media = config.media_fields
-    texts = [
-        (config.component(name).others_title, str(row.inputs[name]), new)
-        for name, new in one.fields.items()
-    ]
-    others = [
-        (config.component(name).others_title, str(row.inputs[name]))
-        for name in config.model_fields
-        if name not in one.fields and name not in media and row.inputs.get(name)
-    ]
-    return ToCheck(one, texts, others, [_words(gold) for gold in row.gold])
+def beside(config: TaskConfig, paraphrase: Paraphrase, row: SetRow) -> ToCheck:
+    """Return what people read to check a paraphrase: all that models read, and the answers."""
+    texts = []
+    for name, new in paraphrase.fields.items():
+        texts.append((config.component(name).others_title, str(row.inputs[name]), new))
+    others = []
+    for name in config.model_fields:
+        is_other = name not in paraphrase.fields and name not in config.media_fields
+        if is_other and row.inputs.get(name):
+            others.append((config.component(name).others_title, str(row.inputs[name])))
+    return ToCheck(paraphrase, texts, others, [_as_words(gold) for gold in row.gold])
 
 
-def _words(gold: Any) -> str:
-    text = gold["text"] if isinstance(gold, Mapping) and "text" in gold else gold
-    return ", ".join(map(str, text)) if isinstance(text, list) else str(text)
+def _as_words(gold: Any) -> str:
+    if isinstance(gold, Mapping) and "text" in gold:  # a span
+        gold = gold["text"]
+    if isinstance(gold, list):
+        return ", ".join(map(str, gold))
+    return str(gold)

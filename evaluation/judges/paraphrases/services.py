@@ -1,4 +1,4 @@
-"""Writes about paraphrases: asking for them, people's checks, the version that gets them."""
+"""Write paraphrases: request them, store people's checks, make the version that gets them."""
 
 from collections.abc import Collection, Mapping
 
@@ -22,27 +22,24 @@ State = Paraphrase.State
 MOST = 2000
 """Examples for which a model is asked each time; people check every one."""
 OF_VERSION = (
-    *("evaluation_set", "inputs", "gold", "sha256", "size", "slices", "dataset", "overlap"),
-    *("exposed_at", "settled_at", "judged", "to_judge"),
-)
+    "evaluation_set", "inputs", "gold", "sha256", "size", "slices", "dataset", "overlap",
+    "exposed_at", "settled_at", "judged", "to_judge",
+)  # fmt: skip
 """What a version shares with the one before it that has the same examples."""
 
 
 def words_of(config: TaskConfig) -> tuple[str, ...]:
-    """The fields that may be said in other words: texts, but no passage of which answers quote."""
+    """Return the fields that may be said in other words: texts, but no passage answers quote."""
     answer = config.component(config.answer_field)
     quoted = answer.reference if answer.type == "span" else None
-    return tuple(
-        name
-        for name in config.model_fields
-        if config.component(name).kind.is_text and name != quoted
-    )
+    fields = [name for name in config.model_fields if config.component(name).kind.is_text]
+    return tuple(name for name in fields if name != quoted)
 
 
 def ask_for_paraphrases(
     *, evaluation_set: EvaluationSet, target: TargetModel, prompt: str, size: int, actor: User
 ) -> Paraphrasing:
-    """Have a chat model of the task say so many examples of a set in other words.
+    """Have a chat model of the task say `size` examples of a set in other words.
 
     No lock: a set has one such job at a time by a constraint. Raises Refused.
     """
@@ -64,10 +61,10 @@ def ask_for_paraphrases(
     return job
 
 
-def check_may_ask(one: EvaluationSet, target: TargetModel) -> None:
-    """Raises Refused where a set cannot be said in other words, or not by this model."""
-    config, version = one.task.config, latest_version(one)
-    if target.adapter != CHAT or target.task_id != one.task_id:
+def check_may_ask(evaluation_set: EvaluationSet, target: TargetModel) -> None:
+    """Raise Refused if a set cannot be said in other words, or not by this model."""
+    config, version = evaluation_set.task.config, latest_version(evaluation_set)
+    if target.adapter != CHAT or target.task_id != evaluation_set.task_id:
         raise Refused(_("Choose a chat model among the task's targets (openai_chat)."))
     if config.media_fields:
         raise Refused(
@@ -78,7 +75,7 @@ def check_may_ask(one: EvaluationSet, target: TargetModel) -> None:
         raise Refused(_("Models read no text here that could be said in other words."))
     if version is None or version.size > MOST_BASES:
         raise Refused(_("The set needs a version of at most 100,000 examples."))
-    if target.url and not one.may_leave:
+    if target.url and not evaluation_set.may_leave:
         raise Refused(
             _("The inputs of this set may not leave, and the model is elsewhere. Choose another "
               "model, or let them leave on the page of the set.")
@@ -89,39 +86,45 @@ def check_may_ask(one: EvaluationSet, target: TargetModel) -> None:
 def decide_paraphrases(
     *, evaluation_set: EvaluationSet, decisions: Mapping[str, Collection[int]], actor: User
 ) -> int:
-    """Keep or refuse paraphrases, by their ids for each state; how many changed.
+    """Accept or refuse paraphrases, by their ids for each state; return how many changed.
 
     No lock: the last decision holds. What a version has is decided for good.
     """
     count = 0
     for state in (State.KEPT, State.REFUSED):
-        open_ones = Paraphrase.objects.filter(
+        # Without those of a version, which never changes, and those that are in the state already.
+        undecided = Paraphrase.objects.filter(
             job__evaluation_set=evaluation_set,
             versions=None,
             state__in={State.WAITING, State.KEPT, State.REFUSED} - {state},
             pk__in=decisions.get(state, ()),
         )
-        count += open_ones.update(state=state, checked_by=actor, checked_at=timezone.now())
+        count += undecided.update(state=state, checked_by=actor, checked_at=timezone.now())
     if count:
         log(actor, "paraphrases.checked", evaluation_set, count=count)
     return count
 
 
 def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> EvaluationSetVersion:
-    """The next version of a set: the same examples, with the paraphrases that people kept.
+    """Make the next version of a set: the same examples, with the paraphrases that people accepted.
 
-    Locks the set. Raises Refused where none was kept since the last version.
+    Locks the set. Raises Refused if none was accepted since the last version.
     """
     last = latest_version(evaluation_set)
-    kept = {one.pk for one, _row in fitting(last, State.KEPT)} if last else set()
+    # Read before the lock, because it reads the whole set. The version is compared afterwards.
+    accepted = set()
+    if last:
+        accepted = {paraphrase.pk for paraphrase, _row in fitting(last, State.KEPT)}
     with transaction.atomic():
         locked = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=evaluation_set.pk)
         if last is None or latest_version(locked) != last:
             raise Refused(_("The set has another version since. Look at it and try again."))
-        if kept <= set(last.paraphrases.values_list("pk", flat=True)):
+        if accepted <= set(last.paraphrases.values_list("pk", flat=True)):
             raise Refused(_("No paraphrase was kept since the last version."))
         same = {name: getattr(last, name) for name in OF_VERSION}
-        made = EvaluationSetVersion.objects.create(version=last.version + 1, made_by=actor, **same)
-        made.paraphrases.set(kept)
-        log(actor, "evaluation_set.version", made, size=made.size, paraphrases=len(kept))
-    return made
+        number = last.version + 1
+        version = EvaluationSetVersion.objects.create(version=number, made_by=actor, **same)
+        version.paraphrases.set(accepted)
+        counts = {"size": version.size, "paraphrases": len(accepted)}
+        log(actor, "evaluation_set.version", version, **counts)
+    return version

@@ -1,4 +1,4 @@
-"""The page on which a task's editors ask for paraphrases of a set and check them."""
+"""The page on which a task's editors request paraphrases of a set and check them."""
 
 from itertools import islice
 
@@ -23,38 +23,46 @@ from evaluation.sets.selectors import latest_version
 from tasks.access import find_edited
 
 State = Paraphrase.State
-SHOWN = 10
+AT_ONCE = 10
+"""Paraphrases on a page."""
 CHECKED = (State.WAITING, State.KEPT, State.REFUSED)
 
 
-def _set(request: HttpRequest, code: str, name: str) -> tuple[EvaluationSet, User]:
+def _find_set(request: HttpRequest, code: str, name: str) -> tuple[EvaluationSet, User]:
     task, user = find_edited(request, code)
     return get_object_or_404(task.evaluation_sets.select_related("task"), name=name), user
 
 
 @require_http_methods(["GET", "POST"])
 def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """What was asked for and what became of it, the next ones to check, and the form."""
-    one, user = _set(request, code, name)
-    form = ParaphraseForm(one.task, request.POST or None)
+    """Show the last request and its results, the next paraphrases to check, and the form."""
+    evaluation_set, user = _find_set(request, code, name)
+    task = evaluation_set.task
+    form = ParaphraseForm(task, request.POST or None)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
-            ask_for_paraphrases(evaluation_set=one, actor=user, **form.cleaned_data)
+            ask_for_paraphrases(evaluation_set=evaluation_set, actor=user, **form.cleaned_data)
             return redirect("evaluation:paraphrases", code=code, name=name)
-    version, numbers = latest_version(one), counts(one)
-    shown = next((s for s in CHECKED if s == request.GET.get("state")), State.WAITING)
-    pairs = islice(fitting(version, shown), SHOWN) if version else ()
+    version, numbers = latest_version(evaluation_set), counts(evaluation_set)
+    state = State.WAITING
+    if request.GET.get("state") in CHECKED:
+        state = State(request.GET["state"])
+    items, in_version = [], 0
+    if version:
+        pairs = islice(fitting(version, state), AT_ONCE)
+        items = [beside(task.config, paraphrase, row) for paraphrase, row in pairs]
+        in_version = version.paraphrases.count()
     values = {
-        "task": one.task,
-        "one": one,
+        "task": task,
+        "one": evaluation_set,
         "form": form,
         "version": version,
-        "numbers": [(state, numbers[state]) for state in State],
+        "numbers": [(each, numbers[each]) for each in State],
         "listed": CHECKED,
-        "shown": shown,
-        "items": [beside(one.task.config, *pair) for pair in pairs],
-        "in_version": version.paraphrases.count() if version else 0,
-        "job": one.paraphrasings.select_related("target").first(),
+        "shown": state,
+        "items": items,
+        "in_version": in_version,
+        "job": evaluation_set.paraphrasings.select_related("target").first(),
     }
     status = 422 if form.errors else 200
     return render(request, "evaluation/paraphrases.html", values, status=status)
@@ -62,30 +70,32 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 @require_POST
 def check(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Keep or refuse those that somebody has looked at."""
-    one, user = _set(request, code, name)
-    count = decide_paraphrases(evaluation_set=one, decisions=_decided(request.POST), actor=user)
-    said = ngettext("%(number)d checked.", "%(number)d checked.", count)
-    messages.success(request, said % {"number": count})
+    """Accept or refuse the paraphrases that somebody has looked at."""
+    evaluation_set, user = _find_set(request, code, name)
+    decisions = _read_decisions(request.POST)
+    count = decide_paraphrases(evaluation_set=evaluation_set, decisions=decisions, actor=user)
+    message = ngettext("%(number)d checked.", "%(number)d checked.", count)
+    messages.success(request, message % {"number": count})
     return redirect("evaluation:paraphrases", code=code, name=name)
 
 
-def _decided(sent: QueryDict) -> dict[str, list[int]]:
-    """The ids of what was kept and refused; a name that is none of the form's is ignored."""
-    found: dict[str, list[int]] = {State.KEPT: [], State.REFUSED: []}
+def _read_decisions(sent: QueryDict) -> dict[str, list[int]]:
+    """Return the accepted and the refused ids; a name that is none of the form's is ignored."""
+    decisions: dict[str, list[int]] = {State.KEPT: [], State.REFUSED: []}
     for name, state in sent.items():
         pk = name.removeprefix("paraphrase-")
-        if pk != name and pk.isdecimal() and len(pk) < 18 and state in found:
-            found[str(state)].append(int(pk))
-    return found
+        # Longer numbers are ids of nothing, and the database refuses them.
+        if pk != name and pk.isdecimal() and len(pk) < 18 and state in decisions:
+            decisions[str(state)].append(int(pk))
+    return decisions
 
 
 @require_POST
 def take(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Make the next version of the set, with what was kept."""
-    one, user = _set(request, code, name)
+    """Make the next version of the set, with the accepted paraphrases."""
+    evaluation_set, user = _find_set(request, code, name)
     with as_message(request):
-        version = take_paraphrases(evaluation_set=one, actor=user)
+        version = take_paraphrases(evaluation_set=evaluation_set, actor=user)
         messages.success(request, _("%(version)s is made.") % {"version": version})
         return redirect("evaluation:set", code=code, name=name)
     return redirect("evaluation:paraphrases", code=code, name=name)

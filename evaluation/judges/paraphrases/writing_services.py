@@ -1,4 +1,4 @@
-"""The job that asks a language model for paraphrases."""
+"""Run the job that asks a language model for paraphrases."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,35 +29,38 @@ CHANGED = gettext_noop(
 )
 
 
-def write(job: Paraphrasing) -> None:
+def write_paraphrases(job: Paraphrasing) -> None:
     """Ask a claimed job's model about one example after the other; people check what it wrote.
 
-    Each is stored at once, outside of any transaction, so that the job goes on where it was
-    stopped. No lock: the lease. Raises LeaseLost.
+    Each paraphrase is stored at once, outside any transaction, so that the job continues where it
+    was stopped. No lock: the lease. Raises LeaseLost.
     """
     heartbeat = leases.Heartbeat(job)
     with own_model(job.target, heartbeat.beat) as by:
         asker = Asker(job, lambda: _endpoint(job, by), CHANGED)
-        _write(job, heartbeat, asker)
+        _ask_about_rows(job, heartbeat, asker)
 
 
-def _write(job: Paraphrasing, heartbeat: leases.Heartbeat, asker: Asker) -> None:
-    one = job.evaluation_set
-    config, version = one.task.config, latest_version(one)
+def _ask_about_rows(job: Paraphrasing, heartbeat: leases.Heartbeat, asker: Asker) -> None:
+    evaluation_set = job.evaluation_set
+    config, version = evaluation_set.task.config, latest_version(evaluation_set)
     try:
-        check_may_ask(one, job.target)
-        assert version is not None  # `check_may_ask` sees to it
+        # Checked again: the set may have changed since the request.
+        check_may_ask(evaluation_set, job.target)
+        assert version is not None  # `check_may_ask` has refused otherwise
         if job.target.url:
             note_taken(version, job.requested_by)
         rows = rows_to_say(job, version)
         reading = replace(reading_of(config), fields=words_of(config))
         for number, row in enumerate(rows):
             heartbeat.tell(number / len(rows), gettext_noop("writing paraphrases"))
-            said = paraphrased(lambda text: _said(asker, text), row, reading, seed=0)
-            found = {} if said is None else _changed(row.inputs, said.row.inputs)
-            state = State.WAITING if found else State.UNFIT
+            variant = paraphrased(lambda text: _ask(asker, text), row, reading, seed=0)
+            fields: dict[str, str] = {}
+            if variant is not None:
+                fields = _find_changes(row.inputs, variant.row.inputs)
+            state = State.WAITING if fields else State.UNFIT
             Paraphrase.objects.create(
-                job=job, uid=row.uid, base=base_of(row), fields=found, state=state
+                job=job, uid=row.uid, base=base_of(row), fields=fields, state=state
             )
     except Refused as refused:
         leases.fail(job, str(refused))
@@ -71,11 +74,11 @@ def _endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:
     return writer_endpoint(job.target, reads=READS, output=WRITES, prompt=job.prompt, by=by)
 
 
-def _said(asker: Asker, text: str) -> str:
-    """The text in other words; the same again where the model failed."""
+def _ask(asker: Asker, text: str) -> str:
+    """Return the text in other words; the same text if the model failed."""
     answer = asker.ask({READS: text})
     return text if answer is None else str(answer[WRITES])
 
 
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+def _find_changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in now.items() if before[name] != text}

@@ -6,16 +6,24 @@ import pytest
 
 from evaluation.contract import Outcome
 from evaluation.isolation.sandbox import metric_script
-from evaluation.judges.custom_metrics.running import FAILURES, Asked, Failed, NotNow, scored
+from evaluation.judges.custom_metrics.running import (
+    FAILURES,
+    AnswerToScore,
+    Failed,
+    NotNow,
+    score_answers,
+)
 from evaluation.scoring.bootstrap import mean_of
 from tests.support.custom_metrics import InProcess
 
-ROWS = [Asked(["a", "b"], said, {"text": f"The text {said}."}) for said in "abcd"]
+ROWS = [AnswerToScore(["a", "b"], said, {"text": f"The text {said}."}) for said in "abcd"]
 
 
 def score_of(body, rows=ROWS, tmp_path=None, runner=None, head="def score(gold, answer, example):"):
     runner = runner or InProcess()
-    return scored(f"{head}\n    {body}\n", rows, tmp_path, lambda model: runner, lambda: None)
+    return score_answers(
+        f"{head}\n    {body}\n", rows, tmp_path, lambda model: runner, lambda: None
+    )
 
 
 def test_a_number_of_each_answer_whatever_the_order(tmp_path):
