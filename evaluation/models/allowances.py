@@ -1,4 +1,4 @@
-"""What one person, task or team may have in the place of the site's quotas."""
+"""What one person, task or team may have instead of the site's quotas."""
 
 from django.conf import settings
 from django.db import models
@@ -9,7 +9,7 @@ from tasks.models import Task
 
 
 class Allowance(models.Model):
-    """Of exactly one of the three; what is null is as the site's settings say."""
+    """The quota of exactly one of the three; what is null is as the site's settings say."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
     task = models.OneToOneField(Task, on_delete=models.CASCADE, null=True)
@@ -19,6 +19,7 @@ class Allowance(models.Model):
 
     class Meta:
         constraints = [
+            # A row that named two of them would count for both, and one that names none for nobody.
             models.CheckConstraint(
                 condition=Q(user__isnull=False, task=None, team=None)
                 | Q(user=None, task__isnull=False, team=None)

@@ -1,4 +1,4 @@
-"""Metrics that are files of a task's owners, and what became of runs by them."""
+"""Metrics that are files of a task's owners, and what they made of each run."""
 
 import uuid
 
@@ -14,7 +14,7 @@ from tasks.models import Task
 
 
 class CustomMetric(Job):
-    """A version of a metric's file; nothing of it ever changes but what is decided about it.
+    """A version of a metric's file; nothing of it changes but the decision about it.
 
     As a job it is tried before the decision, and scores stored answers after it.
     """
@@ -47,7 +47,9 @@ class CustomMetric(Job):
         ordering = ["name", "-number"]
         constraints = [
             *Job.Meta.constraints,
+            # Two people who propose a version at once get two numbers, or one of them is refused.
             models.UniqueConstraint(fields=["task", "name", "number"], name="metric_one_number"),
+            # Boards show one version: of two approvals at once the second one fails.
             models.UniqueConstraint(
                 fields=["task", "name"], condition=Q(review="approved"), name="metric_one_approved"
             ),
@@ -63,12 +65,15 @@ class CustomMetric(Job):
 
     @property
     def key(self) -> str:
-        """The name of its scores: of this version alone."""
+        """The name of its scores: of this version only."""
         return f"{self.column}:{self.number}"
 
 
 class CustomOutcome(models.Model):
-    """What a metric's file made of the answers of a run: a number of each, or why none."""
+    """What a metric's file made of the answers of a run.
+
+    A number for each, or why there is none.
+    """
 
     metric = models.ForeignKey(
         CustomMetric, on_delete=models.CASCADE, related_name="outcomes", db_index=False
@@ -82,6 +87,8 @@ class CustomOutcome(models.Model):
 
     class Meta:
         constraints = [
+            # Two workers may score a run at once: the first one's numbers stay. It also serves the
+            # search for runs that a metric lacks, so `metric` needs no index of its own.
             models.UniqueConstraint(fields=["metric", "run"], name="custom_outcome_once")
         ]
 

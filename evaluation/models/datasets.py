@@ -1,4 +1,4 @@
-"""Released datasets: what is frozen of a round."""
+"""Released datasets: the frozen data of a round."""
 
 import secrets
 from datetime import date
@@ -23,14 +23,15 @@ class Dataset(Job):
     version = models.PositiveIntegerField()
     options = models.JSONField(default=dict)  # the fields of `evaluation.releases.build.Options`
     numbers = models.JSONField(default=dict)  # counted when it was made: rows, labels, rates …
-    # When one of its files was first downloaded. Those of before the column count as downloaded,
-    # and so do those that the former release makes while this one is installed.
+    # When one of its files was first downloaded. Datasets from before this column count as
+    # downloaded, and so do those that the former release makes while this one is installed.
     downloaded_at = models.DateTimeField(null=True, default=None, db_default=Now(), editable=False)
 
     class Meta(Job.Meta):
         ordering = ["round", "version"]
         constraints = [
             *Job.Meta.constraints,
+            # Requests lock the round; this holds also for rows that are made otherwise.
             models.UniqueConstraint(fields=["round", "version"], name="dataset_one_version"),
         ]
 
@@ -41,8 +42,10 @@ class Dataset(Job):
     def held_until(self) -> date | None:
         """The day from which on a new version publishes the rows that this one holds back."""
         until = self.options.get("held_until")
-        is_shown = "held" in self.numbers.get("rows", ())
-        return date.fromisoformat(until) if until and not is_shown else None
+        is_published = "held" in self.numbers.get("rows", ())
+        if not until or is_published:
+            return None
+        return date.fromisoformat(until)
 
 
 class DatasetItem(models.Model):
@@ -70,7 +73,9 @@ class DatasetItem(models.Model):
     class Meta:
         ordering = ["dataset", "position"]
         constraints = [
+            # Downloads and later versions read rows by position.
             models.UniqueConstraint(fields=["dataset", "position"], name="item_one_position"),
+            # People cite a row by its uid, so it names one row of a dataset.
             models.UniqueConstraint(fields=["dataset", "uid"], name="item_one_uid"),
         ]
 
@@ -79,12 +84,12 @@ class DatasetItem(models.Model):
 
 
 def new_key() -> str:
-    """256 bits by chance, in hexadecimal digits."""
+    """Return 256 random bits, in hexadecimal digits."""
     return secrets.token_hex(32)
 
 
 def release_path(file: "DatasetFile", name: str) -> str:
-    """Where a file of a dataset is kept in the storage."""
+    """Return where the storage has a file of a dataset."""
     return f"releases/{file.dataset}/{name}"
 
 
@@ -109,10 +114,11 @@ class DatasetFile(models.Model):
 
 
 class PseudonymKey(models.Model):
-    """Turns people into the names that a task's datasets give them; it never leaves.
+    """A key that turns people into the names that a task's datasets give them; it never leaves.
 
-    A key by chance for each task: a name is the same in all its datasets, says nothing in
-    another task, and cannot be undone without this row. SECRET_KEY may change meanwhile.
+    Each task has a random key: a name is the same in all its datasets, says nothing in another
+    task, and
+    cannot be undone without this row. It does not depend on SECRET_KEY, which may change.
     """
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="+")

@@ -1,4 +1,4 @@
-"""What models are run on: sets of examples whose versions never change."""
+"""Sets of examples that models are run on, whose versions never change."""
 
 from collections.abc import Collection
 
@@ -48,6 +48,7 @@ class EvaluationSet(models.Model):
     class Meta:
         ordering = ["task_id", "name"]
         constraints = [
+            # The name is in addresses and in the API.
             models.UniqueConstraint(
                 fields=["task", "name"],
                 name="evaluation_set_one_name",
@@ -64,7 +65,7 @@ SETS = "evaluation-sets"
 
 
 def set_path(version: "EvaluationSetVersion", name: str) -> str:
-    """Where a file of an evaluation set is kept in the storage."""
+    """Return where the storage has a file of an evaluation set."""
     return f"{SETS}/{version.evaluation_set_id}/v{version.version}-{name}"
 
 
@@ -72,7 +73,7 @@ class EvaluationSetVersion(models.Model):
     """One version of an evaluation set; it never changes.
 
     Inputs and right answers are two gzipped JSON lines files, line by line about the same example,
-    so that who reads the one need not hold the other (docs/evaluation.md has their fields).
+    so that code which reads inputs never opens the answers (docs/evaluation.md has their fields).
     """
 
     evaluation_set = models.ForeignKey(
@@ -104,6 +105,7 @@ class EvaluationSetVersion(models.Model):
     class Meta:
         ordering = ["evaluation_set", "version"]
         constraints = [
+            # Versions are counted under the set's lock; this refuses what does not take it.
             models.UniqueConstraint(
                 fields=["evaluation_set", "version"], name="evaluation_set_one_version"
             )
@@ -114,26 +116,31 @@ class EvaluationSetVersion(models.Model):
 
     @property
     def is_provisional(self) -> bool:
-        """Whether it was taken of a round that was still judged."""
+        """Whether its round was still being judged when it was taken."""
         is_round = self.evaluation_set.source == EvaluationSet.Source.ROUND
         return is_round and self.dataset_id is None and self.settled_at is None
 
     @property
     def is_sealed(self) -> bool:
-        """Whether its right answers are secret, so that scores may tell only so much of them.
+        """Whether its right answers are secret, so that scores must not disclose them.
 
-        Else its owners say that they are public, or a release has published them.
+        They are not if the owners say that they are public, or if a release has published them.
         """
         is_released = self.dataset is not None and not self.dataset.options.get("private_test")
         return not (self.evaluation_set.answers_public or is_released)
 
     def overlap_with(self, names: Collection[str] | None = None) -> float | None:
-        """The share (0-1) of its examples found in these sources of training rows; None: in any.
+        """Return the share (0-1) of its examples that these sources of training rows contain.
 
-        Returns None before the first comparison.
+        names: sources; None for any. Returns None before the first comparison.
         """
         if self.overlap is None:
             return None
+        if not self.size:
+            return 0.0
         sources = set(self.overlap["sources"] if names is None else names)
-        found = (n for key, n in self.overlap["rows"].items() if sources & set(key.split()))
-        return sum(found) / self.size if self.size else 0.0
+        count = 0
+        for source_names, rows in self.overlap["rows"].items():
+            if sources & set(source_names.split()):
+                count += rows
+        return count / self.size

@@ -1,4 +1,4 @@
-"""Work for queue workers: what every kind of job has."""
+"""What every kind of work for queue workers has."""
 
 from typing import ClassVar
 
@@ -12,12 +12,12 @@ from django.utils.translation import gettext_noop
 class Job(models.Model):
     """Work for a queue worker. This row is the truth; the queue's message is only a doorbell.
 
-    Moved by `evaluation.isolation.queue.leases` alone. Lost: nobody saw the end, which is not a
+    Only `evaluation.isolation.queue.leases` moves it. Lost: nobody saw the end, which is not a
     failure.
     """
 
     function: ClassVar[str]
-    """What a worker calls with the row's id, dotted."""
+    """The dotted name of the function that a worker calls with the row's id."""
 
     class State(models.TextChoices):
         QUEUED = gettext_noop("queued")
@@ -45,19 +45,21 @@ class Job(models.Model):
     class Meta:
         abstract = True
         constraints = [
+            # A running job without a lease could never be found as lost.
             models.CheckConstraint(
                 condition=Q(state="running", lease_token__isnull=False) | ~Q(state="running"),
                 name="%(class)s_running_has_lease",
             )
         ]
+        # The sweep looks for running jobs whose lease is over, and for queued ones.
         indexes = [models.Index(fields=["state", "lease_until"], name="%(class)s_state")]
 
     @classmethod
     def may_begin(cls) -> Q:
-        """Which of the queued jobs need not wait for another one."""
+        """Select the queued jobs that need not wait for another one."""
         return Q()
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will change any more unless somebody asks for it again."""
+        """Whether nothing will change any more unless somebody requests it again."""
         return self.state not in (self.State.QUEUED, self.State.RUNNING)

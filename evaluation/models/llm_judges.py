@@ -1,4 +1,4 @@
-"""Language models that judge free answers, what they said, and how models fare by them."""
+"""Language models that judge free answers, their verdicts, and models' scores by them."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -29,6 +29,7 @@ class LlmJudge(Job):
         ordering = ["-pk"]
         constraints = [
             *Job.Meta.constraints,
+            # Configurations name a judge, which never changes.
             models.UniqueConstraint(fields=["task", "name"], name="llm_judge_one_name"),
         ]
 
@@ -37,7 +38,7 @@ class LlmJudge(Job):
 
 
 class LlmVerdict(models.Model):
-    """What a judge said of one answer; stored at once, so that nothing is asked twice."""
+    """A judge's verdict on one answer; stored at once, so that nothing is asked twice."""
 
     judge = models.ForeignKey(
         LlmJudge, on_delete=models.CASCADE, related_name="verdicts", db_index=False
@@ -47,6 +48,7 @@ class LlmVerdict(models.Model):
     asked_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        # Looked up for each answer; and an answer that two workers ask about counts once.
         constraints = [models.UniqueConstraint(fields=["judge", "key"], name="llm_verdict_once")]
 
     def __str__(self) -> str:
@@ -66,6 +68,7 @@ class LlmScore(models.Model):
     n = models.PositiveIntegerField()
 
     class Meta:
+        # A run has one score by each judge, which is replaced when it is judged again.
         constraints = [models.UniqueConstraint(fields=["judge", "run"], name="llm_score_once")]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Which models answer nearly alike."""
+"""Pairs of models that answer nearly alike."""
 
 from django.db import models
 
@@ -21,6 +21,7 @@ class NearCopy(models.Model):
 
     class Meta:
         ordering = ["run", "-equal"]
+        # Two workers may compare the same runs at once.
         constraints = [models.UniqueConstraint(fields=["run", "other"], name="near_copy_once")]
 
     def __str__(self) -> str:

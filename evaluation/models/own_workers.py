@@ -1,4 +1,4 @@
-"""Machines of others that evaluate their own models, and what they handed in."""
+"""Machines of other people that evaluate their own models, and the answers they submitted."""
 
 from django.conf import settings
 from django.db import models
@@ -21,11 +21,12 @@ class Second(models.TextChoices):
 
 
 class OwnWorker(models.Model):
-    """That a person may evaluate their own and their teams' models of a task on their own machines.
+    """The right of a person to evaluate their and their teams' models on their own machines.
 
-    All of these models on every set whose inputs may leave, or only one model, or only one set.
-    takes_sealed: the owner agreed that inputs of sealed sets go there. heard_at: when a machine of
-    theirs last asked for a run, or kept one.
+    It holds for a task: for all of these models on every set whose inputs may leave, or for only
+    one
+    model, or for only one set. takes_sealed: the owner agreed that inputs of sealed sets go there.
+    heard_at: when one of the person's machines last requested a run, or renewed its lease.
     """
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="own_workers")
@@ -51,6 +52,7 @@ class OwnWorker(models.Model):
             models.CheckConstraint(
                 condition=Q(submission=None) | Q(evaluation_set=None), name="own_worker_one_queue"
             ),
+            # Each right once. NULLs are distinct in the next two, so this one has a condition.
             models.UniqueConstraint(
                 fields=["task", "user"],
                 condition=Q(submission=None, evaluation_set=None),
@@ -68,9 +70,12 @@ class HandedAnswers(models.Model):
     """What such a machine answered to a run, which the queue scores; it stays as a record.
 
     lease_token: of the attempt, from which the examples' ids follow. token: the beginning of the
-    API key. ending: the fields of `evaluation.contract.Ending`. upload: lines of answers; thrown
-    away when they are scored. is_second: to a random tenth, after another machine answered all.
-    Of the other, `differed` of `compared` answers are not those of the second.
+    API
+    key. ending: the fields of `evaluation.contract.Ending`. upload: lines of answers, deleted once
+    they
+    are scored. is_second: to a random tenth, after another machine answered all. Of the other's
+    answers,
+    `differed` of `compared` are not those of the second.
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="handed")
@@ -90,6 +95,8 @@ class HandedAnswers(models.Model):
 
     class Meta:
         constraints = [
+            # A machine that sends its answers twice, because it missed the reply, is refused the
+            # second time.
             models.UniqueConstraint(fields=["run", "is_second"], name="handed_once"),
         ]
 

@@ -1,4 +1,4 @@
-"""Examples of evaluation sets in other words, which a language model wrote and people check."""
+"""Examples of evaluation sets in other words, written by a language model and checked by people."""
 
 from django.conf import settings
 from django.db import models
@@ -11,7 +11,7 @@ from tasks.models import TargetModel
 
 
 class Paraphrasing(Job):
-    """A chat model that is asked once, with a prompt, to say examples of a set in other words."""
+    """A request to a chat model, with a prompt, to say examples of a set in other words."""
 
     function = "evaluation.jobs.write_paraphrases"
 
@@ -29,6 +29,7 @@ class Paraphrasing(Job):
         ordering = ["-pk"]
         constraints = [
             *Job.Meta.constraints,
+            # Two jobs at once would ask about the same examples.
             models.UniqueConstraint(
                 fields=["evaluation_set"],
                 condition=Q(state__in=["queued", "running"]),
@@ -41,8 +42,9 @@ class Paraphrasing(Job):
 
 
 class Paraphrase(models.Model):
-    """An example in other words; only what people kept gets into versions, and never changes then.
+    """An example in other words.
 
+    Only what people accept gets into versions, where it never changes.
     fields: the new text of each field that changes. base: a digest of the example as it was read.
     """
 
@@ -66,6 +68,7 @@ class Paraphrase(models.Model):
     versions = models.ManyToManyField(EvaluationSetVersion, related_name="paraphrases")
 
     class Meta:
+        # A job that was tried again after its worker died writes no example twice.
         constraints = [models.UniqueConstraint(fields=["job", "uid"], name="paraphrase_once")]
 
     def __str__(self) -> str:

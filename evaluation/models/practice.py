@@ -14,7 +14,7 @@ UNDER_WAY = Q(state__in=[Job.State.QUEUED, Job.State.RUNNING])
 class PracticeRun(Job):
     """A submitted model that stays in the sandbox while people practise with it.
 
-    Nothing that they write is kept: a question stands here until its answer was read.
+    Nothing that they write is stored: a question is here until its answer was read.
     """
 
     function = "evaluation.jobs.serve_practice"
@@ -35,6 +35,7 @@ class PracticeRun(Job):
         ordering = ["-queued_at"]
         constraints = [
             *Job.Meta.constraints,
+            # Many people start one model at once, and models compete for the site's few slots.
             models.UniqueConstraint(
                 fields=["submission"], condition=UNDER_WAY, name="practice_one_run"
             ),
@@ -46,7 +47,7 @@ class PracticeRun(Job):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it answers; one that begins again does not yet."""
+        """Whether it answers; a model that is starting again does not."""
         return self.state == self.State.RUNNING and self.ready_at is not None
 
 

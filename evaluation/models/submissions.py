@@ -1,4 +1,4 @@
-"""What people submit, and the files that come in pieces."""
+"""Submitted models, and uploads that arrive in pieces."""
 
 import uuid
 
@@ -32,7 +32,7 @@ class Upload(models.Model):
 
 
 def piece_path(piece: "UploadPiece", name: str) -> str:
-    """Where a piece is kept in the storage."""
+    """Return where the storage has a piece."""
     return f"uploads/{piece.upload_id}/{piece.offset:015d}"
 
 
@@ -47,6 +47,7 @@ class UploadPiece(models.Model):
     class Meta:
         ordering = ["offset"]
         constraints = [
+            # A piece that is sent again, or from two tabs, is stored once.
             models.UniqueConstraint(fields=["upload", "offset"], name="piece_one_offset")
         ]
 
@@ -55,14 +56,14 @@ class UploadPiece(models.Model):
 
 
 def submission_path(submission: "Submission", name: str) -> str:
-    """Where the checked files of a submission are kept in the storage."""
+    """Return where the storage has the checked files of a submission."""
     return f"submissions/{submission.pk}/{name}"
 
 
 class Submission(Job):
-    """One version of a model that takes part in a task. As a job it is the check at its arrival:
+    """One version of a model that takes part in a task. As a job it is the check on arrival.
 
-    done means accepted, failed means refused (`outcome`, `error`). Its evaluations are runs.
+    Done means accepted, failed means refused (`outcome`, `error`). Its evaluations are runs.
     """
 
     function = "evaluation.jobs.check_submission"
@@ -153,6 +154,7 @@ class Submission(Job):
         ordering = ["-queued_at"]
         constraints = [
             *Job.Meta.constraints,
+            # Its name, owner and price come from the target.
             models.CheckConstraint(
                 condition=~Q(kind="target") | Q(target__isnull=False),
                 name="submission_target_named",
@@ -169,7 +171,7 @@ class Submission(Job):
 
 
 class TrainedRows(models.Model):
-    """Which rows a submission of training rows was trained on, as digests; gone when withdrawn."""
+    """Digests of the rows that a submission was trained on; deleted when it is withdrawn."""
 
     submission = models.OneToOneField(
         Submission, on_delete=models.CASCADE, primary_key=True, related_name="trained_rows"

@@ -1,4 +1,4 @@
-"""Teams: people who submit models together."""
+"""Teams of people who submit models together."""
 
 from django.conf import settings
 from django.db import models
@@ -16,6 +16,7 @@ class Team(models.Model):
     class Meta:
         ordering = ["name"]
         constraints = [
+            # Boards show the name, so two teams must not differ in case only.
             models.UniqueConstraint(
                 Lower("name"),
                 name="team_one_name",
@@ -28,7 +29,7 @@ class Team(models.Model):
 
 
 class TeamMember(models.Model):
-    """A person's place in a team; while nobody has accepted it, an invitation to an address."""
+    """A person's place in a team; an invitation to an address until somebody accepts it."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="members")
     user = models.ForeignKey(
@@ -43,6 +44,7 @@ class TeamMember(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["team", "user"], name="teammember_one_person"),
             models.UniqueConstraint(fields=["team", "address"], name="teammember_one_address"),
+            # An address that nobody has confirmed owns nothing and counts as no member.
             models.CheckConstraint(
                 condition=Q(user__isnull=False) | Q(is_owner=False, joined_at=None),
                 name="teammember_invited",

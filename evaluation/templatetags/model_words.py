@@ -40,10 +40,10 @@ STATES: Mapping[str, str] = {
 
 @register.filter
 def ending(run: EvaluationRun) -> str:
-    """How a run ended, or how far it is, with the sentence that explains it."""
+    """Return how a run ended, or its progress, with the sentence that explains it."""
     words = _(STATES.get(run.state) or ENDINGS.get(run.outcome, run.state))
-    said = _(run.error or run.message)
-    return f"{words}. {said}" if said else f"{words}."
+    sentence = _(run.error or run.message)
+    return f"{words}. {sentence}" if sentence else f"{words}."
 
 
 NAMES = (
@@ -85,7 +85,7 @@ NAMES = (
     gettext_noop("Worst case"),
     gettext_noop("Zero width"),
 )
-"""What `metric` makes of other names, for the catalogue."""
+"""What `metric` makes of other names. The catalogues would not find them otherwise."""
 
 
 SAME: Mapping[str, str] = {
@@ -99,7 +99,7 @@ SAME: Mapping[str, str] = {
 
 @register.filter
 def gib(size: int | str | None) -> str:
-    """Bytes in the unit of the board's memory; a dash where they are not known.
+    """Return bytes in the unit of the board's memory; a dash if they are unknown.
 
     >>> gib(290_000_000), gib(None)
     ('0.27 GiB', '–')
@@ -119,7 +119,7 @@ def is_in_points(name: str) -> bool:
 
 @register.filter
 def metric(name: str) -> str:
-    """A metric's or a kind's name in words: `worst_case` becomes “Worst case”.
+    """Return a metric's or a kind's name in words: `worst_case` becomes “Worst case”.
 
     >>> metric("worst_case"), metric("macro_f1_after")
     ('Worst case', 'Macro F1 after')
@@ -137,7 +137,8 @@ def metric(name: str) -> str:
     if name == LLM_JUDGE:
         return _("LLM judge")
     if name.startswith(CUSTOM_PREFIX):
-        _prefix, own, *version = name.split(":")
-        return " v".join([own.replace("-", " ").capitalize(), *version])
-    known = METRICS.get(name)
-    return _(known.title if known else name.replace("_", " ").capitalize())
+        _prefix, own_name, *version = name.split(":")
+        return " v".join([own_name.replace("-", " ").capitalize(), *version])
+    if name in METRICS:
+        return _(METRICS[name].title)
+    return _(name.replace("_", " ").capitalize())

@@ -45,26 +45,27 @@ class Command(BaseCommand):
         try:
             version = self._make(task, rows, options)
         except (FileError, Refused, OSError) as error:
-            self._tell(path, rows)
+            self._write_errors(path, rows)
             if isinstance(error, WrongLines):
                 raise CommandError(
                     "So nothing was stored. Mend the lines, or leave them out with --skip-bad."
                 ) from None
             raise CommandError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-        self._tell(path, rows)
+        self._write_errors(path, rows)
         left_out = "".join(f"; {count} left out: {why}" for why, count in rows.left_out.items())
         self.stdout.write(f"{version}: {version.size} example{pluralize(version.size)}{left_out}.")
 
     def _make(self, task: Task, rows: SetFile, options: dict[str, Any]) -> EvaluationSetVersion:
-        one = task.evaluation_sets.filter(name=options["name"]).first()
-        if one is None:
+        """Make the set with its first version, or the next version of the set of that name."""
+        evaluation_set = task.evaluation_sets.filter(name=options["name"]).first()
+        if evaluation_set is None:
             about = {name: options[name] for name in ("name", "may_leave", "answers_public")}
             access = options["access"] or Access.SCORING
             return create_set_of(rows, task=task, actor=None, access=access, **about)
-        if one.source != EvaluationSet.Source.UPLOAD:
-            raise Refused(f"{one} makes its versions itself; choose another name.")
-        return make_version(one, rows, None)
+        if evaluation_set.source != EvaluationSet.Source.UPLOAD:
+            raise Refused(f"{evaluation_set} makes its versions itself; choose another name.")
+        return make_version(evaluation_set, rows, None)
 
-    def _tell(self, path: Path, rows: SetFile) -> None:
+    def _write_errors(self, path: Path, rows: SetFile) -> None:
         for wrong in rows.errors:
             self.stderr.write(f"{path}:{wrong.line}: {wrong.message}")

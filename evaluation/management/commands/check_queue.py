@@ -16,7 +16,8 @@ class Command(BaseCommand):
         parser.add_argument("--minutes", type=int, default=5, help="how long is too long")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = stuck(timedelta(minutes=options["minutes"]))
-        if found:
-            raise CommandError("\n".join([*found, "See the log of qcluster, if it runs."]))
+        messages = stuck(timedelta(minutes=options["minutes"]))
+        if messages:
+            messages.append("See the log of qcluster, if it runs.")
+            raise CommandError("\n".join(messages))
         self.stdout.write("No job is stuck.")

@@ -5,6 +5,7 @@ import signal
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -51,6 +52,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # Ended as by Ctrl-C, so that the model's container is removed.
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
         try:
             task = self._task(options["task"])
@@ -81,13 +83,17 @@ class Command(BaseCommand):
             ) from None
 
     def _model(self, task: Task, options: Mapping[str, Any]) -> tuple[Runnable, Runner]:
-        if url := options["chat"]:
+        if options["chat"]:
             key = by_hand.key_in(options["secret_env"])
-            return by_hand.find_chat(task, url, options["model"], options["instructions"], key)
+            name, instructions = options["model"], options["instructions"]
+            return by_hand.find_chat(task, options["chat"], name, instructions, key)
         return by_hand.find_model(task, options["model"], options["runner"])
 
     def _suites(self, task: Task, text: str | None) -> list[str]:
-        """The perturbed suites; the plain one, with which they are compared, is always run."""
+        """Return the perturbed suites.
+
+        The plain one, which they are compared with, is always run.
+        """
         names = list(task.config.metrics.deltas) if text is None else text.split(",")
         for name in names:
             if name not in (PLAIN, *PERTURBED):
@@ -96,7 +102,7 @@ class Command(BaseCommand):
         return [name for name in PERTURBED if name in names]
 
     def _teller(self) -> Any:
-        """Says on standard error how far it is, each few seconds."""
+        """Return a function that writes the progress to standard error, every few seconds."""
         at = 0.0
 
         def tell(progress: float, message: str) -> None:
@@ -109,50 +115,61 @@ class Command(BaseCommand):
 
 
 def table(report: Mapping[str, Any]) -> Iterator[str]:
-    """The report for people: what is counted over everything with intervals, parts without."""
+    """Yield the report for people: totals with intervals, slices and kinds without."""
     yield f"{report['model']} on {report['dataset']} ({report['examples']} examples)"
-    yield from _part(report, report["slices"])
-    for suite, part in report["perturbations"].items():
+    yield from _describe_suite(report)
+    yield from _table_of_parts(report["slices"])
+    for suite, suite_report in report["perturbations"].items():
         yield f"\n{suite}"
-        yield from _part(part, part["kinds"])
+        yield from _describe_suite(suite_report)
+        yield from _table_of_parts(suite_report["kinds"])
 
 
-def _part(part: Mapping[str, Any], parts: Mapping[str, Any]) -> Iterator[str]:
-    runner = f", runner {part['runner']}" if "runner" in part else ""
-    yield f"outcome: {part['outcome']}{runner}"
-    if part["sentence"]:
-        yield part["sentence"]
-    if part["limit"]:
-        yield f"limit: {part['limit']}; measured: {part['measured']}"
-    yield from (f"warning: {warning}" for warning in part["warnings"])
-    if part["log"] and part["outcome"] != Outcome.OK:
-        yield f"its log ends so:\n{part['log'].rstrip()}"
-    yield from _usage(part)
-    for metric, number in part["metrics"].items():
-        between = "" if number["low"] is None else f" ({number['low']:.4f} to {number['high']:.4f})"
-        yield f"  {metric:<30}{_shown(number['value'])}{between}  n {number['n']}"
-    if parts:
-        names = list(dict.fromkeys(name for numbers in parts.values() for name in numbers))
-        yield "  " + " " * 30 + " ".join(f"{name:>16}" for name in names) + f"{'n':>9}"
+def _describe_suite(suite: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how a suite ended, what it used, and its numbers over all examples."""
+    runner = f", runner {suite['runner']}" if "runner" in suite else ""
+    yield f"outcome: {suite['outcome']}{runner}"
+    if suite["sentence"]:
+        yield suite["sentence"]
+    if suite["limit"]:
+        yield f"limit: {suite['limit']}; measured: {suite['measured']}"
+    for warning in suite["warnings"]:
+        yield f"warning: {warning}"
+    if suite["log"] and suite["outcome"] != Outcome.OK:
+        yield f"its log ends so:\n{suite['log'].rstrip()}"
+    yield from _describe_usage(suite)
+    for metric, number in suite["metrics"].items():
+        between = ""
+        if number["low"] is not None:
+            between = f" ({number['low']:.4f} to {number['high']:.4f})"
+        yield f"  {metric:<30}{_in_words(number['value'])}{between}  n {number['n']}"
+
+
+def _table_of_parts(parts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a table with a line for each slice or kind, and a column for each metric."""
+    if not parts:
+        return
+    names = list(dict.fromkeys(chain.from_iterable(parts.values())))
+    yield "  " + " " * 30 + " ".join(f"{name:>16}" for name in names) + f"{'n':>9}"
     for name, numbers in parts.items():
-        cells = (_shown(numbers.get(metric, {}).get("value")) for metric in names)
+        cells = [_in_words(numbers.get(metric, {}).get("value")) for metric in names]
         n = max(number["n"] for number in numbers.values())
         yield f"  {name:<30}" + " ".join(f"{cell:>16}" for cell in cells) + f"{n:>9}"
 
 
-def _usage(part: Mapping[str, Any]) -> Iterator[str]:
-    used, peak = part["throughput"], part["memory"]["peak_bytes"]
+def _describe_usage(suite: Mapping[str, Any]) -> Iterator[str]:
+    used, peak = suite["throughput"], suite["memory"]["peak_bytes"]
     for name, value in (
         ("examples per second", used["examples_per_second"]),
         ("seconds", used["seconds"]),
         ("seconds to the first answer", used["start_seconds"]),
         ("most memory, MiB", peak and peak / MIB),
-        ("processor seconds", part["cpu_seconds"]),
-        ("cost estimate, cents", part["cost_cents"]),
+        ("processor seconds", suite["cpu_seconds"]),
+        ("cost estimate, cents", suite["cost_cents"]),
     ):
         if value is not None:
             yield f"  {name:<30}{value:.4g}"
 
 
-def _shown(value: float | None) -> str:
+def _in_words(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"

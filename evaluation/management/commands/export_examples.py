@@ -29,5 +29,6 @@ class Command(BaseCommand):
         if form.hides:
             rows = f", but under `{KEPT}`" if form.keeps else ""
             self.stderr.write(f"{form.title} does not show{rows}: {', '.join(form.hidden)}.")
-        if count := left.total():
+        count = left.total()
+        if count:
             self.stderr.write(f"{count:,} rows have no place in {form.title} and are left out.")

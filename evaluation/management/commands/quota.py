@@ -1,4 +1,4 @@
-"""The quota of one person, task or team, in place of the site's."""
+"""Set the quota of one person, task or team, in place of the site's."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -24,27 +24,30 @@ class Command(BaseCommand):
         parser.add_argument("--clear", action="store_true", help="as the site's settings say")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        whose = _whose(options)
+        whose = _find_holder(options)
         values = {name: options[name] for name in ("models_a_day", "gib")}
         if any(number is not None and number < 0 for number in values.values()):
             raise CommandError("A quota is 0 or more.")
         if values["gib"] is not None and not isinstance(whose, User):
             raise CommandError("--gib is a quota of people: say whose with --person.")
-        given = {name: number for name, number in values.items() if number is not None}
-        if whose and (given or options["clear"]):
-            set_allowance(whose=whose, **(values if options["clear"] else given))
+        changes = values
+        if not options["clear"]:  # otherwise what is not named goes back to the site's settings
+            changes = {name: number for name, number in values.items() if number is not None}
+        if whose and (changes or options["clear"]):
+            set_allowance(whose=whose, **changes)
         for row in Allowance.objects.select_related("user", "task", "team").order_by("pk"):
             self.stdout.write(f"{row}: models a day {row.models_a_day}, GiB {row.gib}")
 
 
-def _whose(options: dict[str, Any]) -> User | Task | Team | None:
-    found: User | Task | Team | None = None
+def _find_holder(options: dict[str, Any]) -> User | Task | Team | None:
+    """Return whom the options name; None for nobody. Raises CommandError if they do not exist."""
+    holder: User | Task | Team | None = None
     if options["person"]:
-        found = User.objects.filter(email__iexact=options["person"]).first()
+        holder = User.objects.filter(email__iexact=options["person"]).first()
     elif options["task"]:
-        found = Task.objects.filter(code=options["task"]).first()
+        holder = Task.objects.filter(code=options["task"]).first()
     elif options["team"]:
-        found = Team.objects.filter(name__iexact=options["team"]).first()
-    if found is None and (options["person"] or options["task"] or options["team"]):
+        holder = Team.objects.filter(name__iexact=options["team"]).first()
+    if holder is None and (options["person"] or options["task"] or options["team"]):
         raise CommandError("There is no such person, task or team.")
-    return found
+    return holder

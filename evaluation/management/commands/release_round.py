@@ -1,4 +1,4 @@
-"""Release a round, or the next version of its dataset, and show how far it is."""
+"""Release a round, or the next version of its dataset, and show the progress."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -54,31 +54,32 @@ class Command(BaseCommand):
         names = ("train", "seed", "license", "description", "private_test", "hold_back")
         census = census_of(round)
         sizes = suggested_sizes(census.counts)
-        wanted = Options(
+        release_options = Options(
             dev=sizes.dev if options["dev"] is None else options["dev"],
             test=sizes.test if options["test"] is None else options["test"],
             **{name: options[name] for name in names},
         )
         if options["preview"]:
             with as_command_error():
-                self._preview(check_sizes(census, wanted))
+                self._preview(check_sizes(census, release_options))
             return
         with as_command_error(), transaction.atomic():  # claimed before a worker can see it
-            asked = request_release(round=round, options=wanted, actor=None)
-            dataset = claim_job(Dataset, asked.pk)
+            queued = request_release(round=round, options=release_options, actor=None)
+            dataset = claim_job(Dataset, queued.pk)
         assert dataset is not None
         make(dataset, lambda done, what: self.stdout.write(f"{done:4.0%} {what}"))
         dataset.refresh_from_db()
         if dataset.state != Dataset.State.DONE:
             raise CommandError(f"{dataset} was not made: {dataset.error}")
         rows = dataset.numbers["rows"]
-        shown = ", ".join(f"{s} {rows[s]}" for s in (*SPLITS, PROGRAM, HELD) if s in rows)
-        self.stdout.write(f"{dataset}: {shown}")
+        splits = [split for split in (*SPLITS, PROGRAM, HELD) if split in rows]
+        sizes_in_words = ", ".join(f"{split} {rows[split]}" for split in splits)
+        self.stdout.write(f"{dataset}: {sizes_in_words}")
         for file in dataset.files.all():
             self.stdout.write(f"{file.sha256}  {file.size:>12}  {file.file.name}")
 
-    def _preview(self, found: Forecast) -> None:
+    def _preview(self, planned: Forecast) -> None:
         """Print the rows of each split, and how many are left out for which reason."""
-        self.stdout.write(", ".join(f"{split} {n}" for split, n in found.rows.items()))
-        for name, n in found.left_out.items():
+        self.stdout.write(", ".join(f"{split} {n}" for split, n in planned.rows.items()))
+        for name, n in planned.left_out.items():
             self.stdout.write(f"left out, {n}: {REASONS[name]}")

@@ -1,4 +1,4 @@
-"""Train a task's next target, and say what it learned."""
+"""Train a task's next target, and report what it learned."""
 
 import json
 from argparse import ArgumentParser
@@ -73,7 +73,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"{target} is a target of round {options['round']}.")
 
     def _train(self, task: Task, options: Mapping[str, Any]) -> TrainingRun:
-        """Ask for the training and do it here, as a worker would."""
+        """Request the training and do it here, as a worker would."""
         base, revision = options["base"], options["revision"]
         if base is None:
             base, revision = default_base(task)
@@ -89,31 +89,33 @@ class Command(BaseCommand):
             epochs=options["epochs"],
             ring=False,
         )
-        mine = leases.claim_job(TrainingRun, run.pk)
-        if mine is None:
+        claimed = leases.claim_job(TrainingRun, run.pk)
+        if claimed is None:
             raise CommandError(f"A queue worker was quicker; see training {run.pk}.")
         try:
-            carry_out(mine, ["train_target", "--run", str(run.pk)], self._show)
+            carry_out(claimed, ["train_target", "--run", str(run.pk)], self._show)
         except KeyboardInterrupt:
-            leases.fail(mine, "Stopped by Ctrl-C.")
-        if mine.state != TrainingRun.State.DONE:
-            raise CommandError(mine.error or mine.message)
-        return mine
+            leases.fail(claimed, "Stopped by Ctrl-C.")
+        if claimed.state != TrainingRun.State.DONE:
+            raise CommandError(claimed.error or claimed.message)
+        return claimed
 
     def _weights(self, task: Task, options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-        """Weight 1 for every source that is named, else what --weight says."""
-        given = dict(map(self._weight, filter(None, options["weight"].split(","))))
+        """Yield every source that is named with what --weight says of it, else with 1."""
+        texts = [text for text in options["weight"].split(",") if text]
+        weights = dict(self._parse_weight(text) for text in texts)
         names = [f"round{number.strip()}" for number in options["rounds"].split(",") if number]
         if not options["no_seed"]:
-            names += [SEED] if has_seed(task) else []
+            if has_seed(task):
+                names.append(SEED)
             names += [f"{ROWS}{run.pk}" for run in uploaded(task)]
-        unused = sorted(given.keys() - set(names))
+        unused = sorted(weights.keys() - set(names))
         if unused:
             raise CommandError(f"--weight names {unused[0]}, which is not trained on.")
         for name in names:
-            yield name, given.get(name, 1.0)
+            yield name, weights.get(name, 1.0)
 
-    def _weight(self, text: str) -> tuple[str, float]:
+    def _parse_weight(self, text: str) -> tuple[str, float]:
         name, _, number = text.strip().partition("=")
         try:
             return name, float(number)
