@@ -102,9 +102,12 @@ class ToldChatSerializer(serializers.Serializer[Any]):
     spent = serializers.FloatField(allow_null=True, help_text="So far; for those inside.")
 
 
-def settings_of(config: TaskConfig, told: dict[str, Any] | None) -> ChatSettings | None:
-    """The settings that a body tells."""
-    return settings_for(config, **told | {"stop": (*told.get("stop", ()),)}) if told else None
+def settings_of(config: TaskConfig, values: dict[str, Any] | None) -> ChatSettings | None:
+    """Return the settings in a body; None without any."""
+    if not values:
+        return None
+    stop = tuple(values.get("stop", ()))  # settings are compared, so it must be hashable
+    return settings_for(config, **values | {"stop": stop})
 
 
 class EstimateSerializer(serializers.Serializer[Any]):
@@ -128,8 +131,8 @@ class EstimateView(APIView):
         from evaluation.runs.chat.estimate import estimate  # loads numpy
 
         task = find_task(request, code, can_submit)
-        found = estimate(task, settings_of(task.config, read(ChatSerializer, request)))
-        return Response(EstimateSerializer(vars(found)).data)
+        settings = settings_of(task.config, read(ChatSerializer, request))
+        return Response(EstimateSerializer(vars(estimate(task, settings))).data)
 
 
 class CapSerializer(serializers.Serializer[Any]):

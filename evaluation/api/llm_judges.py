@@ -50,7 +50,7 @@ class LlmJudgeSerializer(serializers.ModelSerializer[LlmJudge]):
 
     @extend_schema_field(AgreementSerializer)
     def get_agreement(self, judge: LlmJudge) -> dict[str, Any]:
-        return _told(calibration(judge))
+        return _describe_agreement(calibration(judge))
 
 
 class LlmScoreSerializer(serializers.Serializer[Any]):
@@ -66,11 +66,11 @@ class LlmScoreSerializer(serializers.Serializer[Any]):
     agreement = AgreementSerializer(help_text="The judge's with people.")
 
 
-def _told(found: Agreement) -> dict[str, Any]:
-    return {**found._asdict(), "is_calibrated": found.is_calibrated}
+def _describe_agreement(agreement: Agreement) -> dict[str, Any]:
+    return {**agreement._asdict(), "is_calibrated": agreement.is_calibrated}
 
 
-def _score(score: LlmScore, found: Agreement) -> dict[str, Any]:
+def _describe_score(score: LlmScore, agreement: Agreement) -> dict[str, Any]:
     version = score.run.version
     numbers = {name: getattr(score, name) for name in ("value", "low", "high", "n")}
     return {
@@ -78,7 +78,7 @@ def _score(score: LlmScore, found: Agreement) -> dict[str, Any]:
         "evaluation_set": version.evaluation_set.name,
         "version": version.version,
         **numbers,
-        "agreement": _told(found),
+        "agreement": _describe_agreement(agreement),
     }
 
 
@@ -102,6 +102,8 @@ class ModelLlmScores(APIView):
     def get(self, request: Request, pk: UUID) -> Response:
         """What language models as judges say of a model, with their agreement with people."""
         runs, viewer = seen_runs(request, pk)
-        shown = [one for one in runs if viewer.is_task_owner or not one.version.is_sealed]
-        found = [_score(score, agreed) for score, agreed in scores_of(shown)]
-        return Response(LlmScoreSerializer(found, many=True).data)
+        if not viewer.is_task_owner:
+            # A judge's exact share of right answers would disclose more than rounded scores do.
+            runs = [run for run in runs if not run.version.is_sealed]
+        scores = [_describe_score(score, agreement) for score, agreement in scores_of(runs)]
+        return Response(LlmScoreSerializer(scores, many=True).data)

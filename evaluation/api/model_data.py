@@ -1,4 +1,4 @@
-"""What the API tells of a submitted model, by who asks."""
+"""Describe submitted models in the API, as far as the reader may know them."""
 
 from typing import Any
 
@@ -11,9 +11,11 @@ from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.told_chat import told_chat
 from evaluation.submissions.visibility import Viewer, shown_name, shown_owner, shown_team
 
-TOLD_OF_CARD = (
-    *("description", "languages", "trained_on", "trained_until", "license", "parameters"),
-)
+CARD_FIELDS = (
+    "description", "languages", "trained_on", "trained_until", "license", "parameters",
+)  # fmt: skip
+"""What everybody reads of a card."""
+MODEL_FIELDS = ("id", "kind", "adapter", "state", "outcome", "is_published")
 
 
 class CardSerializer(serializers.Serializer[Any]):
@@ -88,14 +90,14 @@ class ModelSerializer(serializers.Serializer[Any]):
 
     def to_representation(self, submission: Submission) -> dict[str, Any]:
         viewer = self.context["viewer"](submission)
-        return super().to_representation(self.told(submission, viewer))
+        return super().to_representation(self.describe(submission, viewer))
 
-    def told(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
-        """All fields, as far as this person may know them."""
-        return told_of(submission, viewer, self.progress(submission))
+    def describe(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
+        """Return all fields, as far as this person may know them."""
+        return describe_model(submission, viewer, self.progress(submission))
 
     def progress(self, submission: Submission) -> Progress:
-        """How far it is, by the runs that came with it."""
+        """Return its progress, by the runs that came with it."""
         return progress_of(submission, submission.runs.all())
 
 
@@ -107,26 +109,27 @@ class WholeModelSerializer(ModelSerializer):
     log = serializers.CharField(help_text="The end of the check's log; for those inside.")
     chat = ToldChatSerializer(allow_null=True, help_text="Of chat models: how it is asked.")
 
-    def told(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
-        told = super().told(submission, viewer)
-        return {**told, "chat": told_chat(submission, viewer)}
+    def describe(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
+        fields = super().describe(submission, viewer)
+        return {**fields, "chat": told_chat(submission, viewer)}
 
     def progress(self, submission: Submission) -> Progress:
         runs: list[EvaluationRun] = self.context["runs"]
         return with_wait(progress_of(submission, runs), runs)
 
 
-def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[str, Any]:
-    """All fields of a model, as far as this person may know them."""
-    is_inside, stands = viewer.is_inside, submission.withdrawn_at is None
+def describe_model(submission: Submission, viewer: Viewer, progress: Progress) -> dict[str, Any]:
+    """Return all fields of a model, as far as this person may know them."""
+    is_inside, is_there = viewer.is_inside, submission.withdrawn_at is None
     owner, version = shown_owner(submission, viewer), submission.evaluation_set
+    # Logs and errors may quote files and addresses of the person who submitted it.
     shows_error = is_inside and submission.state != Submission.State.DONE
+    card = {name: getattr(submission, name) for name in CARD_FIELDS}
+    # A paper names its authors, so it hides with the owner's name.
+    card["paper_url"] = submission.paper_url if owner or is_inside else ""
     return {
         **vars(progress),
-        **{
-            name: getattr(submission, name)
-            for name in ("id", "kind", "adapter", "state", "outcome", "is_published")
-        },
+        **{name: getattr(submission, name) for name in MODEL_FIELDS},
         "task": submission.task.code,
         "name": shown_name(submission, viewer),
         "owner": owner,
@@ -138,12 +141,9 @@ def told_of(submission: Submission, viewer: Viewer, progress: Progress) -> dict[
         "anonymous_until": submission.anonymous_until if is_inside else None,
         "handed_in_at": submission.queued_at,
         "withdrawn_at": submission.withdrawn_at,
-        "digest": submission.digest if stands else "",
-        "size": submission.size if stands else None,
+        "digest": submission.digest if is_there else "",
+        "size": submission.size if is_there else None,
         "source": shown_source(submission.source) if is_inside else "",
         "revision": submission.revision if is_inside else "",
-        "card": {
-            **{name: getattr(submission, name) for name in TOLD_OF_CARD},
-            "paper_url": submission.paper_url if owner or is_inside else "",
-        },
+        "card": card,
     }

@@ -121,8 +121,8 @@ class TaskModels(OfTask, Models):
     throttle = "submit"
 
     def get_queryset(self) -> QuerySet[Submission]:
-        shown = all_submissions().filter(seen_by_all(), task=self.task)
-        return with_runs(shown.defer("log"))
+        published = all_submissions().filter(seen_by_all(), task=self.task)
+        return with_runs(published.defer("log"))
 
     def get_serializer_context(self) -> dict[str, Any]:
         viewer = viewers(self.request.user, self.task)
@@ -141,45 +141,52 @@ class TaskModels(OfTask, Models):
         fields["card"] = ModelCard(**fields.get("card", {}))
         fields["chat"] = settings_of(task.config, fields.get("chat"))
         fields["upload"] = upload_of(owner, fields.get("upload"))
-        fields["evaluation_set"] = _version(task, fields.get("evaluation_set"))
+        fields["evaluation_set"] = _find_version(task, fields.get("evaluation_set"))
         fields["team"] = team_of(owner, fields.get("team"))
-        made = submissions.submit_model(task=task, owner=owner, **fields)
-        return Response(whole(request, made.pk), status.HTTP_201_CREATED)
+        submission = submissions.submit_model(task=task, owner=owner, **fields)
+        return Response(whole(request, submission.pk), status.HTTP_201_CREATED)
 
 
 def upload_of(user: User, pk: UUID | None) -> Upload | None:
-    """One's file of that id; None where none is named."""
+    """Return the person's file of that id; None if none is named. Raises ValidationError."""
     if pk is None:
         return None
-    if found := Upload.objects.filter(pk=pk, owner=user).first():
-        return found
-    raise serializers.ValidationError({"upload": ["You have no such file here. Upload it."]})
+    upload = Upload.objects.filter(pk=pk, owner=user).first()
+    if upload is None:
+        raise serializers.ValidationError({"upload": ["You have no such file here. Upload it."]})
+    return upload
 
 
 def team_of(user: User, name: str | None) -> Team | None:
-    """One's team of that name; None where none is named."""
+    """Return the person's team of that name; None if none is named. Raises ValidationError."""
     if not name:
         return None
-    if found := teams_of(user).filter(name__iexact=name).first():
-        return found
-    known = ", ".join(team.name for team in teams_of(user)) or "none"
-    message = f"You are in no team of this name. Your teams: {known}."
-    raise serializers.ValidationError({"team": [message]})
+    team = teams_of(user).filter(name__iexact=name).first()
+    if team is None:
+        names = ", ".join(teams_of(user).values_list("name", flat=True)) or "none"
+        message = f"You are in no team of this name. Your teams: {names}."
+        raise serializers.ValidationError({"team": [message]})
+    return team
 
 
-def _version(task: Task, name: str | None) -> EvaluationSetVersion | None:
-    """The newest version of the set of that name; None where none is named."""
+def _find_version(task: Task, name: str | None) -> EvaluationSetVersion | None:
+    """Return the newest version of the set of that name; None if none is named.
+
+    Raises ValidationError.
+    """
     if not name:
         return None
-    if found := open_versions(task).filter(evaluation_set__name=name).first():
-        return found
-    known = ", ".join(one.evaluation_set.name for one in open_versions(task)) or "none"
-    message = f"There is no such set whose inputs may be downloaded. There are: {known}."
-    raise serializers.ValidationError({"evaluation_set": [message]})
+    versions = open_versions(task)
+    version = versions.filter(evaluation_set__name=name).first()
+    if version is None:
+        names = ", ".join(versions.values_list("evaluation_set__name", flat=True)) or "none"
+        message = f"There is no such set whose inputs may be downloaded. There are: {names}."
+        raise serializers.ValidationError({"evaluation_set": [message]})
+    return version
 
 
 def whole(request: Request, pk: UUID) -> Any:
-    """All that this person may know of a model."""
+    """Return all that this person may know of a model."""
     submission, viewer = find_submission(request, pk)
     context = {"viewer": lambda _: viewer, "runs": list_runs(submission)}
     return WholeModelSerializer(submission, context=context).data
@@ -193,8 +200,9 @@ class MyModels(Models):
         return submissions_of(person(self.request)).defer("log")
 
     def get_serializer_context(self) -> dict[str, Any]:
-        mine = Viewer(is_owner=True, is_task_owner=False)
-        return {**super().get_serializer_context(), "viewer": lambda _: mine}
+        # All are one's own, so nobody asks the database about each.
+        viewer = Viewer(is_owner=True, is_task_owner=False)
+        return {**super().get_serializer_context(), "viewer": lambda _: viewer}
 
 
 class ModelChangeSerializer(serializers.Serializer[Any]):
@@ -216,15 +224,15 @@ class ModelView(APIView):
     def patch(self, request: Request, pk: UUID) -> Response:
         """Change its card; for its owner."""
         submission, user = find_owned(request, pk)
-        asked = read(ModelChangeSerializer, request)
+        changes = read(ModelChangeSerializer, request)["card"]
         now = {name: getattr(submission, name) for name in vars(ModelCard())}
-        card = ModelCard(**now | asked["card"])
+        card = ModelCard(**now | changes)
         submissions.update_card(submission=submission, actor=user, card=card)
         return Response(whole(request, pk))
 
 
-def _action(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
-    """A view on which a model's owner does something with it."""
+def _make_action(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
+    """Return a view on which a model's owner does something with it."""
 
     class Action(APIView):
         write_scope = Submit
@@ -240,17 +248,18 @@ def _action(name: str, service: Callable[..., Any], words: str) -> type[APIView]
 
 
 ACTIONS: Mapping[str, type[APIView]] = {
-    name: _action(name, service, words)
-    for name, service, words in (
-        ("publish", submissions.publish, "Show a model that has a score to everybody."),
-        ("unpublish", submissions.unpublish, "Show it to you and the task's owners only."),
-        ("cancel", submissions.cancel, "End what is not over of its check and evaluations."),
-        (
-            "withdraw",
-            submissions.withdraw_model,
-            "Take it back for good: its files, name and card go.",
-        ),
-    )
+    "publish": _make_action(
+        "publish", submissions.publish, "Show a model that has a score to everybody."
+    ),
+    "unpublish": _make_action(
+        "unpublish", submissions.unpublish, "Show it to you and the task's owners only."
+    ),
+    "cancel": _make_action(
+        "cancel", submissions.cancel, "End what is not over of its check and evaluations."
+    ),
+    "withdraw": _make_action(
+        "withdraw", submissions.withdraw_model, "Take it back for good: its files, name and card go."
+    ),
 }
 
 
@@ -269,8 +278,8 @@ class AnonymousView(APIView):
     def post(self, request: Request, pk: UUID) -> Response:
         """Hide the names of model and owner before a day, at most a year ahead, or show them."""
         submission, user = find_owned(request, pk)
-        asked = read(AnonymousSerializer, request)
-        submissions.set_anonymous_until(submission=submission, actor=user, **asked)
+        until = read(AnonymousSerializer, request)["until"]
+        submissions.set_anonymous_until(submission=submission, actor=user, until=until)
         return Response(whole(request, pk))
 
 
@@ -287,8 +296,8 @@ class EmbargoView(APIView):
     def post(self, request: Request, pk: UUID) -> Response:
         """Publish the model on a day, at most a year ahead, once it has a score."""
         submission, user = find_owned(request, pk)
-        asked = read(EmbargoSerializer, request)
-        submissions.set_publish_on(submission=submission, actor=user, **asked)
+        day = read(EmbargoSerializer, request)["day"]
+        submissions.set_publish_on(submission=submission, actor=user, day=day)
         return Response(whole(request, pk))
 
 

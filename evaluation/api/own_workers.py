@@ -39,7 +39,10 @@ from tasks.services import account_for
 
 LEASE = OpenApiParameter("token", OpenApiTypes.UUID, "path", description="Of the lease.")
 MOST_USED = 1e15  # of anything: a petabyte, 30 million years
-ENDINGS = [one.value for one in Outcome if one not in (Outcome.CANCELLED, Outcome.OVER_BUDGET)]
+ENDINGS = [
+    outcome.value for outcome in Outcome if outcome not in (Outcome.CANCELLED, Outcome.OVER_BUDGET)
+]
+"""How a machine may say that a model ended; only this site cancels and counts costs."""
 
 
 class OwnWorkerSerializer(serializers.ModelSerializer[OwnWorker]):
@@ -95,20 +98,24 @@ class OwnWorkers(generics.ListAPIView[OwnWorker]):
     def post(self, request: Request, code: str) -> Response:
         """Let a person evaluate their models of this task on their own machines."""
         task, actor = find_task(request, code, can_own), person(request)
-        asked = read(NewOwnWorkerSerializer, request)
-        user = account_for(actor, asked["email"])
-        model, name = asked["model"], asked["evaluation_set"]
-        made = services.add_worker(
+        fields = read(NewOwnWorkerSerializer, request)
+        user = account_for(actor, fields["email"])
+        submission = evaluation_set = None
+        if fields["model"]:
+            submission = get_object_or_404(task.submissions, pk=fields["model"])
+        if fields["evaluation_set"]:
+            evaluation_set = get_object_or_404(task.evaluation_sets, name=fields["evaluation_set"])
+        worker = services.add_worker(
             task=task,
             user=user,
             actor=actor,
-            second=asked["second"],
-            takes_sealed=asked["takes_sealed"],
-            submission=get_object_or_404(task.submissions, pk=model) if model else None,
-            evaluation_set=get_object_or_404(task.evaluation_sets, name=name) if name else None,
+            second=fields["second"],
+            takes_sealed=fields["takes_sealed"],
+            submission=submission,
+            evaluation_set=evaluation_set,
         )
-        made.refresh_from_db()
-        return Response(OwnWorkerSerializer(made).data, status.HTTP_201_CREATED)
+        worker.refresh_from_db()  # for the database's default of `made_at`
+        return Response(OwnWorkerSerializer(worker).data, status.HTTP_201_CREATED)
 
 
 class OwnWorkerView(APIView):
@@ -150,8 +157,8 @@ class LeaseSerializer(serializers.Serializer[Any]):
     seconds = serializers.SerializerMethodField()
 
     def get_examples(self, run: EvaluationRun) -> int:
-        asked = asked_of(run)
-        return run.version.size if asked is None else sum(asked)
+        chosen = asked_of(run)  # of a second opinion: a random tenth
+        return run.version.size if chosen is None else sum(chosen)
 
     def get_config_text(self, run: EvaluationRun) -> str:
         return text_for_models(run.submission.task.config)
@@ -172,12 +179,12 @@ class TakeLease(APIView):
     @write("leases_take", WantedSerializer, {200: LeaseSerializer, 204: None})
     def post(self, request: Request, code: str) -> Response:
         """Take the oldest run that your machine may evaluate; 204 where there is none."""
-        task, wanted = find_task(request, code), read(WantedSerializer, request)
+        task, filters = find_task(request, code), read(WantedSerializer, request)
         workers = workers_of(person(request), task)
         if not workers:
             raise Http404
         key = request.auth.prefix if isinstance(request.auth, ApiToken) else ""
-        run = services.lease_run(workers=workers, key=key, **wanted)
+        run = services.lease_run(workers=workers, key=key, **filters)
         if run is None:
             return Response(status=status.HTTP_204_NO_CONTENT)
         return Response(LeaseSerializer(run).data)
@@ -187,7 +194,7 @@ class _OfLease(APIView):
     read_scope = write_scope = ApiToken.Scope.SUBMIT
 
     def leased(self, token: UUID) -> EvaluationRun:
-        """The run; 404 where this person's machine does not hold it any more."""
+        """Return the run; 404 if this person's machine does not hold it any more."""
         run = leased_to(person(self.request), token)
         if run is None:
             raise Http404
@@ -205,8 +212,8 @@ class LeaseBeat(_OfLease):
     @write("leases_keep", BeatSerializer, {204: None})
     def post(self, request: Request, token: UUID) -> Response:
         """Keep the lease for two minutes more; 404 or 409 where it is lost."""
-        run, told = self.leased(token), read(BeatSerializer, request)
-        services.renew_lease(run=run, user=person(request), progress=told["progress"])
+        run, progress = self.leased(token), read(BeatSerializer, request)["progress"]
+        services.renew_lease(run=run, user=person(request), progress=progress)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -223,13 +230,14 @@ class LeaseInputs(_OfLease):
 
 
 def _inputs(run: EvaluationRun) -> Iterator[bytes]:
+    """Yield the examples of a run as lines, under the ids that this lease gives them."""
     task, config = run.submission.task, run.submission.task.config
     assert run.lease_token
-    asked = asked_of(run) or repeat(True)
+    is_chosen = asked_of(run) or repeat(True)
     with scratch() as folder:
         sent = sent_to(run.lease_token, folder / "examples.jsonl")
-        chosen = compress(input_rows(run.version), asked)
-        rows = (for_models(config, task, row["inputs"]) for row in chosen)
+        chosen_rows = compress(input_rows(run.version), is_chosen)
+        rows = (for_models(config, task, row["inputs"]) for row in chosen_rows)
         sent.write(rows, config.model_fields, lambda progress, message: None)
         with sent.path.open("rb") as file:
             yield from file
@@ -263,11 +271,14 @@ class EndingSerializer(serializers.Serializer[Any]):
     usage = OwnUsageSerializer()
 
     def validate_usage(self, usage: dict[str, float | None]) -> dict[str, float | None]:
-        """Nobody here measured it, and the board computes with it."""
-        given = {name: value for name, value in usage.items() if value is not None}
-        if wrong := [name for name, value in given.items() if not 0 <= value <= MOST_USED]:
-            said = [f"Give a number from 0 to {MOST_USED:.0e}."]
-            raise serializers.ValidationError(dict.fromkeys(wrong, said))
+        """Check the numbers: nobody here measured them, and the board computes with them."""
+        wrong = []
+        for name, value in usage.items():
+            if value is not None and not 0 <= value <= MOST_USED:
+                wrong.append(name)
+        if wrong:
+            messages = [f"Give a number from 0 to {MOST_USED:.0e}."]
+            raise serializers.ValidationError(dict.fromkeys(wrong, messages))
         return usage
 
 

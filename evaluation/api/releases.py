@@ -123,7 +123,7 @@ class Releases(generics.ListAPIView[Dataset]):
     queryset = Dataset.objects.none()
 
     def round(self) -> Round:
-        """The round, for those who may release it."""
+        """Return the round, for people who may release it. Raises Http404."""
         return _owned_round(self.request, self.kwargs["code"], self.kwargs["number"])
 
     def get_queryset(self) -> QuerySet[Dataset]:
@@ -136,12 +136,12 @@ class Releases(generics.ListAPIView[Dataset]):
         A release that nobody has used can be undone.
         """
         round = self.round()
-        asked = read(NewReleaseSerializer, request)
+        fields = read(NewReleaseSerializer, request)
         page = request.build_absolute_uri(reverse("evaluation:datasets", args=[code, number]))
-        options = _options(round, asked, page)
-        made = request_release(round=round, options=options, actor=person(request))
-        made.refresh_from_db()
-        return Response(ReleaseSerializer(made).data, status.HTTP_202_ACCEPTED)
+        options = _options(round, fields, page)
+        dataset = request_release(round=round, options=options, actor=person(request))
+        dataset.refresh_from_db()  # a worker may have begun
+        return Response(ReleaseSerializer(dataset).data, status.HTTP_202_ACCEPTED)
 
 
 class ReleasePreview(APIView):
@@ -161,26 +161,22 @@ class ReleasePreview(APIView):
         cannot be, with sizes that can, or that the round was released. For owners.
         """
         round = _owned_round(request, code, number)
-        asked = wanted(SizesSerializer, request)
+        sizes = wanted(SizesSerializer, request)
         if round.datasets.filter(state=Dataset.State.DONE).exists():
             raise ReleaseRefused("The round was released. Later versions keep its splits.")
         census = census_of(round)
-        form = _first_form(census.counts, {**asked, "license": Options.license})
-        shown = check_sizes(census, form.options(""))
-        choices = [(sizes, forecast(census, sizes, seed=0)) for sizes in proposals(census.counts)]
+        form = _first_form(census.counts, {**sizes, "license": Options.license})
+        planned = check_sizes(census, form.options(""))
+        choices = []
+        for proposed in proposals(census.counts):
+            choice = forecast(census, proposed, seed=0)
+            splits = {"dev": proposed.dev, "test": proposed.test, "rows": choice.rows}
+            choices.append({**splits, "lost": sum(choice.lost.values())})
         body = {
-            "rows": shown.rows,
-            "left_out": shown.left_out,
-            "reasons": {name: REASONS[name] for name in shown.left_out},
-            "proposals": [
-                {
-                    "dev": sizes.dev,
-                    "test": sizes.test,
-                    "rows": one.rows,
-                    "lost": sum(one.lost.values()),
-                }
-                for sizes, one in choices
-            ],
+            "rows": planned.rows,
+            "left_out": planned.left_out,
+            "reasons": {name: REASONS[name] for name in planned.left_out},
+            "proposals": choices,
         }
         return Response(ReleasePreviewSerializer(body).data)
 
@@ -204,24 +200,27 @@ class Release(APIView):
 
 
 def _owned_round(request: Request, code: str, number: int) -> Round:
-    """The round, for those who may release it."""
+    """Return the round, for people who may release it. Raises Http404."""
     rounds = find_task(request, code, can_own).rounds.select_related("task")
     return get_object_or_404(rounds, number=number)
 
 
-def _options(round: Round, asked: dict[str, Any], page: str) -> Options:
-    """The owner's options, by the rules of the page's form."""
+def _options(round: Round, fields: dict[str, Any], page: str) -> Options:
+    """Return the owner's options, by the rules of the page's form."""
     if round.datasets.filter(state=Dataset.State.DONE).exists():
-        form = ReleaseForm(None, asked)
+        form = ReleaseForm(None, fields)
         check_form(form)
     else:
-        form = _first_form(counts_of(round), asked)
-    return replace(form.options(page), confirmed=asked.get("confirmed"))
+        form = _first_form(counts_of(round), fields)
+    return replace(form.options(page), confirmed=fields.get("confirmed"))
 
 
-def _first_form(counts: Counts, asked: dict[str, Any]) -> ReleaseForm:
-    """The checked form of a first version, with the proposed sizes where none are asked for."""
+def _first_form(counts: Counts, fields: dict[str, Any]) -> ReleaseForm:
+    """Return the checked form of a first version.
+
+    The proposed sizes hold unless others are given.
+    """
     sizes = suggested_sizes(counts)
-    form = ReleaseForm(sizes, {"dev": sizes.dev, "test": sizes.test, "seed": 0, **asked})
+    form = ReleaseForm(sizes, {"dev": sizes.dev, "test": sizes.test, "seed": 0, **fields})
     check_form(form)
     return form

@@ -164,8 +164,8 @@ class RunView(APIView):
     @extend_schema(operation_id="runs_get", responses=WholeRunSerializer)
     def get(self, request: Request, pk: UUID, run: UUID) -> Response:
         """How it ended and the end of its log; for the owners of model and task."""
-        found, _ = find_run(request, pk, run)
-        return Response(WholeRunSerializer(found).data)
+        evaluation, _ = find_run(request, pk, run)
+        return Response(WholeRunSerializer(evaluation).data)
 
 
 class RunAgain(APIView):
@@ -175,10 +175,10 @@ class RunAgain(APIView):
     @write("runs_repeat", None, {201: RunSerializer})
     def post(self, request: Request, pk: UUID, run: UUID) -> Response:
         """Repeat it after we have failed. For the owners of model and task."""
-        found, _ = find_run(request, pk, run, lambda _, viewer: viewer.may_repeat)
-        made = run_again(run=found, actor=person(request))
-        again, _ = find_run(request, pk, made.pk)
-        return Response(RunSerializer(again).data, status.HTTP_201_CREATED)
+        former, _ = find_run(request, pk, run, lambda _, viewer: viewer.may_repeat)
+        new_run = run_again(run=former, actor=person(request))
+        evaluation, _ = find_run(request, pk, new_run.pk)  # with what its serializer reads
+        return Response(RunSerializer(evaluation).data, status.HTTP_201_CREATED)
 
 
 class WrongQuery(serializers.Serializer[Any]):
@@ -226,9 +226,9 @@ class WrongView(APIView):
         """
         from evaluation.submissions.mistakes import SHOWN, wrong_answers  # it loads numpy
 
-        found, _ = find_run(request, pk, run, may_see_wrong)
+        evaluation, _ = find_run(request, pk, run, may_see_wrong)
         page = wanted(WrongQuery, request)["page"]
-        rows = wrong_answers(found, page)
+        rows = wrong_answers(evaluation, page)  # one more than a page, if there is a next one
         answers = {
             "examples": rows[:SHOWN],
             "next_page": page + 1 if len(rows) > SHOWN else None,
@@ -314,11 +314,14 @@ class Predictions(APIView):
 
 
 def as_answers(run: EvaluationRun) -> Iterator[bytes]:
-    """The predictions of a run in the format in which predictions are submitted."""
+    """Yield the predictions of a run in the format in which predictions are submitted."""
     field = run.submission.task.config.answer_field
     with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as rows:
         for row in map(orjson.loads, rows):
-            said = row["answer"]
-            output = None if said is None else {field: said}
-            told = {name: row[name] for name in ("prob", "logprob", "tokens") if name in row}
-            yield orjson.dumps({"id": row["uid"], "output": output, **told}) + b"\n"
+            answer = {"id": row["uid"], "output": None}
+            if row["answer"] is not None:
+                answer["output"] = {field: row["answer"]}
+            for name in ("prob", "logprob", "tokens"):
+                if name in row:
+                    answer[name] = row[name]
+            yield orjson.dumps(answer) + b"\n"

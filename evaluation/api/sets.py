@@ -87,9 +87,9 @@ class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
         fields = ("name", "source", "round", *ABOUT, "newest")
 
     @extend_schema_field(VersionSerializer(allow_null=True))
-    def get_newest(self, one: EvaluationSet) -> Any:
+    def get_newest(self, evaluation_set: EvaluationSet) -> Any:
         """The newest version."""
-        versions = list(one.versions.all())
+        versions = list(evaluation_set.versions.all())
         return VersionSerializer(versions[-1]).data if versions else None
 
 
@@ -136,7 +136,7 @@ class OfSets(OfTask):
         return sets.exclude(access=EvaluationSet.Access.HIDDEN)
 
     def answer(self, name: str, status: int = status.HTTP_200_OK) -> Response:
-        """A set as it is now."""
+        """Return a set as it is now."""
         return Response(EvaluationSetSerializer(self.get_queryset().get(name=name)).data, status)
 
 
@@ -150,9 +150,11 @@ class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
         task, editor = find_edited(request, code)
         about = read(NewSetSerializer, request)
         upload = about.pop("upload")
-        _made_of(
-            upload, task, editor, lambda rows: create_set_of(rows, task=task, actor=editor, **about)
-        )
+
+        def make(rows: SetFile) -> EvaluationSetVersion:
+            return create_set_of(rows, task=task, actor=editor, **about)
+
+        _make_from_upload(upload, task, editor, make)
         return self.answer(about["name"], status.HTTP_201_CREATED)
 
 
@@ -164,10 +166,10 @@ class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
     def patch(self, request: Request, code: str, name: str) -> Response:
         """Change who sees it and what is said of it."""
         task, editor = find_edited(request, code)
-        one = get_object_or_404(task.evaluation_sets, name=name)
-        asked = read(AboutSetSerializer, request)
-        now = {field: getattr(one, field) for field in ABOUT}
-        change_set(evaluation_set=one, actor=editor, **now | asked)
+        evaluation_set = get_object_or_404(task.evaluation_sets, name=name)
+        changes = read(AboutSetSerializer, request)
+        now = {field: getattr(evaluation_set, field) for field in ABOUT}
+        change_set(evaluation_set=evaluation_set, actor=editor, **now | changes)
         return self.answer(name)
 
 
@@ -179,10 +181,11 @@ class Versions(OfSets):
         """Make the next version of an uploaded set; the same examples add none."""
         task, editor = find_edited(request, code)
         uploaded = task.evaluation_sets.filter(source=EvaluationSet.Source.UPLOAD)
-        one = get_object_or_404(uploaded, name=name)
-        asked = read(NewVersionSerializer, request)
-        upload = asked["upload"]
-        _made_of(upload, task, editor, lambda rows: make_version(one, rows, editor))
+        evaluation_set = get_object_or_404(uploaded, name=name)
+        upload = read(NewVersionSerializer, request)["upload"]
+        _make_from_upload(
+            upload, task, editor, lambda rows: make_version(evaluation_set, rows, editor)
+        )
         return self.answer(name, status.HTTP_201_CREATED)
 
 
@@ -205,18 +208,22 @@ class TakeRound(OfSets):
         """Take a closed round as it stands now as the next version of its set."""
         task, editor = find_edited(request, code)
         reason = read(TakeRoundSerializer, request).get("reason", "")
-        one = get_object_or_404(task.evaluation_sets.select_related("round__task"), name=name)
-        if one.round is None or one.round.state != Round.State.CLOSED:
+        sets = task.evaluation_sets.select_related("round__task")
+        round = get_object_or_404(sets, name=name).round
+        if round is None or round.state != Round.State.CLOSED:
             raise Http404
-        if take_round(round=one.round, actor=editor, reason=reason) is None:
+        if take_round(round=round, actor=editor, reason=reason) is None:
             raise Refused("Nothing is confirmed yet.")
         return self.answer(name, status.HTTP_201_CREATED)
 
 
-def _made_of(
+def _make_from_upload(
     pk: UUID, task: Task, user: User, make: Callable[[SetFile], EvaluationSetVersion]
 ) -> None:
-    """Make a version of one's upload, which is used up then; or say what is wrong with it."""
+    """Make a version from the person's upload, and discard the upload.
+
+    Raises ValidationError, with each wrong line, and Refused.
+    """
     upload = open_uploads(user).filter(pk=pk).first()
     if upload is None:
         raise serializers.ValidationError({"upload": ["You have no such file here. Upload it."]})
@@ -226,7 +233,7 @@ def _made_of(
         with assemble(upload) as path:
             make(SetFile(path, upload.file_name, task.config))
     except WrongLines as error:
-        messages = [f"line {one.line}: {one.message}" for one in error.errors]
+        messages = [f"line {wrong.line}: {wrong.message}" for wrong in error.errors]
         raise serializers.ValidationError({"upload": messages}) from None
     except (FileError, UploadRefused) as error:
         raise serializers.ValidationError({"upload": [str(error)]}) from None

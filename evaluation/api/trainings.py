@@ -41,7 +41,9 @@ class Weights(serializers.DictField):
             raise serializers.ValidationError(
                 "A source is seed, round1, round2 …, or rows and a training's number."
             )
-        return {name: one for name, one in super().to_internal_value(data).items() if one}
+        weights = super().to_internal_value(data)
+        # A weight of 0 leaves a source out, as in the form.
+        return {name: weight for name, weight in weights.items() if weight}
 
 
 class NewTrainingSerializer(serializers.Serializer[Any]):
@@ -175,24 +177,25 @@ class Trainings(generics.ListAPIView[TrainingRun]):
         """Train the next target; ask for it again to see how far it is. One at a time."""
         task, editor = find_edited(request, code)
         fields = read(NewTrainingSerializer, request)
-        fields["base"], fields["revision"] = _base(task, fields)
+        fields["base"], fields["revision"] = _find_base(task, fields)
         run = request_training(task=task, actor=editor, **fields)
         run.refresh_from_db()
         return Response(TrainingSerializer(run).data, status.HTTP_202_ACCEPTED)
 
 
-def _base(task: Task, asked: dict[str, Any]) -> tuple[str, str]:
-    """(source, revision) of what it starts from. Raises ValidationError."""
-    if "base" not in asked:
+def _find_base(task: Task, fields: dict[str, Any]) -> tuple[str, str]:
+    """Return (source, revision) of what it starts from. Raises ValidationError."""
+    if "base" not in fields:
         return default_base(task)
-    if asked["base"] is None:
+    if fields["base"] is None:
         return "", ""
-    known = {target.name: (target.source, target.revision) for target in bases(task)}
-    if asked["base"] not in known:
-        names = ", ".join(known) or "none"
+    targets = {target.name: target for target in bases(task)}
+    target = targets.get(fields["base"])
+    if target is None:
+        names = ", ".join(targets) or "none"
         message = f"No target of that name has its files here. There are: {names}."
         raise serializers.ValidationError({"base": [message]})
-    return known[asked["base"]]
+    return target.source, target.revision
 
 
 class OfTraining(APIView):
@@ -201,11 +204,10 @@ class OfTraining(APIView):
     write_scope = ApiToken.Scope.OWN
 
     def enter(self, code: str, pk: int) -> tuple[TrainingRun, User]:
-        """The training, for those who edit its task."""
+        """Return the training and the editor of its task. Raises Http404 for others."""
         task, editor = find_edited(self.request, code)
-        return get_object_or_404(
-            task.training_runs.select_related("target", "round"), pk=pk
-        ), editor
+        runs = task.training_runs.select_related("target", "round")
+        return get_object_or_404(runs, pk=pk), editor
 
 
 class TrainingView(OfTraining):
@@ -233,8 +235,8 @@ class TrainedTarget(OfTraining):
     def post(self, request: Request, code: str, pk: int) -> Response:
         """Make the trained model a target of a round."""
         run, editor = self.enter(code, pk)
-        asked = read(NewTargetSerializer, request)
-        number = asked["round"]
-        name = asked.get("name") or free_name(run.task, number)
+        fields = read(NewTargetSerializer, request)
+        number = fields["round"]
+        name = fields.get("name") or free_name(run.task, number)
         register_trained(run=run, number=number, name=name, actor=editor)
         return Response(WholeTrainingSerializer(self.enter(code, pk)[0]).data)

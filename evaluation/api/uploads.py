@@ -78,7 +78,7 @@ class NewUploadSerializer(serializers.Serializer[Any]):
 
 
 def with_received(uploads: QuerySet[Upload]) -> QuerySet[Any]:
-    """Uploads with what their serializer tells."""
+    """Return uploads with what their serializer shows."""
     here = Coalesce(Sum("pieces__size"), Value(0))
     return uploads.annotate(received=here, piece_bytes=Value(PIECE_BYTES))
 
@@ -97,10 +97,10 @@ class Uploads(generics.ListAPIView[Upload]):
     @write("uploads_create", NewUploadSerializer, {201: UploadSerializer})
     def post(self, request: Request) -> Response:
         """Begin a file of so many bytes. Then PUT its pieces."""
-        asked = read(NewUploadSerializer, request)
+        fields = read(NewUploadSerializer, request)
         with _blaming("size"):
-            made = begin_upload(person(request), **asked)
-        return Response(upload_body(made.pk), status.HTTP_201_CREATED)
+            upload = begin_upload(person(request), **fields)
+        return Response(upload_body(upload.pk), status.HTTP_201_CREATED)
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def _blaming(field: str) -> Iterator[None]:
 
 
 def upload_body(pk: UUID) -> Any:
-    """An upload as it is now."""
+    """Return an upload as it is now."""
     return UploadSerializer(with_received(Upload.objects.filter(pk=pk)).get()).data
 
 
@@ -131,13 +131,13 @@ class UploadView(APIView):
     write_scope = ApiToken.Scope.SUBMIT
     parser_classes = [Octets]
 
-    def _found(self, request: Request, pk: UUID) -> Upload:
+    def _find(self, request: Request, pk: UUID) -> Upload:
         return get_object_or_404(Upload, pk=pk, owner=request.user)
 
     @extend_schema(operation_id="uploads_get", responses=UploadSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
         """How much of it is here."""
-        return Response(upload_body(self._found(request, pk).pk))
+        return Response(upload_body(self._find(request, pk).pk))
 
     @extend_schema(
         operation_id="uploads_put",
@@ -152,12 +152,12 @@ class UploadView(APIView):
         409 with the code `offset` when another piece comes next: `received` says which. A piece may
         be sent again as it is, so no Idempotency-Key is looked at.
         """
-        one = self._found(request, pk)
+        upload = self._find(request, pk)
         offset = wanted(PieceSerializer, request)["offset"]
         stream = request.data if hasattr(request.data, "read") else BytesIO()
         with _blaming(""):
-            add_piece(one, offset, stream, announced_bytes(request))
-        return Response(upload_body(one.pk))
+            add_piece(upload, offset, stream, announced_bytes(request))
+        return Response(upload_body(upload.pk))
 
     @write("uploads_delete", None, {204: None})
     def delete(self, request: Request, pk: UUID) -> Response:

@@ -1,4 +1,4 @@
-"""Addresses of data, evaluation sets, uploads, models and their evaluations, below /api/v1/."""
+"""Addresses of data, sets, uploads, models and their evaluations, below /api/v1/."""
 
 from django.urls import path
 
