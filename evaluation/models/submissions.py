@@ -113,6 +113,7 @@ class Submission(Job):
     base = models.CharField(max_length=200, blank=True, default="", db_default="")
     # That it asks for; a target says it itself.
     gpus = models.PositiveSmallIntegerField(default=0, db_default=0)
+    # Never shown, and deleted when the model is withdrawn.
     secret = models.TextField(blank=True)  # encrypted bearer token of an endpoint
     # Of `evaluation.runs.chat.settings.ChatSettings`; llm too.
     chat = models.JSONField(default=dict, db_default={})
@@ -154,7 +155,7 @@ class Submission(Job):
         ordering = ["-queued_at"]
         constraints = [
             *Job.Meta.constraints,
-            # Its name, owner and price come from the target.
+            # Its files are those of the target.
             models.CheckConstraint(
                 condition=~Q(kind="target") | Q(target__isnull=False),
                 name="submission_target_named",

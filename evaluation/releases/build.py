@@ -113,10 +113,12 @@ class Build:
         self.dataset, self.round = dataset, dataset.round
         self.options = Options(**dataset.options)
         self.show = show
+        # Only finished versions: one that failed or runs has no rows to go on from.
         done = self.round.datasets.filter(state=Dataset.State.DONE, version__lt=dataset.version)
         self.previous = done.order_by("-version").first()
         self.table = Table(DatasetItem, COLUMNS)
         until = self.options.held_until
+        # Today the rows that were held back are published, so this version has them.
         self.holds = bool(until) and date.fromisoformat(until) > today()
         self.planned: Forecast | None = None  # of a first version, once it is dealt
 
@@ -158,6 +160,7 @@ class Build:
     def _clear(self) -> None:
         """Delete what a killed try has left."""
         self._report(0, gettext_noop("starting"))
+        # Rows and files of a try whose worker died: this try counts positions from 0 again.
         self.dataset.items.all().delete()
         for name in files_in(f"releases/{self.dataset}"):
             default_storage.delete(name)
@@ -179,6 +182,7 @@ class Build:
         dealer = Dealer(self.planned.plan, seed=seed)
         examples = releasable(self.round)
         total, position = examples.count(), 0
+        # Chunks, so that memory does not grow with the round, and so that each renews the lease.
         for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
             rows = []
             for frozen in chunk:
@@ -194,6 +198,7 @@ class Build:
                     rows.append((self.dataset.pk, position, *values))
                     position += 1
             self._store_rows(rows, min(1, number * CHUNK / max(total, 1)))
+        # Withdrawals do not wait for a release.
         # What was withdrawn while rows were read does not enter at all.
         self.dataset.items.filter(example__retracted_at__isnull=False).delete()
 
@@ -201,6 +206,7 @@ class Build:
         """Store the rows of a later version: those before, tombstones for withdrawn ones."""
         total, last = previous.items.count(), -1
         rows = previous.items.select_related("example").order_by("position")
+        # By position and not by offset: an offset reads all rows before it again.
         while chunk := list(rows.filter(position__gt=last)[:CHUNK]):
             last = chunk[-1].position
             self._store_rows([self._copy_row(item) for item in chunk], last / max(total, 1))
@@ -229,6 +235,7 @@ class Build:
         held = self.dataset.items.filter(split=HELD, is_withdrawn=False)
         held_rows = held.count() if self.holds else 0
         items = public_items.filter(is_withdrawn=False)
+        # Programs have authors, too, but "authors" on cards are people.
         by_people = items.exclude(split=PROGRAM)
         labels: dict[str, Any] = {split: {"validated": {}, "unjudged": {}} for split in splits}
         rows = dict.fromkeys(splits, 0)
@@ -243,6 +250,7 @@ class Build:
         )
         by_split = dict.fromkeys(splits, 0) | dict(authors)
         everybody = by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
+        # Grouped below: one query for all splits.
         withdrawn = public_items.filter(is_withdrawn=True).order_by().values_list("split")
         # Long queries: the lease must not run out.
         self._report(0.6, gettext_noop("comparing splits"))
@@ -285,6 +293,7 @@ class Build:
         files = {}
         for name in names:
             files[name] = SplitFiles(folder, name, config, media, is_public=name != private)
+        # Of a private test split everybody gets the texts without answers.
         hidden = files.get("test-unlabelled")
         items = self.dataset.items.filter(split__in=list(splits))
         total, number = items.count(), 0
@@ -293,6 +302,7 @@ class Build:
             files[split].write(line)
             if hidden and split == TEST:
                 hidden.write(to_json(without_label(json.loads(line), config)))
+            # Not at each line: renewing a lease is a query.
             if number % (10 * CHUNK) == 0:
                 self._report(0.6 + 0.3 * number / total, gettext_noop("writing files"))
         for file in files.values():
@@ -304,6 +314,7 @@ class Build:
         """Store a file, and return its row, which is not saved yet."""
         self._report(0.95, f"storing {path.name}")
         stored = DatasetFile(dataset=self.dataset, name=path.name, is_public=is_public)
+        # Of the file that was written, so that damage on the way into the storage is found.
         stored.size, stored.sha256 = path.stat().st_size, digest_of(path)
         with path.open("rb") as file:
             stored.file.save(path.name, File(file), save=False)
@@ -314,6 +325,7 @@ class Build:
         """Change files, round and dataset together. Locks the round, then the dataset."""
         by = self.dataset.requested_by
         round = Round.objects.select_for_update(of=("self",)).get(pk=self.round.pk)
+        # Later versions find the round released already.
         if round.state != Round.State.RELEASED:
             set_round_state(round=self.round, state=Round.State.RELEASED, actor=by)
         DatasetFile.objects.bulk_create(files)
@@ -325,9 +337,12 @@ def make(dataset: Dataset, show: Show | None = None) -> None:
     """Make a claimed version, or note on its row why it could not be made."""
     try:
         try:
+            # Expected endings are noted for the owner. A database that is away is nobody's fault.
+            # Everything else is logged, and its type is told.
             Build(dataset, show).run()
         except (RoundError, RoundChanged) as error:
             leases.fail(dataset, str(error))
+        # Passed on to the outer handler, past the one for unexpected errors.
         except leases.LeaseLost:
             raise
         except leases.DATABASE_AWAY:

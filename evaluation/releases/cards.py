@@ -63,6 +63,7 @@ def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Seque
     """
     round = dataset.round
     tasks = task_files(round.task.config, round.task.code, round.number, dataset.version)
+    # Before the cards are written, so that these are of the data only.
     digests = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
     public = {name: digest for name, digest in digests.items() if name not in private}
     texts = {
@@ -73,6 +74,7 @@ def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Seque
     texts |= _mark_simulated(tasks) if round.task.is_simulated else tasks
     for name, text in texts.items():
         (folder / name).write_text(text)
+    # Now of all files, the cards included.
     sums = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
     lines = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
     (folder / "SHA256SUMS").write_text(lines)
@@ -100,7 +102,9 @@ def title_of(dataset: Dataset) -> str:
 
 def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
     """Return how to cite the version; digest: of its SHA256SUMS, which pins every byte."""
+    # BibTeX would read these characters as commands or groups.
     title = title_of(dataset).translate(str.maketrans("", "", "{}\\%"))
+    # While the version is being made it has no end yet.
     at = dataset.finished_at or dataset.started_at
     assert at  # a job that runs has been started
     lines = [
@@ -125,9 +129,11 @@ def languages_of(dataset: Dataset) -> list[str]:
     own = KeyTextTransform("language", "fields")
     contexts = Context.objects.filter(examples__dataset_items__dataset=dataset)
     values = contexts.order_by().values_list(own, "tag").distinct()
+    # A field of contexts is meant to say the language; a tag may say anything.
     column = 0 if _has_language(config) else 1
     languages = {row[column] for row in values}
     named = {language for language in languages if language}
+    # A single tag that is no language shows that tags mean something else in this task.
     if not named or not all(map(_is_language, named)):
         return [config.language]
     if len(named) < len(languages):  # a text that names none is in the task's language
@@ -217,6 +223,7 @@ def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
     votes = Validation.objects.filter(
         validator=OuterRef("annotator"), example__round=dataset.round
     ).order_by()
+    # Grouped by hand: an annotation over both joins would count votes several times.
     count = votes.values("validator").annotate(n=Count("pk")).values("n")
     rows = dataset.round.task.blind_judgings.annotate(votes=Subquery(count)).exclude(votes=None)
     return [dict(row) for row in rows.values("began_at", "ended_at", "votes")]
@@ -313,6 +320,7 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
 
 
 def _record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]:
+    # Files of a private test split have only the columns without answers.
     fields = list(FIELDS)
     if name == HIDDEN_TEST:
         fields = [field for field in FIELDS if field.name in FEATURES]
@@ -336,6 +344,7 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
         "name": field.name,
         "description": field.meaning,
     }
+    # Croissant knows lists, but no lists of lists: `validations` is an array of triples.
     if field.depth == 1:
         described["repeated"] = True
     elif field.depth == 2:
@@ -347,6 +356,7 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
         "fileObject": {"@id": file},
         "extract": {"column": column or field.name},
     }
+    # A part of an object: the column holds JSON.
     if column:
         source["transform"] = {"jsonPath": field.name}
     types = {
@@ -356,6 +366,7 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
         "image": "sc:ImageObject",
         "audio": "sc:AudioObject",
     }
+    # `datasets` stores such a column as bytes and path.
     if field.kind in ("image", "audio"):
         source["transform"] = {"jsonPath": "bytes"}
     return {**described, "dataType": types.get(field.kind, "sc:Text"), "source": source}
@@ -367,6 +378,7 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
 def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
     """Return the parts of Sokol et al. 2024 (BenchmarkCards), as far as we know their contents."""
     config, options = dataset.round.task.config, dataset.options
+    # The task's own words about what may hurt its readers.
     warning = config.content_warning
     return {
         "benchmark_card": {
@@ -444,6 +456,7 @@ def made_against(dataset: Dataset) -> str:
     """Return the names of the round's targets, and of those that imported rows name."""
     entries = dataset.round.round_targets.select_related("target")
     loop = [entry.target.name for entry in entries]
+    # Imported rows were written against models that the round never had.
     answered = TargetModel.objects.filter(targetoutput__example__round=dataset.round)
     others = answered.exclude(name__in=loop).distinct().values_list("name", flat=True)
     return ", ".join(loop + list(others)) or "no model"

@@ -63,6 +63,7 @@ class SplitFiles:
 
         self._schema, self._media, self._is_public = arrow_schema(), media, is_public
         self._whole = _with_files(self._schema, config) if media else self._schema
+        # Both files stay open until `close`: rows of all splits come mixed.
         self._lines = (folder / f"{name}.jsonl").open("wb")
         self._table = pq.ParquetWriter(folder / f"{name}.parquet", self._whole, compression="zstd")
         self._waiting: list[bytes] = []
@@ -87,11 +88,13 @@ class SplitFiles:
 
         if not self._waiting:
             return
+        # Arrow parses the very bytes that the JSON lines have.
         block = b"".join(self._waiting)
         self._waiting, self._size = [], 0
         self._lines.write(block)
         table = pyarrow.json.read_json(
             pa.BufferReader(block),
+            # One block, so that Arrow does not split it inside a line.
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
             parse_options=pyarrow.json.ParseOptions(
                 explicit_schema=self._schema, unexpected_field_behavior="error"

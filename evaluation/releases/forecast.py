@@ -72,6 +72,7 @@ def proposals(counts: Counts, *, seed: int = 0) -> list[Sizes]:
         return []
     tenth = max(1, rows // 10)
     tried = _sizes_to_try(counts, tenth)
+    # Few authors: dev and test may need different sizes. Many: equal ones suffice, and are quicker.
     pairs = product(tried, tried) if _has_few_authors(counts) else zip(tried, tried, strict=True)
     best_of_kinds = (
         _find_best(counts, [Sizes(None, dev, test) for dev, test in pairs], tenth, seed),
@@ -114,6 +115,7 @@ def _find_best(counts: Counts, tried: Iterable[Sizes], tenth: int, seed: int) ->
     possible = []
     for sizes in tried:
         plan = make_plan(counts, sizes, seed=seed)
+        # A split that is smaller than requested would be refused anyway.
         is_met = (plan.sizes.dev, plan.sizes.test) == (sizes.dev, sizes.test)
         if not is_met or (plan.sizes.train or 0) < max(sizes.dev, sizes.test):
             continue
@@ -121,6 +123,7 @@ def _find_best(counts: Counts, tried: Iterable[Sizes], tenth: int, seed: int) ->
         is_tolerated = lost <= TOLERATED * counts.total
         if is_tolerated and not _has_few_authors(counts):
             return _Tried(lost, sizes)
+        # Of sizes that lose as many rows, those nearest to a tenth.
         distance = abs(sizes.dev - tenth) + abs(sizes.test - tenth)
         possible.append((not is_tolerated, lost, distance, _Tried(lost, sizes)))
     return min(possible)[-1] if possible else None

@@ -52,6 +52,7 @@ class MediaFiles:
         packs: whether they go into the archive, which everybody gets.
         """
         row = orjson.loads(line)
+        # A tombstone has no fields.
         if row["withdrawn"]:
             return dict.fromkeys(PREFIX + name for name in self._names)
         values = orjson.loads(row["context"]["context_json"]) | orjson.loads(row["input_json"])

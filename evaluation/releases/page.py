@@ -43,6 +43,7 @@ class ReleasePage:
             dev, _dash, test = self._sent[SIZES].partition("-")
             self._sent |= {"train": "", "dev": dev, "test": test}
         self.form = ReleaseForm(self._suggested, self._sent)
+        # A later version keeps the splits, so there is nothing to check.
         if self._sent is not None and self.form.is_valid() and not self._versions:
             with as_form_error(self.form):
                 check_sizes(self._census, self.form.options(""))
@@ -64,6 +65,7 @@ class ReleasePage:
     @property
     def is_confirmed(self) -> bool:
         """Whether a release was requested, by a form without errors."""
+        # Buttons for proposals and for the preview send the form without confirming anything.
         is_sent = self._sent is not None and not self._sent.keys() & {SIZES, "preview"}
         return is_sent and not self.form.errors
 
@@ -116,6 +118,7 @@ class ReleasePage:
 
     def _sizes_now(self) -> Sizes:
         """Return the sizes in the form, if they are numbers; else the suggested ones."""
+        # A form with a wrong licence still previews its sizes.
         is_read = not {"train", "dev", "test", "seed"} & self.form.errors.keys()
         if self._sent is not None and is_read:
             return self.form.options("").sizes(self._census.counts)

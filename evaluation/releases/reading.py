@@ -44,6 +44,7 @@ def released_failures(tasks: Iterable[Task]) -> list[Example]:
 
     At most four queries; none for tasks of which nothing is released.
     """
+    # Kept for a while: teasers on the first page ask for it at each request.
     newest = kept("newest-datasets", _newest_datasets)
     datasets = [newest[task.pk] for task in tasks if task.pk in newest]
     if not datasets:
@@ -55,6 +56,7 @@ def released_failures(tasks: Iterable[Task]) -> list[Example]:
         example__consensus__is_validated_error=True,
         example__in=with_open_answers(Example.objects.all()),
     )
+    # The newest fitting example of each dataset.
     chosen = rows.order_by().values("dataset").annotate(last=Max("example"))
     examples = Example.objects.filter(pk__in=[row["last"] for row in chosen])
     return list(examples.select_related("round").prefetch_related("target_outputs"))
@@ -117,6 +119,7 @@ def find_dataset_file(
         dataset__version=version,
         dataset__state=Dataset.State.DONE,
     )
+    # Few files: all are read, and the name is compared here.
     file = next((file for file in files if file.name == name), None)
     if file is None or not (file.is_public or can_read(request.user, task)):
         raise Http404

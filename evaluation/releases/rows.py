@@ -109,6 +109,7 @@ def balanced_label(agreed: str | None, own: Any) -> str:
 def counts_of(round: Round) -> Counts:
     """Count how many rows each author has of each label, without those of programs; one query."""
     field = balanced_field(round.task.config)
+    # Tasks without choices balance nothing: one label for all.
     label: Any = Value("")
     if field:
         own = KeyTextTransform(field, "inputs")
@@ -118,6 +119,7 @@ def counts_of(round: Round) -> Counts:
         releasable(round)
         .filter(by_program=False)
         .annotate(balanced=label)
+        # Without the default order, which would be grouped by, too.
         .order_by()
         .values_list("annotator", "balanced", "consensus__is_verified")
         .annotate(times=Count("pk"))
@@ -151,6 +153,7 @@ class Freezer:
         """
         self._round, config = round, round.task.config
         self._is_whole, self._is_tagged = is_whole, is_tagged
+        # Made at the first release; afterwards the same names come out each time.
         key, _ = PseudonymKey.objects.get_or_create(task=round.task)
         self._key = bytes.fromhex(key.key)
         # A person's hash is needed for each of their rows and votes.
@@ -162,6 +165,7 @@ class Freezer:
         self._questions = [component.name for component in config.metadata.create]
         self._contexts: dict[int, Row] = {}
         self._context_fields: dict[int, Row] = {}
+        # All versions of the task at once: rows name them by id.
         versions = TargetVersion.objects.filter(target__task=round.task)
         self._versions: dict[int, tuple[str, str]] = {}
         for pk, name, digest in versions.values_list("pk", "target__name", "digest"):
@@ -195,9 +199,11 @@ class Freezer:
         return hmac.digest(self._key, f"{role}:{annotator}".encode(), "sha256").hex()[:20]
 
     def _read_contexts(self, ids: set[int]) -> None:
+        # Contexts repeat in consecutive examples. A cache of all would grow with the round.
         if len(self._contexts) > 10 * CHUNK:
             self._contexts.clear()
             self._context_fields.clear()
+        # Only those that no earlier chunk has read.
         contexts = Context.objects.filter(pk__in=ids - self._contexts.keys())
         for pk, digest, tag, fields in contexts.values_list("pk", "digest", "tag", "fields"):
             released_fields = {name: fields[name] for name in self._context if name in fields}
@@ -216,8 +222,10 @@ class Freezer:
         votes: dict[int, list[_Vote]] = defaultdict(list)
         corrections: dict[int, list[Row]] = defaultdict(list)
         tags: dict[int, list[str]] = defaultdict(list)
+        # By bounds and not by ids: a list of 2,000 ids makes each query slow to parse.
         of_these, columns = {"example__gte": ids[0], "example__lte": ids[-1]}, ("label", "verdict")
         cast = Validation.objects.filter(**of_these).order_by("pk")
+        # Read only if corrections are written.
         typed = KeyTextTransform(CORRECTION, "metadata") if self._corrects else Value("")
         for example, label, verdict, who, by_program, correction in read_as_stored(
             cast.values_list("example_id", *columns, "validator_id", "by_program", typed)
@@ -226,6 +234,7 @@ class Freezer:
             votes[example].append((label or verdict, "program" if by_program else "user", name))
             if correction:
                 corrections[example].append({"answer": correction, "validator": name})
+        # An owner's decision counts as a vote of its own kind, after all votes of people.
         standing = OwnerDecision.objects.filter(**of_these, withdrawn_at__isnull=True)
         for example, label, verdict in standing.values_list("example_id", *columns):
             votes[example].append((label or verdict, "owner", None))
@@ -262,6 +271,8 @@ class Freezer:
             "by_program": example.by_program,
             **self._contexts[example.context_id],
             "challenge": example.challenge,
+            # Keys in one order, since JSON columns of PostgreSQL and SQLite return them in
+            # different ones.
             "support_json": example.support_text and _in_order(example.support_text),
             "input_json": to_json(input_fields),
             "label": label,
@@ -349,6 +360,7 @@ def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
 
     On SQLite a UUID is text and a time has no zone, but is of UTC.
     """
+    # `values_list` would convert each of a million dates and ids, only for us to write texts.
     sql, values = rows.query.sql_with_params()
     with connections[rows.db].cursor() as cursor:
         cursor.execute(sql, values)
@@ -375,6 +387,7 @@ def json_texts(*names: str) -> dict[str, Cast]:
 
 def as_text(value: Any) -> str:
     """Return a value as people read it: a text or a label, the words of a span, else JSON."""
+    # A span: its place says nothing to readers.
     if isinstance(value, Mapping) and "text" in value:
         value = value["text"]
     return value if isinstance(value, str) else to_json(value)

@@ -58,6 +58,7 @@ def check_sizes(census: Census, options: Options) -> Forecast:
                 "examples. Release the round without holding any back."
             )
         )
+    # A split that gets fewer rows than requested is refused, not made smaller in silence.
     short = [s for s in SPLITS if (getattr(sizes, s) or 0) < (getattr(requested, s) or 0)]
     if short:
         possible = suggested_sizes(counts)
@@ -120,7 +121,9 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
         options = replace(options, **decided)
     else:
         check_confirmed(check_sizes(census_of(round), options), options)
+        # Fixed with the first version: later ones must not move the day.
         until = today() + HELD_FOR if options.hold_back else ""
+        # A random text in every row, by which training corpora can be searched for the data.
         canary = f"dynabench:{uuid.uuid4()}"
         options = replace(options, held_until=str(until), canary=canary)
     with transaction.atomic():
@@ -143,6 +146,7 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
                 "error": "",
             },
         )
+        # Inside the transaction: the message appears with the row.
         enqueue(dataset.function, dataset.pk)
     return dataset
 
@@ -178,6 +182,7 @@ def is_due(dataset: Dataset) -> bool:
 def release_held() -> list[Dataset]:
     """Request the versions that publish what was held back; a few queries when none is due."""
     done = Dataset.objects.filter(state=State.DONE)
+    # Only the newest version of each round: an earlier one holds back what a later one may publish.
     newer = Dataset.objects.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
     holding = done.filter(~Exists(newer), options__hold_back=True).select_related("round__task")
     requested = []

@@ -101,6 +101,7 @@ class Plan:
 def fill(total: int, available: Mapping[str, int]) -> Labels:
     """Share out `total` equally among labels; where one has too few rows, the others give more."""
     parts: Labels = Counter()
+    # The scarcest label first: what it lacks is shared by the others.
     order = sorted(available, key=lambda label: (available[label], label))
     for number, label in enumerate(order):
         parts[label] = min(available[label], -(-total // (len(order) - number)))
@@ -144,9 +145,11 @@ class _Chooser:
     """The choice of authors, and of rows of unknown ones, for one split after another."""
 
     def __init__(self, verified: Mapping[Author, Labels], seed: int):
+        # By id first, so that the order depends on the seed and not on the order of rows.
         order = sorted(author for author in verified if author is not None)
         random.Random(seed).shuffle(order)
         self.free: dict[Author, Labels] = {author: verified[author] for author in order}
+        # Rows of unknown authors: each may go anywhere by itself.
         self.loose = Counter(verified.get(None, {}))
         self.split_of: dict[Author, str] = {}
         self.used: dict[Author, Labels] = {}
@@ -176,6 +179,7 @@ class _Chooser:
         looked at again, and taken if it still is the least.
         """
         got: Labels = Counter()
+        # The rank, which is random, decides among authors with equal losses.
         heap = [(0.0, rank, author) for rank, author in enumerate(self.free)]
         while heap and got.total() < size:
             _, rank, author = heapq.heappop(heap)
@@ -225,6 +229,8 @@ class Dealer:
         split: str | None = self._split_of.get(author, TRAIN)
         if is_verified and (split != TRAIN or author is None):
             split = self._draw(self._cells.get((author, label), {}))
+        # An unjudged row of an author whose rows are in test, dev or held: train would leak the
+        # author.
         elif split != TRAIN:
             return None
         return self._draw(self._train.get(label, {})) if split == TRAIN else split

@@ -45,6 +45,7 @@ def opened(file: DatasetFile) -> IO[bytes]:
     """
     name = str(file.file)
     try:
+        # Size and time first: the digest is read again only if one of them has changed.
         size, changed_at = default_storage.size(name), default_storage.get_modified_time(name)
         if size == file.size and _known_digest(name, size, changed_at) == file.sha256:
             return default_storage.open(name)
@@ -62,6 +63,7 @@ def _known_digest(name: str, size: int, changed_at: datetime) -> str:
 
 def damages() -> Iterator[Damage]:
     """Yield what is wrong with any file that a row names; reads each of them from end to end."""
+    # Every kind of file that a row names. Uploads are checked piece by piece.
     for file in _rows(DatasetFile.objects.select_related("dataset__round__task")):
         yield from _check(file, str(file.file), file.size, file.sha256, _of_bytes)
     for version in _rows(EvaluationSetVersion.objects.select_related("evaluation_set__task")):
@@ -103,6 +105,7 @@ def _check(
     except UNREADABLE as error:
         yield Damage(path, _named(row), f"is damaged: {error}")
     else:
+        # Empty: no digest was stored with the row.
         if expected and actual != expected:
             yield Damage(path, _named(row), f"is damaged: its digest is {actual}, not {expected}")
 
@@ -118,6 +121,7 @@ def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
         return
     digest = hashlib.sha256()
     with default_storage.open(names[0]) as inputs, default_storage.open(names[1]) as gold:
+        # As they were written: a line of inputs, then the line of answers about the same example.
         for pair in zip(_unpacked(inputs), _unpacked(gold), strict=False):
             for line in pair:
                 digest.update(line)
@@ -151,6 +155,7 @@ def _of_folder(file: IO[bytes]) -> str:
     digest = hashlib.sha256()
     with tarfile.open(fileobj=file, mode="r|*") as archive:
         for member in archive:
+            # Name and size are in the digest, so that no bytes can move from one file to the next.
             digest.update(f"{member.name}\0{member.size}\0".encode())
             content = archive.extractfile(member)
             while content and (block := content.read(BLOCK)):

@@ -59,6 +59,7 @@ def _make_item(row: Row, config: TaskConfig) -> Item:
     metadata = json.loads(row["metadata_json"])
     own_answer = inputs.pop(answer, None)
     label = own_answer
+    # Our import reads the text as the label, and its place from the metadata.
     if isinstance(own_answer, dict):  # a marked span
         label = own_answer["text"]
         if own_answer["start"] is not None:
@@ -78,6 +79,7 @@ def _make_item(row: Row, config: TaskConfig) -> Item:
         "validations": [_describe_vote(vote) for vote in votes],
         "metadata": metadata,
     }
+    # Where authors give no answer, they say by their outcome whether the model's is right.
     if own_answer is None and prediction and row["outcome"] in OWN_VERDICT:
         imported_row["author_verdict"] = OWN_VERDICT[row["outcome"]]
     texts = _display_texts({**context, **inputs}, config)
@@ -150,6 +152,7 @@ def _read_votes(row: Row, labels: Sequence[str]) -> Iterator[Vote]:
     """Yield the votes on a row with their corrections, without what an owner decided."""
     corrections = [(typed["validator"], typed["answer"]) for typed in row["corrections"]]
     for label, mode, who in row["validations"]:
+        # Decisions of owners are no votes: an import would count them twice.
         if mode == OF_OWNER:
             continue
         correction = ""

@@ -66,6 +66,7 @@ def preventing(dataset: Dataset) -> list[str]:
 
 def _yield_preventing(dataset: Dataset) -> Iterator[str]:
     round, released_at = dataset.round, dataset.finished_at
+    # A later version that never came to be prevents nothing.
     failed = (State.FAILED, State.LOST, State.CANCELLED)
     if round.datasets.exclude(pk=dataset.pk).exclude(state__in=failed).exists():
         yield "version"
@@ -75,6 +76,7 @@ def _yield_preventing(dataset: Dataset) -> Iterator[str]:
         yield "trained"
     if _is_evaluated(dataset):
         yield "evaluated"
+    # Its writers may have read the released examples.
     later = Round.objects.filter(task=round.task_id, number__gt=round.number)
     if later.filter(opened_at__gte=released_at).exists():
         yield "opened"
@@ -89,6 +91,7 @@ def _is_trained_on(dataset: Dataset) -> bool:
 
 def _is_submitted(dataset: Dataset, released_at: datetime | None) -> bool:
     """Return whether somebody has submitted rows, or a prompt with rows, of the release."""
+    # Earlier submissions cannot contain rows of this release.
     since = Submission.objects.filter(task=dataset.round.task_id, queued_at__gte=released_at)
     if since.filter(kind=Submission.Kind.ROWS).exists():
         return True
@@ -156,6 +159,7 @@ def _delete_sets(dataset: Dataset) -> list[str]:
     The round's set is secret again, as it was before.
     """
     versions = list(_find_versions(dataset))
+    # `preventing` has found no run of a submitted model that began.
     EvaluationRun.objects.filter(version__in=versions).delete()
     names = []
     for version in versions:

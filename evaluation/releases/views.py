@@ -54,6 +54,7 @@ def release(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """
     task = find_task(request, code, can_own)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
+    # Few rows: a version is made for each withdrawal at most.
     datasets = list(round.datasets.order_by("version"))
     last = datasets[-1] if datasets else None
     values: dict[str, Any] = {"task": task, "round": round, "last": last}
@@ -117,6 +118,7 @@ def datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 def _describe_version(dataset: Dataset, url: str, is_member: bool) -> dict[str, Any]:
     files = [file for file in dataset.files.all() if file.is_public or is_member]
+    # This digest pins all other files, so the citation needs no other.
     digest = next(file.sha256 for file in files if file.name == "SHA256SUMS")
     return {"dataset": dataset, "files": files, "bibtex": bibtex(dataset, url, digest)}
 

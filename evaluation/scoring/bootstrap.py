@@ -74,6 +74,7 @@ class Tally:
         self.counts: Counter[Hashable] = Counter()
         self.n = 0
         self._vectors = vectors
+        # Seeded by the name, so that adding a metric or a slice changes no other number.
         self._chance = np.random.default_rng([seed, crc32(name.encode())])
         self._draws, self._most = draws, most
         self._sums: Sums | None = None  # none before the first examples are drawn
@@ -131,6 +132,7 @@ def draws_for(distinct: int, n: int, most: int = MOST_DRAWS) -> int:
     """
     if n < LEAST_RESAMPLED:
         return LEAST_DRAWS
+    # More distinct statistics cost more for each draw.
     affordable = DRAWN * most // (MOST_DRAWS * max(1, distinct))
     if most == MOST_DRAWS:
         most = min(MOST_OF_FEW, max(most, WIDE // n))
@@ -278,12 +280,14 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
         Without a value if there are no examples, or if the metric is not defined on them.
     """
     sums = tally.sums()
+    # A set whose rows were all left out.
     if tally.n == 0:
         return Number(metric.name, None, None, None, 0, slice=part, note="There are no examples.")
     if isinstance(metric, Mean):
         (mean,) = means_of(sums[0])
         return Number(metric.name, *mean_interval(mean), tally.n, slice=part)
     values = metric.value(sums)
+    # Such as a correlation of a single label.
     if np.isnan(values[0]):
         note = UNDEFINED
         return Number(metric.name, None, None, None, tally.n, slice=part, note=note)

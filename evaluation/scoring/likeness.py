@@ -84,6 +84,7 @@ def likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
         n = int(here.sum())
         first_rates = np.bincount(first.codes[here], minlength=kinds) / n
         second_rates = np.bincount(second.codes[here], minlength=kinds) / n
+        # As if each model drew its answer by its own rates.
         chance = float(np.dot(first_rates, second_rates))
         expected += n * chance
         variance += n * chance * (1 - chance)

@@ -95,6 +95,7 @@ def mean_interval(mean: ExactMean) -> tuple[float, float, float]:
     mean of numbers from 0 to 1 varies more than right and wrong do.
     """
     value, n = mean.value, round(mean.n)
+    # Few examples, or equal ones, have no skewness to correct for.
     if n < LEAST_RESAMPLED or not mean.error:
         return (value, *wilson(value * n, n))
     low, high = mean.end(-NORMAL), mean.end(NORMAL)

@@ -144,5 +144,6 @@ def mcnemar(mended: int, broken: int) -> float:
     tail = ways = 1
     for count in range(min(mended, broken)):
         ways = ways * (changed - count) // (count + 1)  # each from the one before: boards have many
+        # Integers, so that the tail is exact.
         tail += ways
     return float(min(1.0, 2 * tail / 2**changed))

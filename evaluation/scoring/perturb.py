@@ -247,9 +247,11 @@ def _edit_fields(
         params = {**FEW, "table": table}
     names = list(texts)
     if kind.where == "longest":
+        # A filler in the question as well as in the passage would be two changes.
         names = sorted(texts, key=lambda name: -len(texts[name]))[:1]
     field_edits = {}
     for name in names:
+        # The same source of chance for all fields gives a name the same substitute everywhere.
         drawn_by = "" if kind.where == "alike" else name
         chance = Random(_digest(kind, seed, uid, drawn_by))
         source = Source(texts[name], protected(texts[name], fixed_phrases, but=but))
@@ -267,6 +269,7 @@ def _move_gold(row: SetRow, passage: str, edits: Mapping[str, Sequence[Edit]]) -
     moved_answers: list[Any] = []
     for gold in row.gold:
         text = text_of(gold)
+        # A span has a place, which moves with the edits before it.
         if isinstance(gold, Mapping) and "start" in gold:
             start = moved(gold["start"], here)
             if after[start : start + len(text)] != text:

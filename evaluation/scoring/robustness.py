@@ -160,6 +160,7 @@ def _make_clusters(
     pair: Perturbed, how: Metric, *, is_text: bool
 ) -> Iterator[tuple[str, _Cluster]]:
     """Yield the cluster of all kinds and of each kind; nothing without variants."""
+    # Computed once, for all kinds of this base.
     before = how.statistic(_value(pair.answer), pair.base)
     by_kind: dict[str, list[_Variant]] = {}
     for kind, row, answer in pair.variants:
@@ -167,6 +168,7 @@ def _make_clusters(
         same = is_same(pair.answer, answer, is_text, how.language)
         variant = _Variant(after, how.graded(after), same)
         by_kind.setdefault(kind, []).append(variant)
+        # The empty kind is all kinds together.
         by_kind.setdefault("", []).append(variant)
     for kind, of_kind in by_kind.items():
         yield kind, _Cluster(before, how.graded(before), tuple(sorted(of_kind)))
@@ -250,6 +252,7 @@ def _mean_numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
 def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
     """Yield the numbers of a kind of perturbation, with intervals."""
     sums, names = tally.sums(), _names(how)
+    # No base has a variant: a language, or texts, that no kind can change.
     if tally.n == 0:
         for name in names:
             yield Number(name, None, None, None, 0, note=NO_VARIANTS)

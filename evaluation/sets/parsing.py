@@ -189,6 +189,7 @@ class RowMaker:
         problems: list[str] = []
         inputs = {}
         texts = [value for value in fields.values() if isinstance(value, str)]
+        # As the site stores what people write.
         fields = kept_values(self.parts.values(), composed_value(fields, texts))
         answer = composed_value(answer, texts)
         for component in self._model:
@@ -226,6 +227,7 @@ class RowMaker:
 
         Raises BadRow.
         """
+        # Three layouts are told apart by a column that only one of them has.
         if row.get("input_json") is not None:
             return self._from_release(row)
         if row.get("validations") is not None:
@@ -282,6 +284,7 @@ class RowMaker:
 
         Where there are too few votes to agree or not, it is what the author meant.
         """
+        # Through JSON, because the import reads lines and checks all their types.
         imported = import_rows.parse_line(json.dumps(row, default=str).encode())
         imported = import_rows.spelled_row(imported, self._answer.values)
         votes = [Vote(vote.label or None, vote.verdict or None) for vote in imported.votes]  # type: ignore[arg-type]
@@ -340,6 +343,7 @@ def _read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a plain or gzip file. Raises FileError for a line that has no end."""
     with path.open("rb") as file:
         for number, line in enumerate(unpacked_lines(file, LONGEST_LINE), 1):
+            # The reader cuts longer lines there, so that a file without line ends fills no memory.
             if len(line) == LONGEST_LINE:
                 raise FileError(f"Line {number} has more than {LONGEST_LINE // MIB} MiB.")
             if number > MOST_LINES:
@@ -355,6 +359,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     number = 0
     try:
         with pq.ParquetFile(path) as file:
+            # Small batches: a row may hold a long passage.
             for batch in file.iter_batches(batch_size=500):
                 for values in batch.to_pylist():
                     number += 1
@@ -379,6 +384,7 @@ def _check_header(cells: list[str], maker: RowMaker) -> list[str]:
 def _parse_cell(name: str, cell: str, maker: RowMaker) -> Any:
     """Return a cell as a value: text, a number, or what JSON of a list or an object says."""
     component = maker.parts.get(name)
+    # A cell such as 007 or [1] is the text itself where a text belongs.
     if component and component.kind.is_text and name != "tags":
         return cell
     is_json = cell.lstrip().startswith(("[", "{"))
@@ -436,6 +442,7 @@ def _check_gold(
 
     A span becomes its text alone, as models answer it.
     """
+    # One right answer may come by itself or in a list.
     is_several = isinstance(answer, list | tuple)
     if component.kind.is_list(component):  # a list is one answer; a list of lists is several
         is_several = is_several and bool(answer)
@@ -513,4 +520,5 @@ def _check_uid(uid: Any, inputs: Mapping[str, Any], problems: list[str]) -> str:
 def uid_of(inputs: Mapping[str, Any]) -> str:
     """Return the uid of an example that has none: a digest of what the model reads."""
     text = json.dumps(inputs, sort_keys=True, default=str)
+    # Sorted keys: the same inputs in another order are the same example.
     return hashlib.sha256(text.encode()).hexdigest()[:20]

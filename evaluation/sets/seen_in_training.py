@@ -58,6 +58,7 @@ def _compare_task(task: Task) -> int:
     for version in stale:
         rows = (row["inputs"] for row in input_rows(version))
         overlap = {"sources": sources, "rows": count_overlaps(rows, names_by_digest, fields)}
+        # An update, not a save: other columns may have changed while all rows were read.
         EvaluationSetVersion.objects.filter(pk=version.pk).update(overlap=overlap)
     return len(stale)
 
@@ -135,6 +136,7 @@ def _find_target_sources(target: TargetModel) -> set[str] | None:
     """Return a target's training sources with those of its base; None if unknown."""
     run = TrainingRun.objects.filter(target=target).order_by("pk").first()
     if run is None:
+        # Starters are trained on seeds only; their folder says that it is one.
         return {SEED} if STARTERS_FOLDER in target.source else None
     sources = set(run.options["weights"])
     base_source = run.options.get("base")

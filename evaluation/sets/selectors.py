@@ -19,6 +19,7 @@ def latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion | None
 
 def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
     """Select the last version of each of a task's evaluation sets."""
+    # A subquery and not `distinct on`, which SQLite lacks.
     later = EvaluationSetVersion.objects.filter(
         evaluation_set=OuterRef("evaluation_set"), version__gt=OuterRef("version")
     )
@@ -62,6 +63,7 @@ def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
     """Yield the examples of a version in order, with right answers and slices. Streams."""
     with version.gold.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
         for question, answer in zip(input_rows(version), map(orjson.loads, lines), strict=True):
+            # Both files are written together, so this is damage of the storage.
             if question["uid"] != answer["uid"]:
                 raise ValueError(f"{version}: the files differ at {question['uid']}.")
             slices = {name: tuple(values) for name, values in answer["slices"].items()}

@@ -69,6 +69,7 @@ def create_set(
                 task=task, name=name, description=description, **about
             )
             log(actor, "evaluation_set.created", evaluation_set, **about)
+    # The unique name decides, also when two people create a set at once.
     except IntegrityError:
         raise Refused(
             gettext(

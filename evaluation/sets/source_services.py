@@ -90,6 +90,7 @@ def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersio
     Raises Refused.
     """
     waiting = waiting_examples([round])[round.pk]
+    # The log tells later readers why numbers changed once the votes were complete.
     if waiting and not reason.strip():
         words = gettext(
             "Examples that wait to be judged: %(waiting)d. Say why the set shall not wait for them."
@@ -123,6 +124,7 @@ def version_of_closed_round(round: Round, actor: User | None = None) -> Evaluati
     set_rows = with_harmless(config, chain([first_row], rows))
     version = make_version(_find_round_set(round), set_rows, actor)
     version.judged, version.to_judge = judged, to_judge
+    # Nothing was waiting when the rows were read.
     if judged == to_judge:
         version.settled_at = timezone.now()
     version.save(update_fields=["judged", "to_judge", "settled_at"])
@@ -256,8 +258,10 @@ def _closed_without() -> list[Round]:
     rounds = Round.objects.filter(
         ~Exists(versions), Exists(_verified(OuterRef("pk"))), state=Round.State.CLOSED
     )
+    # A closed round may still have writers who are finishing an attempt.
     over = [round for round in rounds.select_related("task") if not round.is_being_written]
     waiting = waiting_examples(over)
+    # Its owners find the empty set, and may take the round before all votes are in.
     for round in over:
         _find_round_set(round)
     return [round for round in over if not waiting[round.pk]]
@@ -282,6 +286,7 @@ def _held_without() -> list[Dataset]:
 def _newest_with(split: str) -> QuerySet[Dataset]:
     """Select the newest release of each round, if this split has rows."""
     done = Dataset.objects.filter(state=Dataset.State.DONE)
+    # Only the newest release: earlier ones have rows that were withdrawn since.
     newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
     return done.filter(~Exists(newer), Exists(_items(OuterRef("pk"), split)))
 
@@ -296,6 +301,7 @@ def _with_other_rows(releases: QuerySet[Dataset], split: str, of_round: str) -> 
     for dataset in releases.select_related("round__task", "requested_by"):
         versions = EvaluationSetVersion.objects.filter(**{of_round: dataset.round})
         last = versions.order_by("-version").first()
+        # Harmless questions double the rows of a set, but not those of a release.
         size = rows_per_example(dataset.round.task.config) * _items(dataset, split).count()
         if last is None or last.size != size:
             changed_releases.append(dataset)

@@ -100,6 +100,7 @@ def _write(rows: Iterable[SetRow], folder: Path) -> Written:
             secret = {"uid": row.uid, "gold": row.gold, "slices": row.slices}
             for file, value in ((inputs, public), (gold, secret)):
                 line = orjson.dumps(value) + b"\n"
+                # Over both files in turns, so that one digest pins both.
                 digest.update(line)
                 file.write(line)
     slices = {name: dict(count.most_common(MOST_SLICES)) for name, count in counts.items()}

@@ -41,6 +41,7 @@ STATES: Mapping[str, str] = {
 @register.filter
 def ending(run: EvaluationRun) -> str:
     """Return how a run ended, or its progress, with the sentence that explains it."""
+    # While it waits or runs its state says more; afterwards its outcome does.
     words = _(STATES.get(run.state) or ENDINGS.get(run.outcome, run.state))
     sentence = _(run.error or run.message)
     return f"{words}. {sentence}" if sentence else f"{words}."
@@ -128,6 +129,7 @@ def metric(name: str) -> str:
     >>> metric("custom:short-words"), metric("custom:short-words:2")
     ('Short words', 'Short words v2')
     """
+    # Boards and scores name the same number differently.
     name = SAME.get(name, name)
     base, when = name.rpartition("_")[::2]
     if base and when == "before":

@@ -91,6 +91,7 @@ def _span_item(row: Row, codec: Codec, window: int, rng: random.Random) -> Item:
     offsets = codec.tokenizer.encode(passage, add_special_tokens=False).offsets
     if window and len(offsets) > window:
         inside = [n for n, (left, right) in enumerate(offsets) if left < end and right > start]
+        # The window is drawn anew each epoch, but always contains the whole answer.
         low = max(0, inside[-1] + 1 - window)
         high = max(low, min(inside[0], len(offsets) - window))
         first = rng.randint(low, high)
@@ -128,6 +129,7 @@ def batches(items: Sequence[Item], size: int, rng: random.Random) -> Iterator[li
     """Return all items once, in batches of similar length in random order."""
     shuffled = rng.sample(items, len(items))
     in_batches = []
+    # Sorted within a pool only, so that the order of batches stays random.
     for first in range(0, len(shuffled), size * POOL):
         pool = sorted(shuffled[first : first + size * POOL], key=lambda item: len(item.encoding))
         in_batches += [pool[number : number + size] for number in range(0, len(pool), size)]

@@ -145,6 +145,7 @@ def train(
     train_rows = rows
     if not dev:
         train_rows, dev = dev_part(rows, options)
+    # A fork of torch's chance: the seed must not change that of the process.
     with atomic_folder(output_dir) as folder, torch.random.fork_rng():
         torch.manual_seed(options.seed)
         labels = _labels(rows, kind, options)
@@ -174,6 +175,7 @@ def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], 
 
     Raises TrainingError.
     """
+    # The dev part must not share a group with the training part.
     if len(set(map(group_of, rows))) < 2:  # one author: their texts can still be kept apart
         rows = [{name: value for name, value in row.items() if name != "group"} for row in rows]
     if len(set(map(group_of, rows))) < 2:
@@ -251,6 +253,7 @@ class _Trained:
 
         transformers.utils.logging.disable_progress_bar()
         transformers.logging.set_verbosity_error()  # a new head is meant to be new
+        # A base may come from the hub, so nothing of it may run as code.
         safely = {"use_safetensors": True, "trust_remote_code": False}  # pickles can run code
         labels = reading.labels
         if labels is None:
@@ -264,6 +267,7 @@ class _Trained:
                 id2label=dict(enumerate(labels)),
                 label2id={label: number for number, label in enumerate(labels)},
             )
+        # Weights may come as 16-bit floats, in which small steps of training are lost.
         model.float()
         folder, tokens = _read_folder(base, reading)
         logits = logits_of(model, folder)
@@ -295,10 +299,12 @@ class _Trained:
     def _logits(self, encodings: Sequence[Piece]) -> "torch.Tensor":
         import torch
 
+        # After a short text BigBird would stay with full attention.
         restore_attention(self.model)
         arrays = arrays_of(encodings, self.tokens).items()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
             out = self.model(**{name: torch.from_numpy(array) for name, array in arrays})
+        # Start and end as two rows of logits, one for each token.
         if self.kind == SPAN:
             return torch.stack([out.start_logits, out.end_logits], dim=1).float()
         logits: torch.Tensor = out.logits.float()
@@ -313,6 +319,7 @@ class _Trained:
         import torch
 
         self.model.eval()
+        # A passage that is longer than the model reads becomes several encodings, which overlap.
         encodings = [encodings_of(row, self.codec) for row in rows]
 
         def run(pieces: Sequence[Encoding]) -> Sequence[Logits]:
@@ -366,7 +373,9 @@ class _Run:
         model, options = self.trained.model, self.options
         best_weights: Mapping[str, Any] = {}
         self.tell("fitting the head")
+        # Before the optimizer is made: it takes only what can change.
         _freeze(model, options.frozen_layers)
+        # The head of a span model trains with the rest from the beginning.
         if self.trained.codec.labels:
             _start_head(self.trained, self._draw(train_rows)[:HEAD_ROWS])
         self.tell("epoch 1")
@@ -402,10 +411,12 @@ class _Run:
         losses: list[float] = []
         for batch in batches(self._draw(rows), self.options.batch_size, self.rng):
             for group in optimizer.param_groups:
+                # Every layer's rate follows the same curve, from its own top.
                 group["lr"] = group["top"] * _rate(self.step / self.steps)
             loss = _loss(self.trained, batch, self.options.label_smoothing)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
+            # A single odd batch must not throw the encoder far off.
             torch.nn.utils.clip_grad_norm_(self.trained.model.parameters(), 1.0)
             optimizer.step()
             losses.append(loss.item())
@@ -497,6 +508,7 @@ def _start_head(trained: _Trained, items: Sequence[Item]) -> None:
     hook.remove()
     features, targets = torch.cat(caught), torch.tensor(labels)
     weights = list(head.parameters())
+    # A convex problem of few weights, which a second-order method solves in one step.
     optimizer = torch.optim.LBFGS(weights, max_iter=100, line_search_fn="strong_wolfe")
 
     def loss() -> "torch.Tensor":

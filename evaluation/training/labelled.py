@@ -54,6 +54,7 @@ def train_on(
 ) -> TrainingRun:
     """Request a training on the good rows of a preview, as `request_training`. Raises Refused."""
     shape = shape_of(round.task.config)
+    # A line is a group of its own: nobody knows who wrote these rows.
     rows: list[Mapping[str, Any]] = []
     for good_row in found.rows:
         row = training_row(shape, good_row.values, good_row.values[shape.answer])

@@ -30,11 +30,13 @@ def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any
             parts[f"whole/{name}"] = weights
             continue
         change = weights.astype(np.float64) - start
+        # Frozen layers take no bytes.
         if not change.any():
             continue
         if change.ndim == 1:
             parts[f"change/{name}"], step = _to_int8(change)
         else:
+            # The best approximation of this rank; the root shares each size between both factors.
             left, sizes, right = np.linalg.svd(change, full_matrices=False)
             root = np.sqrt(sizes[:rank])
             parts[f"left/{name}"], step = _to_int8(left[:, :rank] * root)
@@ -73,5 +75,6 @@ def _start(before: Weights, name: str, shape: tuple[int, ...]) -> NDArray[Any] |
 
 
 def _to_int8(values: NDArray[np.float64]) -> tuple[NDArray[np.int8], float]:
+    # The largest value becomes 127, so that the others keep as many digits as possible.
     step = float(np.abs(values).max()) / LARGEST
     return np.rint(values / step).astype(np.int8), step

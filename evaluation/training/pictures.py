@@ -78,6 +78,7 @@ class Sample(NamedTuple):
 def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
     """Yield endless questions, the same ones for the same seed."""
     chance = random.Random(seed)
+    # Scenes are drawn without end, so no question is seen twice.
     for scene in make_scenes(seed):
         for question in islice(ask(scene, chance), questions_a_scene):
             yield Sample(scene, question)
@@ -91,6 +92,7 @@ def held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[Sample]:
 def digest_of_samples() -> str:
     """Return a digest that changes with what the grammar asks and what is drawn."""
     digest = hashlib.sha256()
+    # Enough of them that a change of the grammar or the drawing shows.
     for scene, question in islice(samples(0, 8), 2000):
         digest.update(draw(scene).tobytes() + repr(question).encode())
     return digest.hexdigest()
@@ -179,6 +181,7 @@ def new_training(options: PictureOptions) -> "Training":
     plain = Tokenizer(models.WordLevel({word: n for n, word in enumerate(_words())}, "[UNK]"))
     plain.normalizer = normalizers.Lowercase()
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    # In the order of SPECIAL, whose places are the ids.
     ends = [(word, SPECIAL.index(word)) for word in ("[CLS]", "[SEP]")]
     plain.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", None, ends)
     config = ViltConfig(
@@ -190,6 +193,7 @@ def new_training(options: PictureOptions) -> "Training":
         image_size=options.side,
         patch_size=options.side // GRID,
         max_position_embeddings=MAX_TOKENS,
+        # Samples are always new, so nothing can be learned by heart.
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
         id2label=dict(enumerate(ANSWERS)),
@@ -265,9 +269,11 @@ class Training:
         optimizer = torch.optim.AdamW(
             parameters, options.learning_rate, (0.9, 0.98), weight_decay=options.weight_decay
         )
+        # Up for a tenth of the steps, then down to nearly 0.
         rates = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, options.learning_rate, total_steps=options.steps, pct_start=0.1
         )
+        # The loss begins at that of a guess among all answers, and is smoothed from there.
         endless, recent = samples(options.seed, options.asked), math.log(len(ANSWERS))
         self.model.train()
         for step in range(options.steps):
@@ -288,6 +294,7 @@ class Training:
         import torch
         from torch.nn import functional as f
 
+        # The last three arrays of a batch; the first two are what the model reads.
         answers, cells, about = map(torch.from_numpy, batch[2:])
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=fast_bfloat16()):
             logits, states = self._forward(batch)
@@ -309,6 +316,7 @@ class Training:
         from serving.vilt import embedded
 
         ids, pixels = map(torch.from_numpy, batch[:2])
+        # Our own embedding of pictures, as the model server computes it.
         seen = embedded(self.model, pixels)
         out = self.model.vilt(
             input_ids=ids,

@@ -92,6 +92,7 @@ def _write_baseline(code: str, name: str, folder: Path) -> None:
     from transformers import AutoConfig, AutoTokenizer
 
     torch.manual_seed(0)
+    # The usual small weights would give nearly the same answer to every text.
     wide = {"initializer_range": SPREAD} if name == "random" else {}
     config = AutoConfig.from_pretrained(shipped_folder(code), **SMALL, **wide)
     model, rows = _class_of(code)(config).eval(), held_out(seed_rows(code))[0]
@@ -101,6 +102,7 @@ def _write_baseline(code: str, name: str, folder: Path) -> None:
         if name == "majority":
             head.weight.zero_()
             head.bias.zero_()
+        # Spans have no most frequent answer: zero weights mark the first words.
         if name == "majority" and labels:
             most = Counter(row["label"] for row in rows).most_common(1)[0][0]
             head.bias[labels.index(most)] = 1.0
@@ -111,6 +113,7 @@ def _write_baseline(code: str, name: str, folder: Path) -> None:
             tokens = AutoTokenizer.from_pretrained(encoder())(
                 *texts, padding=True, truncation=True, return_tensors="pt"
             )
+            # Without this a random model says one label to nearly everything.
             head.bias -= model(**tokens).logits.mean(dim=0)
     model.save_pretrained(folder)
     _add_settings(code, folder)
@@ -133,6 +136,7 @@ def _train_layers(
             num_labels=len(starter.options.labels or (0, 0)),
         )
         if not shape.has_order:
+            # Words without places: the model sees a bag of them.
             torch.nn.init.zeros_(model.bert.embeddings.position_embeddings.weight)
         model.save_pretrained(base)
         for name in TOKENIZER:

@@ -44,8 +44,10 @@ def embed(texts: Sequence[str]) -> list[bytes]:
         )
         with torch.inference_mode():
             states = model(**tokens).last_hidden_state
+        # Padding is no part of a text.
         mask = tokens["attention_mask"].unsqueeze(-1)
         means = (states * mask).sum(1) / mask.sum(1)
+        # Bytes take a quarter of the space of 32-bit floats.
         steps = (means * (127 / means.abs().amax(1, keepdim=True))).round().to(torch.int8)
         vectors += [bytes(row.numpy()) for row in steps]
     return vectors

@@ -81,6 +81,7 @@ def free_name(task: Task, number: int) -> str:
     """Return a name for the target of a round that no target of the task has."""
     name = f"{task.code}-round-{number}"
     taken = set(task.targets.filter(name__startswith=name).values_list("name", flat=True))
+    # The plain name, then numbered ones.
     names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
     return next(each for each in names if each not in taken)
 
@@ -109,6 +110,7 @@ def request_training(
     ring: wake a worker. Which datasets and which old target it uses is decided here.
     Raises TrainingRefused.
     """
+    # Two requests at once would start two trainings; and a release cannot be undone meanwhile.
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if task.training_runs.filter(state__in=["queued", "running"]).exists():
         raise TrainingRefused(_("A training of this task is under way. Wait for its end."))
@@ -167,6 +169,7 @@ def _check_weights(
                 _("Round %(number)s has not been released. Release it, or leave it out.")
                 % {"number": number}
             )
+        # A greater weight would make an epoch very long.
         if not 0 < weight <= MOST_WEIGHT:
             raise TrainingRefused(
                 _("The weight of %(name)s is %(weight)g; it must be above 0 and at most %(most)d.")

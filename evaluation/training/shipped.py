@@ -78,6 +78,7 @@ def install_starter(code: str, home: Path) -> Path:
     shipped, folder = shipped_folder(code), starter_folder(code, home)
     if not folder.exists():
         with shared_folder(folder) as new_folder:
+            # Another version of the encoder's package would merge into other weights.
             if unpack(shipped, new_folder) != read_report(shipped)["weights_sha256"]:
                 raise RuntimeError(
                     f"The starter of {code} has other weights than its report says. Is {ENCODER} "
@@ -100,6 +101,7 @@ def unpack(shipped: Path, folder: Path) -> str:
 
     Return the sha256 of the weights' file.
     """
+    # Trained from nothing: there is no encoder that a change could be added to.
     if (shipped / MODEL).exists():
         halves = load_file(shipped / MODEL)
         merged = {name: values.astype(np.float32) for name, values in halves.items()}
@@ -120,12 +122,14 @@ def fill_graph(shipped: Path, folder: Path, cache: Path) -> None:
     """Write the ONNX file of a starter's folder where the model server keeps its exports."""
     spec = ModelSpec(name=folder.parent.name, source=str(folder))
     _, exports = identify(spec, open_folder(spec), cache)
+    # Another process has written it, or it is left from an earlier start.
     if exports.exists():
         return
     weights = load_file(folder / MODEL)
     layout = json.loads((shipped / LAYOUT).read_bytes())
     with shared_folder(exports) as new_folder:
         with (new_folder / EXTERNAL).open("wb") as file:
+            # In the order and direction in which the graph expects them.
             for name, is_turned in layout["weights"]:
                 file.write((weights[name].T if is_turned else weights[name]).tobytes())
         shutil.copyfile(shipped / GRAPH, new_folder / GRAPH)

@@ -136,6 +136,7 @@ def train_starter(code: str, target: Path, progress: Progress) -> None:
     """
     import torch
 
+    # Sums of floats depend on how they are split among threads.
     torch.set_num_threads(1)
     with TemporaryDirectory() as scratch:
         full = Path(scratch, "full")
@@ -175,6 +176,7 @@ def ship_pictures(code: str, full: Path, target: Path, report: Mapping[str, Any]
     """As `ship`, for a model that no encoder is below: its weights as 16-bit floats."""
     shipped = full.with_name("shipped")
     shipped.mkdir()
+    # Half the bytes in the repository.
     halves = {name: values.astype(np.float16) for name, values in load_file(full / MODEL).items()}
     save_file(halves, shipped / MODEL)
     for name in (*SETTINGS, *TOKENIZER, PROCESSOR):
@@ -203,6 +205,7 @@ def _finish(code: str, shipped: Path, target: Path, report: Mapping[str, Any]) -
     spec = ModelSpec(name=code, source=str(merged))
     export_onnx(spec, open_folder(spec), exports=exports)
     keep_graph(exports, load_file(merged / MODEL), shipped)
+    # Only now: until everything is made the former starter stays.
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(shipped, target)
 
@@ -323,6 +326,7 @@ def _train_all(codes: Sequence[str]) -> None:
     layout = "starter models: {percentage:3.0f}% |{bar}| {postfix}"
     with tqdm(total=len(codes), bar_format=layout) as bar:
         while waiting or running:
+            # A process for each core.
             while waiting and len(running) < cores():
                 code = waiting.pop(0)
                 steps, process = _start(code)
@@ -331,6 +335,7 @@ def _train_all(codes: Sequence[str]) -> None:
                 code, process = running[steps]
                 try:
                     shares[code], words[code] = steps.recv()
+                # The end of the pipe is the end of the process.
                 except EOFError:
                     process.join()
                     if process.exitcode:

@@ -99,6 +99,7 @@ def score_answers(
         raise Failed("no_examples")
     if len(rows) > MOST_EXAMPLES:
         raise Failed("too_many")
+    # The container sees this folder alone, and only reads it.
     home = folder / "metric"
     home.mkdir()
     (home / "metric.py").write_text(source, encoding="utf-8")
@@ -153,6 +154,7 @@ class MetricOutput:
     def take(self, line: bytes) -> None:
         """Take one line. Raises InvalidOutput for anything but what the harness writes."""
         try:
+            # A hostile file may write anything, so only the two shapes of the harness count.
             match orjson.loads(line):
                 case {"value": int() | float() as value} if 0 <= value <= 1 and not self._is_over:
                     self.values.append(float(value))

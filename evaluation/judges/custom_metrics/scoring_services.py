@@ -62,6 +62,7 @@ def run_metric(metric: CustomMetric) -> None:
         leases.finish_job(metric)
     except leases.LeaseLost:
         raise
+    # The sandbox is busy or missing: the metric waits, and this costs it no attempt.
     except (NotNow, NoEngine) as why:
         leases.wait(metric, str(why))
     except Exception as error:

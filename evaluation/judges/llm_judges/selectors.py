@@ -118,6 +118,7 @@ def runs_to_judge(judge: LlmJudge) -> QuerySet[EvaluationRun]:
         suite=EvaluationRun.Suite.PLAIN,
         outcome=Outcome.OK,
     )
+    # A judge with an address is somebody else's machine.
     if judge.asked_with["url"]:
         runs = runs.filter(version__evaluation_set__may_leave=True)
     unscored = counting(runs).exclude(llm_scores__judge=judge).exclude(predictions="")
@@ -217,6 +218,7 @@ def metric_judge(task: Task) -> MetricJudge | None:
     judge = judges.filter(name=name).first()
     if judge is None:
         return MetricJudge(None, name, "", 0, agreement([]), None)
+    # Judges never go, so their count is a version that readers can cite.
     number = task.llm_judges.filter(pk__lte=judge.pk).count()
     measured = calibration(judge)
     return MetricJudge(judge.pk, name, judge.target.name, number, measured, judge.newest)

@@ -71,6 +71,7 @@ def make_judge(
                 requested_by=actor,
             )
             log(actor, "llm_judge.made", judge, model=target.name)
+    # The unique name decides, also between two people at once.
     except IntegrityError:
         message = _("There is a judge called %(name)s. A judge never changes: choose another name.")
         raise JudgeRefused(message % {"name": name}) from None
@@ -127,6 +128,7 @@ class _Asking:
         self.judge, self.asker = judge, Asker(judge, self.endpoint, CHANGED)
         self.heartbeat, self.by = heartbeat, by
         self.verdicts = verdicts_of(judge)
+        # Read once: people go on judging while the model is asked.
         self.judged = list(judged_by_people(judge.task))
 
     def calibrate(self) -> None:

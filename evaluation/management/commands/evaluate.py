@@ -77,6 +77,7 @@ class Command(BaseCommand):
             return task_of(code)
         except CommandError as error:
             raise CannotEvaluate(str(error)) from None
+        # The command is also the first thing that people try, before anything is set up.
         except DatabaseError as error:
             raise CannotEvaluate(
                 f"The database has no tasks yet ({error}). Run: manage.py quickstart --setup-only"

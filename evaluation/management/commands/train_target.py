@@ -77,6 +77,7 @@ class Command(BaseCommand):
         base, revision = options["base"], options["revision"]
         if base is None:
             base, revision = default_base(task)
+        # Workers run elsewhere: a relative path would be another folder there.
         elif Path(base).is_dir():
             base = str(Path(base).resolve())
         run = request_training(

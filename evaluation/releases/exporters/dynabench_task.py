@@ -27,6 +27,7 @@ def _own_words() -> Any:
     spec = spec_from_file_location(
         "dynabench_words", Path(__file__).with_name("dynabench_words.py")
     )
+    # In our own tests there is no release, so the file is not beside this one.
     if spec is None or spec.loader is None or not Path(str(spec.origin)).exists():
         return import_module("core.text.words")  # where no release was made yet
     module = module_from_spec(spec)
@@ -98,6 +99,7 @@ def load(**_: Any) -> dict[str, Any]:
 
     `evaluated`, and `train` for examples in the prompt.
     """
+    # Only this harness needs it; Inspect does not.
     from datasets import Dataset
 
     folder = Path(__file__).parent

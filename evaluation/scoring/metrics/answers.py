@@ -96,6 +96,7 @@ def vqa_normalise(text: str, language: str = "") -> str:
     >>> vqa_normalise("The Two dogs, don't."), vqa_normalise("东京。")
     ('2 dogs dont', '东京')
     """
+    # Before punctuation goes: an apostrophe must not become a space.
     text = folded(text, language=language).translate(_APOSTROPHES)
     text = _PERIOD.sub("", _COMMA_IN_NUMBER.sub("", text))
     words = unpunctuated(text, instead=" ", signs=_SIGNS).split()

@@ -100,6 +100,7 @@ def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:
     """Return the quotients; `empty` where there is nothing to divide by."""
     import numpy as np
 
+    # With `where`, numpy leaves all other places of the result as they are.
     quotients: Sums = np.full(np.shape(above), empty)
     np.divide(above, below, out=quotients, where=below != 0)
     return quotients

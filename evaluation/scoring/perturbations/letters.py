@@ -88,6 +88,7 @@ def homoglyphs(source: Source, chance: Random) -> Iterator[Edit]:
     """Replace one letter of each sentence by a Cyrillic one of the same look."""
     letters = [at for at in source.inner_letters() if source.text[at] in HOMOGLYPHS]
     for sentence in SENTENCE.finditer(source.text):
+        # The letters are in order, so those of a sentence are one stretch.
         first, end = (bisect_left(letters, at) for at in sentence.span())
         for at in some(letters[first:end], 1, chance, 1, 1):
             yield Edit(at, at + 1, HOMOGLYPHS[source.text[at]])

@@ -27,6 +27,7 @@ NEXT_WORD = re.compile(r"\s+([a-z]+)", re.IGNORECASE)
 @lru_cache
 def phrase_pattern(table: frozenset[str]) -> re.Pattern[str]:
     """Return a pattern of any of the phrases as whole words, in any case; the longest first."""
+    # A shorter phrase must not hide a longer one that begins with it.
     keys = sorted(table, key=len, reverse=True)
     if not any(map(UNSPACED_LETTER.search, keys)):  # one boundary for all is much the faster
         return re.compile(f"{BEFORE}(?:{'|'.join(map(_written, keys))}){AFTER}", re.IGNORECASE)
