@@ -117,8 +117,7 @@ class PseudonymKey(models.Model):
     """A key that turns people into the names that a task's datasets give them; it never leaves.
 
     Each task has a random key: a name is the same in all its datasets, says nothing in another
-    task, and
-    cannot be undone without this row. It does not depend on SECRET_KEY, which may change.
+    task, and cannot be undone without this row. It does not depend on SECRET_KEY, which may change.
     """
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="+")

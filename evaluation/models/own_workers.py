@@ -24,9 +24,8 @@ class OwnWorker(models.Model):
     """The right of a person to evaluate their and their teams' models on their own machines.
 
     It holds for a task: for all of these models on every set whose inputs may leave, or for only
-    one
-    model, or for only one set. takes_sealed: the owner agreed that inputs of sealed sets go there.
-    heard_at: when one of the person's machines last requested a run, or renewed its lease.
+    one model, or for only one set. takes_sealed: the owner agreed that inputs of sealed sets go
+    there. heard_at: when one of the person's machines last requested a run, or renewed its lease.
     """
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="own_workers")
@@ -70,12 +69,9 @@ class HandedAnswers(models.Model):
     """What such a machine answered to a run, which the queue scores; it stays as a record.
 
     lease_token: of the attempt, from which the examples' ids follow. token: the beginning of the
-    API
-    key. ending: the fields of `evaluation.contract.Ending`. upload: lines of answers, deleted once
-    they
-    are scored. is_second: to a random tenth, after another machine answered all. Of the other's
-    answers,
-    `differed` of `compared` are not those of the second.
+    API key. ending: the fields of `evaluation.contract.Ending`. upload: lines of answers, deleted
+    once they are scored. is_second: to a random tenth, after another machine answered all. Of the
+    other's answers, `differed` of `compared` are not those of the second.
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="handed")

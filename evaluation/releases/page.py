@@ -29,8 +29,7 @@ class ReleasePage:
     """The form of a round that is not being released now, and what was sent to it.
 
     versions: the finished ones, oldest first. data: what was posted. The button that releases says
-    how
-    many rows, and confirms them.
+    how many rows, and confirms them.
     """
 
     def __init__(

@@ -72,8 +72,7 @@ def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of `train`, `dev` or `test` in their order, with labels, without tombstones.
 
     Streams, so any size fits into memory. Fields as in docs/datasets.md, but for `context`, which
-    is
-    the context's own fields here, and the JSON in `DECODED`, which is parsed.
+    is the context's own fields here, and the JSON in `DECODED`, which is parsed.
     """
     items = dataset.items.filter(split=split, is_withdrawn=False).order_by("position")
     for line in items.values_list("line", flat=True).iterator(chunk_size=2000):
@@ -90,8 +89,7 @@ def standing_lines(round: Round) -> Iterator[str]:
     """Yield every example of a round that was not withdrawn, judged or not, as a line of JSON.
 
     Fields as in a dataset, people's names too; `split` is empty, and `tags` are reviewers', which
-    no
-    dataset has.
+    no dataset has.
     """
     for chunk in _standing(round, Freezer(round, is_tagged=True)):
         # One piece for each chunk: a piece for each line would make the response much slower.

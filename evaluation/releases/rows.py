@@ -176,8 +176,7 @@ class Freezer:
 
         A chunk's rows are made while it is read, so that a row can go before the next one comes.
         Ids are read first: with a LIMIT instead, PostgreSQL walks through consensus from the first
-        example
-        on for every chunk.
+        example on for every chunk.
         """
         rows = examples.order_by("pk").annotate(**json_texts(*TEXTS)).values_list(*_Stored._fields)
         # An array, because it takes eight bytes an id and a list about forty.

@@ -109,9 +109,8 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
 
     The first version is split by `options`; a later one keeps every row and split, puts tombstones
     where examples were withdrawn, and ignores the sizes of `options`. A version that failed is
-    tried
-    again under its number. Raises ReleaseRefused, and RoundChanged if the first version would not
-    hold what `options` confirms.
+    tried again under its number. Raises ReleaseRefused, and RoundChanged if the first version would
+    not hold what `options` confirms.
     """
     done = round.datasets.filter(state=State.DONE).order_by("version").first()
     if done:

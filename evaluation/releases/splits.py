@@ -160,8 +160,7 @@ class _Chooser:
         """Take `size` rows for a split, by label; fewer when there are no more.
 
         1. Whole authors that fit the label quotas, 2. rows of unknown authors within the quotas, 3.
-        more
-        rows of the authors it has, 4. any rows of unknown authors, 5. any authors at all.
+        more rows of the authors it has, 4. any rows of unknown authors, 5. any authors at all.
         """
         available = _sum(chain(self.free.values(), [self.loose]))
         quotas = fill(size, {label: n // LARGEST_PART for label, n in available.items()})
@@ -175,8 +174,7 @@ class _Chooser:
         """Take whole authors, least left out first, while less than `below` of their rows is lost.
 
         What fits only shrinks, so an author's old loss is a lower bound: the one with the least
-        bound is
-        looked at again, and taken if it still is the least.
+        bound is looked at again, and taken if it still is the least.
         """
         got: Labels = Counter()
         # The rank, which is random, decides among authors with equal losses.

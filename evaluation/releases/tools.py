@@ -33,8 +33,7 @@ def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str
     """Yield the file of every example that was not withdrawn, for a tool of `tasks.formats.TOOLS`.
 
     Streams. left: counts the rows that have no place in its layout. Raises Refused if the tool has
-    no
-    such answers.
+    no such answers.
     """
     config = round.task.config
     kind = config.component(config.answer_field).type

@@ -60,8 +60,7 @@ class LabelCounts:
         """Return the permutation of labels under which most answers are right.
 
         It starts from the names as they are and exchanges two as long as that gains anything, so
-        for
-        many labels it may be a little less than the best.
+        for many labels it may be a little less than the best.
         """
         names = {label: label for label in self.labels}
         has_gained = True

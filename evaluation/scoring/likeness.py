@@ -3,8 +3,8 @@
 Two honest models agree where both are right, and by chance where both are wrong. Copies share
 their very errors. Three conditions together make a near-copy:
 
-- As many identical wrong answers as different answers, at least: the ratio of D. N. Harpp and
-  J. J. Hogan ("Crime in the classroom", Journal of Chemical Education 70, 1993) is 1 or more.
+- As many identical wrong answers as different answers, at least: the ratio of D. N. Harpp and J. J.
+  Hogan ("Crime in the classroom", Journal of Chemical Education 70, 1993) is 1 or more.
 - Of the examples that both get wrong, three quarters with the same answer, and six at least.
 - More equal answers than expected of two models that know nothing of each other, surely. Expected
   is, as in J. A. Wollack's ω (Applied Psychological Measurement 21, 1997), the chance that both
@@ -71,9 +71,8 @@ def likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
     Notes
     -----
     For each right answer with n examples, both give the same answer by chance n · Σ pᵢqᵢ times,
-    where p
-    and q are the rates at which each gives answer i. The variance is that of n coins of this
-    chance.
+    where p and q are the rates at which each gives answer i. The variance is that of n coins of
+    this chance.
     """
     same = first.codes == second.codes
     wrong = ~first.right & ~second.right

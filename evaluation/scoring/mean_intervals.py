@@ -91,8 +91,7 @@ def mean_interval(mean: ExactMean) -> tuple[float, float, float]:
     """Return a mean (0-1) with its interval of 95 %: value, low and high end.
 
     Wilson's interval for few examples, or if all are alike: the exact one looks surer than it is,
-    and no
-    mean of numbers from 0 to 1 varies more than right and wrong do.
+    and no mean of numbers from 0 to 1 varies more than right and wrong do.
     """
     value, n = mean.value, round(mean.n)
     # Few examples, or equal ones, have no skewness to correct for.

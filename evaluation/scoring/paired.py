@@ -99,8 +99,7 @@ def compare(
     -------
     dict
         `before` and `after`: the scores. `mended`: rows that the old model got wrong and the new
-        one
-        right, `broken`: the other way round. `p`: McNemar's exact test. `examples`: the first
+        one right, `broken`: the other way round. `p`: McNemar's exact test. `examples`: the first
         MOST_SHOWN of the mended. Without an old model `before`, `mended`, `broken` and `p` are
         None.
     """

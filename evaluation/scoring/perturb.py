@@ -154,10 +154,8 @@ def variants(
     Notes
     -----
     Answers are found again in the changed passage, and a variant that cannot keep each of them
-    whole is
-    dropped. A row beyond MOST_WORK has none. Order and ids depend on nothing but the arguments, and
-    a
-    variant's id reveals neither its base nor its kind.
+    whole is dropped. A row beyond MOST_WORK has none. Order and ids depend on nothing but the
+    arguments, and a variant's id reveals neither its base nor its kind.
     """
     passage, fixed_phrases = reading.passage_field, reading.kept(row)
     texts = {}

@@ -102,8 +102,7 @@ def delta_numbers(
     Notes
     -----
     Each example counts once, shared by its variants. Intervals are of whole examples (clusters),
-    drawn
-    with their variants.
+    drawn with their variants.
     """
     try:
         how = metric_of(metric, labels, sp_model, language)

@@ -41,9 +41,8 @@ def least(metric: str, parts: Sequence[Number]) -> Number:
     Notes
     -----
     Whichever part is truly the worst, it is not below its own low end, and so not below the least
-    of
-    these. That it is not above the least high end needs all of these to hold at once, so they are
-    widened by Bonferroni's correction.
+    of these. That it is not above the least high end needs all of these to hold at once, so they
+    are widened by Bonferroni's correction.
     """
     compared = comparable(parts)
     if not compared:
@@ -75,8 +74,7 @@ def gap(metric: str, parts: Sequence[Number]) -> Number:
     The interval of each difference is Newcombe's (1998, method 10), as if the parts shared no
     example.
     That the largest is not below the greatest low end needs all of these to hold at once, so they
-    are
-    widened by Bonferroni's correction.
+    are widened by Bonferroni's correction.
     """
     compared = comparable(parts)
     if len(compared) < 2:

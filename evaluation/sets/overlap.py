@@ -79,8 +79,7 @@ def is_much(seen: int | None, size: int) -> bool:
     """Return whether a model saw so much of a set in training that readers of its score are warned.
 
     seen: how many examples; None if unknown. A single example never suffices: whoever submits
-    training
-    rows could ask for each text whether it is in a set whose inputs are secret.
+    training rows could ask for each text whether it is in a set whose inputs are secret.
     """
     return seen is not None and seen >= max(2, LEAST_SEEN * size)
 

@@ -87,8 +87,7 @@ class SetFile:
         """Yield each example. At MOST_ERRORS wrong lines, or at the end, raise WrongLines.
 
         skip_bad: wrong lines are left out instead, up to MOST_PROBLEMS. Raises FileError if nothing
-        can
-        be read.
+        can be read.
         """
         self.errors, self.left_out = [], {}
         wrong = 0
@@ -261,8 +260,7 @@ class RowMaker:
 
         Raises BadRow.
         Its label is what was agreed on. Where the author gave no answer, and the model's is wrong,
-        every
-        correction is right.
+        every correction is right.
         """
         answer, own_answer = row.get("label"), fields.get(self._answer.name)
         is_text = self._answer.kind.is_text

@@ -1,7 +1,7 @@
 """Whom a model's results and its place in the quota count for.
 
-A submission keeps its person (`core.accounts.counting`) when the account is deleted or the
-model is passed on to another member of its team, for as long as what was shown of it counts.
+A submission keeps its person (`core.accounts.counting`) when the account is deleted or the model is
+passed on to another member of its team, for as long as what was shown of it counts.
 """
 
 from django.db.models import Q

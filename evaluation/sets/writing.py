@@ -51,10 +51,8 @@ def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
     """Write `inputs` and `gold` into the folder, line by line about the same example.
 
     A slice may be a choice that gives the answer away, so slices are stored with the answers.
-    Raises
-    what `rows` raises; for a file, which others made, FileError, also when it takes too much time
-    or
-    memory.
+    Raises what `rows` raises; for a file, which others made, FileError, also when it takes too much
+    time or memory.
     """
     if not isinstance(rows, SetFile):
         return _write(rows, folder)

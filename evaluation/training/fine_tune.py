@@ -81,8 +81,7 @@ class Reading(NamedTuple):
     """How a folder is asked.
 
     labels: in the order of its logits, None for extractive-qa. max_length: of tokens; None: as many
-    as
-    the model takes.
+    as the model takes.
     """
 
     kind: str
@@ -126,13 +125,11 @@ def train(
     3. Write weights, tokenizer and settings into a folder that appears whole or not at all.
 
     Rows hold the fields of the kind, the answer (`label`; `answer` and `answer_start`), and
-    optionally
-    `group` (never split between training and dev part) and `weight` (how often the row is seen in
-    an
-    epoch; a fraction is a chance). `dev` decides which epoch is the best; without it a part of the
-    rows
-    does (`options.dev_share`). The same seed on the same machine gives the same weights. Raises
-    TrainingError for rows that cannot be trained on, FileExistsError if the folder exists.
+    optionally `group` (never split between training and dev part) and `weight` (how often the row
+    is seen in an epoch; a fraction is a chance). `dev` decides which epoch is the best; without it
+    a part of the rows does (`options.dev_share`). The same seed on the same machine gives the same
+    weights. Raises TrainingError for rows that cannot be trained on, FileExistsError if the folder
+    exists.
     """
     import torch
 

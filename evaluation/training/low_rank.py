@@ -18,10 +18,8 @@ def squeeze(before: Weights, after: Weights, rank: int) -> dict[str, NDArray[Any
     """Return the change from `before` to `after`, which may have more tensors.
 
     Keys are `<part>/<tensor>`. A matrix's change is left [rows, rank] times right [rank, columns]
-    times
-    step, a vector's is change times step; left, right and change are int8, steps float32. New
-    tensors
-    are stored whole, but for square ones, which start as the identity as a pooler does.
+    times step, a vector's is change times step; left, right and change are int8, steps float32. New
+    tensors are stored whole, but for square ones, which start as the identity as a pooler does.
     """
     parts: dict[str, NDArray[Any]] = {}
     for name, weights in after.items():

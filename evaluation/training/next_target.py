@@ -226,10 +226,8 @@ def _split_own_rows(
     """Return rows that no round brought: the shipped ones, or a file that owners uploaded.
 
     A tenth is held out, the same in every training, so that later ones show what was forgotten; a
-    part
-    of the rest decides when to stop. A row that is None, or has no label of the task any more, is
-    left
-    out.
+    part of the rest decides when to stop. A row that is None, or has no label of the task any more,
+    is left out.
     """
     source = Source(name, weight, file or None)
     labels, good = shape.labels, []
@@ -300,8 +298,7 @@ def _ask_old_model(
     """Return what the old target answers: from its own files if they are ours, else by asking it.
 
     None, and why, if it cannot be asked. These are rows that a live target was asked about anyway,
-    when
-    they were written.
+    when they were written.
     """
     if old is None:
         return None, gettext_noop("no round had a target before")

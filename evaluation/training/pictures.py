@@ -104,8 +104,7 @@ def train_pictures(
     """Train a model, write its folder and return what a report says about it.
 
     is_blind: no picture reaches it, now and later. The same seed on the same kind of processor
-    gives
-    the same weights.
+    gives the same weights.
     """
     import torch
 

@@ -103,8 +103,7 @@ def request_training(
     """Request a training of the task's next target. Locks the task.
 
     weights: how often a row is seen in an epoch, by source: `seed`, `round1`, `round2` …, and
-    `rows12`
-    for what was uploaded for training 12; only these are trained on, all are tested on.
+    `rows12` for what was uploaded for training 12; only these are trained on, all are tested on.
     rows: those of the source `rows`, as a training takes them. file_name: where these came from.
     base: a folder, or a hub id with a full commit as `revision`; empty for the starters' encoder.
     ring: wake a worker. Which datasets and which old target it uses is decided here.

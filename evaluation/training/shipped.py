@@ -72,8 +72,7 @@ def install_starter(code: str, home: Path) -> Path:
     """Return the folder of a task's starter model, unpacked first if it is missing.
 
     It is an ordinary Hugging Face folder. Its ONNX file is written to where the model server looks
-    for
-    it below `home`. Raises RuntimeError if the weights are not those of the report.
+    for it below `home`. Raises RuntimeError if the weights are not those of the report.
     """
     shipped, folder = shipped_folder(code), starter_folder(code, home)
     if not folder.exists():

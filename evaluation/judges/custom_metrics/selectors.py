@@ -40,8 +40,7 @@ def tried_on(task: Task) -> TriedOn:
     """Return answers to try a file on: each example's right answer, or that of the one before it.
 
     They are examples of a set, preferably one whose right answers are public; else those of the
-    task's
-    page.
+    task's page.
     """
     versions = newest_versions(task).exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
     rounds = ("evaluation_set__round", "evaluation_set__held_of")

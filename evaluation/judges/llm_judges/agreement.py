@@ -56,10 +56,8 @@ def agreement(pairs: Iterable[Pair]) -> Agreement:
     Notes
     -----
     κ = (observed − chance) ÷ (1 − chance). The interval is that of the observed agreement,
-    clustered by
-    author as all rates are (Korn and Graubard 1998), carried over to kappa with the chance
-    agreement as
-    it was measured.
+    clustered by author as all rates are (Korn and Graubard 1998), carried over to kappa with the
+    chance agreement as it was measured.
     """
     pairs = list(pairs)
     cells = Counter((pair.by_people, pair.by_model) for pair in pairs)

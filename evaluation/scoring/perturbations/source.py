@@ -55,8 +55,7 @@ class Source:
         """Return the positions of letters that begin no word, in words of SHORT letters or more.
 
         A letter with a mark stays as it is: the mark would move to another one. Of shorter words
-        too many
-        become another word: not, no; is, his.
+        too many become another word: not, no; is, his.
         """
         positions = []
         for word in self.words():
