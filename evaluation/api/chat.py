@@ -149,6 +149,7 @@ class CapView(APIView):
         """Change the cap on what a chat model may cost; its owner. Ended runs may be repeated."""
         submission, user = find_owned(request, pk)
         change_cap(submission=submission, actor=user, **read(CapSerializer, request))
+        # With the cap that was stored.
         submission.refresh_from_db()
         viewer = Viewer(is_owner=True, is_task_owner=False)
         return Response(ToldChatSerializer(told_chat(submission, viewer)).data)

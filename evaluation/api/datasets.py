@@ -100,6 +100,7 @@ class DatasetFileView(APIView):
         """Download a file, or the rest of it; its SHA-256 is its ETag and `X-Content-SHA256`."""
         file = find_dataset_file(request, code, number, version, name)
         stored = opened(file)
+        # HEAD takes nothing. Before the first byte: the release may have been undone.
         if request.method == "GET" and not note_download(file.dataset):
             raise Http404
         return file_part(request, stored, file.size, name, file.sha256)

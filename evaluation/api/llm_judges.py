@@ -102,8 +102,7 @@ class ModelLlmScores(APIView):
     def get(self, request: Request, pk: UUID) -> Response:
         """What language models as judges say of a model, with their agreement with people."""
         runs, viewer = seen_runs(request, pk)
-        if not viewer.is_task_owner:
-            # A judge's exact share of right answers would disclose more than rounded scores do.
-            runs = [run for run in runs if not run.version.is_sealed]
-        scores = [_describe_score(score, agreement) for score, agreement in scores_of(runs)]
+        # A judge's exact share of right answers would disclose more than rounded scores do.
+        shown_runs = [run for run in runs if viewer.is_task_owner or not run.version.is_sealed]
+        scores = [_describe_score(score, agreement) for score, agreement in scores_of(shown_runs)]
         return Response(LlmScoreSerializer(scores, many=True).data)

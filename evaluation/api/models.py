@@ -138,6 +138,7 @@ class TaskModels(OfTask, Models):
         fields = read(NewModelSerializer, request)
         owner = person(request)
         annotator_of(owner)  # the public name of who submits
+        # The service takes objects: a card, settings, an upload, a version, a team.
         fields["card"] = ModelCard(**fields.get("card", {}))
         fields["chat"] = settings_of(task.config, fields.get("chat"))
         fields["upload"] = upload_of(owner, fields.get("upload"))

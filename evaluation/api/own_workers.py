@@ -181,8 +181,10 @@ class TakeLease(APIView):
         """Take the oldest run that your machine may evaluate; 204 where there is none."""
         task, filters = find_task(request, code), read(WantedSerializer, request)
         workers = workers_of(person(request), task)
+        # Whoever has no such right does not learn whether there are runs.
         if not workers:
             raise Http404
+        # The beginning of the token: a second opinion must come with another one.
         key = request.auth.prefix if isinstance(request.auth, ApiToken) else ""
         run = services.lease_run(workers=workers, key=key, **filters)
         if run is None:
@@ -198,6 +200,7 @@ class _OfLease(APIView):
         run = leased_to(person(self.request), token)
         if run is None:
             raise Http404
+        # The person may have lost the task since the lease was taken.
         require(self.request.user, run.submission.task, can_see)
         return run
 

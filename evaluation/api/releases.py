@@ -162,6 +162,7 @@ class ReleasePreview(APIView):
         """
         round = _owned_round(request, code, number)
         sizes = wanted(SizesSerializer, request)
+        # Later versions keep the splits of the first one.
         if round.datasets.filter(state=Dataset.State.DONE).exists():
             raise ReleaseRefused("The round was released. Later versions keep its splits.")
         census = census_of(round)

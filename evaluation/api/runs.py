@@ -107,6 +107,7 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
 
     def get_overlap(self, run: EvaluationRun) -> float | None:
         """As far as we trained it or its card says on what."""
+        # Once for all runs of a model: it takes queries.
         if run.submission_id not in self._learned:
             self._learned[run.submission_id] = trained_on(run.submission)
         return part_seen(run, run.version, self._learned[run.submission_id])
@@ -128,6 +129,7 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
 
     @cached_property
     def _positions(self) -> dict[UUID, int]:
+        # One query for all runs of a page.
         return queue_positions()
 
     @cached_property
@@ -306,7 +308,9 @@ class Predictions(APIView):
         """
         seen, viewer = seen_runs(request, pk)
         runs = counting(seen).exclude(predictions="")
+        # Perturbed answers are about other texts.
         plain = runs.filter(version__evaluation_set__name=name, suite=EvaluationRun.Suite.PLAIN)
+        # Hidden sets are in `seen_runs` for editors only.
         run = plain.order_by("-version__version").first()
         if run is None or not (viewer.is_task_owner or run.version.evaluation_set.may_leave):
             raise Http404

@@ -133,6 +133,7 @@ class OfSets(OfTask):
         sets = self.task.evaluation_sets.select_related("round").prefetch_related("versions")
         if can_edit(self.request.user, self.task):
             return sets
+        # Others do not learn that hidden sets exist.
         return sets.exclude(access=EvaluationSet.Access.HIDDEN)
 
     def answer(self, name: str, status: int = status.HTTP_200_OK) -> Response:
@@ -227,6 +228,7 @@ def _make_from_upload(
     upload = open_uploads(user).filter(pk=pk).first()
     if upload is None:
         raise serializers.ValidationError({"upload": ["You have no such file here. Upload it."]})
+    # Reading more would take longer than a request may.
     if upload.size > LARGEST:
         raise Refused("It is too large for this. Use add_evaluation_set.", status=422)
     try:
@@ -237,6 +239,7 @@ def _make_from_upload(
         raise serializers.ValidationError({"upload": messages}) from None
     except (FileError, UploadRefused) as error:
         raise serializers.ValidationError({"upload": [str(error)]}) from None
+    # Only now: after an error the same upload can be sent again.
     discard(upload)
 
 
@@ -252,6 +255,7 @@ class Inputs(APIView):
         """
         task = find_task(request, code, can_take)
         is_editor = can_edit(request.user, task)
+        # Editors get hidden sets, too, but no inputs that may not leave.
         leaving = newest_versions(task).filter(evaluation_set__may_leave=True)
         versions = leaving if is_editor else open_versions(task)
         version = get_object_or_404(versions, evaluation_set__name=name)
@@ -288,6 +292,7 @@ class CheckInputs(APIView):
     def get(self, request: Request, code: str) -> Response:
         """The five examples that a new model is asked, and its limits, to check it at home."""
         task = find_task(request, code, can_take)
+        # These five are inputs of open sets, so their first leaving is noted.
         note_shown(task, FIVE)
         body = {
             "inputs": shown_inputs(task),

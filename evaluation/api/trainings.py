@@ -179,6 +179,7 @@ class Trainings(generics.ListAPIView[TrainingRun]):
         fields = read(NewTrainingSerializer, request)
         fields["base"], fields["revision"] = _find_base(task, fields)
         run = request_training(task=task, actor=editor, **fields)
+        # A worker may have begun.
         run.refresh_from_db()
         return Response(TrainingSerializer(run).data, status.HTTP_202_ACCEPTED)
 
@@ -187,6 +188,7 @@ def _find_base(task: Task, fields: dict[str, Any]) -> tuple[str, str]:
     """Return (source, revision) of what it starts from. Raises ValidationError."""
     if "base" not in fields:
         return default_base(task)
+    # Two empty strings stand for the encoder of the starters.
     if fields["base"] is None:
         return "", ""
     targets = {target.name: target for target in bases(task)}

@@ -154,6 +154,7 @@ class UploadView(APIView):
         """
         upload = self._find(request, pk)
         offset = wanted(PieceSerializer, request)["offset"]
+        # A request without a body has no stream.
         stream = request.data if hasattr(request.data, "read") else BytesIO()
         with _blaming(""):
             add_piece(upload, offset, stream, announced_bytes(request))
@@ -162,6 +163,7 @@ class UploadView(APIView):
     @write("uploads_delete", None, {204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
         """Throw it away."""
+        # A submitted file belongs to its model.
         free = Upload.objects.exclude(are_handed_in())
         discard(get_object_or_404(free, pk=pk, owner=request.user))
         return Response(status=status.HTTP_204_NO_CONTENT)

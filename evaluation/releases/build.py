@@ -28,7 +28,7 @@ from evaluation.releases.columns import FEATURES
 from evaluation.releases.files import SplitFiles, digest_of
 from evaluation.releases.forecast import Forecast, forecast
 from evaluation.releases.media_files import MediaFiles
-from evaluation.releases.rows import CHUNK, Freezer, releasable, to_json
+from evaluation.releases.rows import CHUNK, Freezer, pick, releasable, to_json
 from evaluation.releases.splits import (
     DEV,
     HELD,
@@ -209,7 +209,7 @@ class Build:
         # By position and not by offset: an offset reads all rows before it again.
         while chunk := list(rows.filter(position__gt=last)[:CHUNK]):
             last = chunk[-1].position
-            self._store_rows([self._copy_row(item) for item in chunk], last / max(total, 1))
+            self._store_rows(list(map(self._copy_row, chunk)), last / max(total, 1))
 
     def _copy_row(self, item: DatasetItem) -> tuple[Any, ...]:
         """Return the columns of a row of the version before, or of its tombstone."""
@@ -237,7 +237,9 @@ class Build:
         items = public_items.filter(is_withdrawn=False)
         # Programs have authors, too, but "authors" on cards are people.
         by_people = items.exclude(split=PROGRAM)
-        labels: dict[str, Any] = {split: {"validated": {}, "unjudged": {}} for split in splits}
+        labels: dict[str, Any] = {}
+        for split in splits:
+            labels[split] = {"validated": {}, "unjudged": {}}
         rows = dict.fromkeys(splits, 0)
         cells = items.order_by("label").values_list("split", "is_validated", "label")
         for split, is_validated, label, n in cells.annotate(n=Count("pk")):
@@ -257,13 +259,13 @@ class Build:
         in_train = items.filter(split=TRAIN).values("example__context")
         edits = by_people.filter(example__parent__dataset_items__dataset=self.dataset)
         people = releasable(self.round).filter(by_program=False)
-        people_splits = [split for split in splits if split != PROGRAM]
+
         shared_contexts = {}
         for split in (DEV, TEST):
             sharing = items.filter(split=split, example__context__in=in_train)
             shared_contexts[split] = sharing.count()
-        rows_by_people = sum(rows[split] for split in people_splits)
-        authors_by_split = sum(by_split[split] for split in people_splits)
+        rows_by_people = sum(rows.values()) - rows.get(PROGRAM, 0)
+        authors_by_split = sum(by_split.values()) - by_split.get(PROGRAM, 0)
         parted = edits.exclude(example__parent__dataset_items__split=F("split")).count()
         self._report(0.6, gettext_noop("counting votes"))
         return {
@@ -361,5 +363,5 @@ def without_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:
     if row["withdrawn"]:
         return row
     inputs = json.loads(row["input_json"])
-    fields = {name: inputs[name] for name in config.model_fields if name in inputs}
-    return {name: row[name] for name in FEATURES} | {"input_json": to_json(fields)}
+    fields = pick(inputs, config.model_fields)
+    return pick(row, FEATURES) | {"input_json": to_json(fields)}

@@ -64,7 +64,7 @@ def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Seque
     round = dataset.round
     tasks = task_files(round.task.config, round.task.code, round.number, dataset.version)
     # Before the cards are written, so that these are of the data only.
-    digests = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
+    digests = _digest_files(folder)
     public = {name: digest for name, digest in digests.items() if name not in private}
     texts = {
         "croissant.json": _write_json(croissant(dataset, public, folder)),
@@ -75,9 +75,14 @@ def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Seque
     for name, text in texts.items():
         (folder / name).write_text(text)
     # Now of all files, the cards included.
-    sums = {path.name: digest_of(path) for path in sorted(folder.iterdir())}
-    lines = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+    lines = ""
+    for name, digest in _digest_files(folder).items():
+        lines += f"{digest}  {name}\n"
     (folder / "SHA256SUMS").write_text(lines)
+
+
+def _digest_files(folder: Path) -> dict[str, str]:
+    return {path.name: digest_of(path) for path in sorted(folder.iterdir())}
 
 
 def _mark_simulated(tasks: Mapping[str, str]) -> dict[str, str]:
@@ -131,8 +136,10 @@ def languages_of(dataset: Dataset) -> list[str]:
     values = contexts.order_by().values_list(own, "tag").distinct()
     # A field of contexts is meant to say the language; a tag may say anything.
     column = 0 if _has_language(config) else 1
-    languages = {row[column] for row in values}
-    named = {language for language in languages if language}
+    languages: set[str | None] = set()
+    for row in values:
+        languages.add(row[column])
+    named = set(filter(None, languages))
     # A single tag that is no language shows that tags mean something else in this task.
     if not named or not all(map(_is_language, named)):
         return [config.language]
@@ -206,16 +213,14 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
 
 def _describe_splits(numbers: Numbers) -> list[dict[str, Any]]:
     """Return what the card says of each split."""
-    return [
-        {
-            "name": split,
-            "rows": numbers["rows"][split],
-            "authors": numbers["authors"][split],
-            "withdrawn": numbers["withdrawn"][split],
-            "labels": _describe_labels(numbers["labels"][split]),
-        }
-        for split in numbers["rows"]
-    ]
+    splits = []
+    for name, rows in numbers["rows"].items():
+        split = {"name": name, "rows": rows}
+        split["authors"] = numbers["authors"][name]
+        split["withdrawn"] = numbers["withdrawn"][name]
+        split["labels"] = _describe_labels(numbers["labels"][name])
+        splits.append(split)
+    return splits
 
 
 def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
@@ -226,7 +231,7 @@ def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
     # Grouped by hand: an annotation over both joins would count votes several times.
     count = votes.values("validator").annotate(n=Count("pk")).values("n")
     rows = dataset.round.task.blind_judgings.annotate(votes=Subquery(count)).exclude(votes=None)
-    return [dict(row) for row in rows.values("began_at", "ended_at", "votes")]
+    return list(map(dict, rows.values("began_at", "ended_at", "votes")))
 
 
 def _sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
@@ -286,6 +291,19 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
     splits = [split for split in HUB_SPLIT if split not in (PROGRAM, HELD)]
     splits += [split for split in (PROGRAM, HELD) if f"{split}.parquet" in digests]
     media = media_columns(round.task.config)
+    files = []
+    for name, digest in digests.items():
+        files.append(
+            {
+                "@type": "cr:FileObject",
+                "@id": name,
+                "name": name,
+                "contentUrl": name,
+                "contentSize": f"{(folder / name).stat().st_size} B",
+                "encodingFormat": formats[name.rsplit(".", 1)[1]],
+                "sha256": digest,
+            }
+        )
     metadata = {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
@@ -298,18 +316,7 @@ def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dic
         "inLanguage": languages[0] if len(languages) == 1 else languages,
         "creator": {"@type": "sc:Organization", "name": f"The {round.task.code} annotators"},
         "citeAs": bibtex(dataset, options["url"]),
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": name,
-                "name": name,
-                "contentUrl": name,
-                "contentSize": f"{(folder / name).stat().st_size} B",
-                "encodingFormat": formats[name.rsplit(".", 1)[1]],
-                "sha256": digest,
-            }
-            for name, digest in digests.items()
-        ],
+        "distribution": files,
         "recordSet": [
             _record_set(split, test if split == TEST else split, media) for split in splits
         ],

@@ -73,7 +73,10 @@ def proposals(counts: Counts, *, seed: int = 0) -> list[Sizes]:
     tenth = max(1, rows // 10)
     tried = _sizes_to_try(counts, tenth)
     # Few authors: dev and test may need different sizes. Many: equal ones suffice, and are quicker.
-    pairs = product(tried, tried) if _has_few_authors(counts) else zip(tried, tried, strict=True)
+    if _has_few_authors(counts):
+        pairs = list(product(tried, tried))
+    else:
+        pairs = list(zip(tried, tried, strict=True))
     best_of_kinds = (
         _find_best(counts, [Sizes(None, dev, test) for dev, test in pairs], tenth, seed),
         _find_best(counts, [Sizes(None, 0, test) for test in tried], tenth, seed),

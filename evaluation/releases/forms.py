@@ -53,6 +53,7 @@ class ReleaseForm(forms.Form):
     def __init__(self, sizes: Sizes | None, data: Mapping[str, Any] | None = None) -> None:
         initial = sizes and {"dev": sizes.dev, "test": sizes.test}
         super().__init__(data, initial=initial, use_required_attribute=False)
+        # A later version keeps the splits and what is held back.
         if sizes is None:
             for name in ("train", "dev", "test", "seed", "hold_back"):
                 del self.fields[name]

@@ -24,10 +24,11 @@ def media_columns(config: TaskConfig) -> tuple[Field, ...]:
 
     Their kind is image or audio.
     """
-    return tuple(
-        Field(PREFIX + name, kind, f"The file that `{name}` names, in Parquet alone.")
-        for name, kind in config.media_fields.items()
-    )
+    columns = []
+    for name, kind in config.media_fields.items():
+        meaning = f"The file that `{name}` names, in Parquet alone."
+        columns.append(Field(PREFIX + name, kind, meaning))
+    return tuple(columns)
 
 
 def features_of(config: TaskConfig) -> bytes:

@@ -58,14 +58,15 @@ def released_failures(tasks: Iterable[Task]) -> list[Example]:
     )
     # The newest fitting example of each dataset.
     chosen = rows.order_by().values("dataset").annotate(last=Max("example"))
-    examples = Example.objects.filter(pk__in=[row["last"] for row in chosen])
+    newest_ids = list(chosen.values_list("last", flat=True))
+    examples = Example.objects.filter(pk__in=newest_ids)
     return list(examples.select_related("round").prefetch_related("target_outputs"))
 
 
 def _newest_datasets() -> dict[int, int]:
     """Return, by task, the id of the dataset that was released last."""
     done = Dataset.objects.filter(state=Dataset.State.DONE).order_by("round__number", "version")
-    return {task: pk for pk, task in done.values_list("pk", "round__task")}
+    return dict(done.values_list("round__task", "pk"))  # the last one of a task stays
 
 
 def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
@@ -99,7 +100,8 @@ def standing_lines(round: Round) -> Iterator[str]:
 def standing_rows(round: Round) -> Iterator[Mapping[str, Any]]:
     """Yield the same rows, one at a time, with all corrections and what was imported with them."""
     for chunk in _standing(round, Freezer(round, is_whole=True)):
-        yield from (frozen.row for frozen in chunk)
+        for frozen in chunk:
+            yield frozen.row
 
 
 def _standing(round: Round, freezer: Freezer) -> Iterator[Iterator[Frozen]]:
@@ -118,7 +120,7 @@ def find_dataset_file(
         dataset__state=Dataset.State.DONE,
     )
     # Few files: all are read, and the name is compared here.
-    file = next((file for file in files if file.name == name), None)
-    if file is None or not (file.is_public or can_read(request.user, task)):
-        raise Http404
-    return file
+    for file in files:
+        if file.name == name and (file.is_public or can_read(request.user, task)):
+            return file
+    raise Http404

@@ -7,7 +7,7 @@ names, so no id that an import or a crowd provider left there gets out.
 import hmac
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -184,7 +184,7 @@ class Freezer:
         for start in range(0, len(all_ids), CHUNK):
             ids = all_ids[start : start + CHUNK]
             chunk = read_as_stored(rows.filter(pk__gte=ids[0], pk__lte=ids[-1]))
-            yield self._freeze([_Stored._make(row) for row in chunk], ids)
+            yield self._freeze(list(map(_Stored._make, chunk)), ids)
 
     def _freeze(self, chunk: Sequence[_Stored], ids: Sequence[int]) -> Iterator[Frozen]:
         self._read_contexts({example.context_id for example in chunk})
@@ -205,7 +205,7 @@ class Freezer:
         # Only those that no earlier chunk has read.
         contexts = Context.objects.filter(pk__in=ids - self._contexts.keys())
         for pk, digest, tag, fields in contexts.values_list("pk", "digest", "tag", "fields"):
-            released_fields = {name: fields[name] for name in self._context if name in fields}
+            released_fields = pick(fields, self._context)
             self._context_fields[pk] = released_fields
             self._contexts[pk] = {
                 "cid": digest,
@@ -254,7 +254,7 @@ class Freezer:
         if not right:
             right = self._find_right_answer(example, inputs, outputs, corrections)
         label = as_text(right)
-        input_fields = {name: inputs[name] for name in self._input if name in inputs}
+        input_fields = pick(inputs, self._input)
         seconds = None
         if example.shown_at:
             elapsed = example.created_at - example.shown_at
@@ -307,7 +307,7 @@ class Freezer:
         """
         if self._is_whole and is_imported:
             return {name: value for name, value in metadata.items() if not PRIVATE.search(name)}
-        return {name: metadata[name] for name in self._questions if name in metadata}
+        return pick(metadata, self._questions)
 
     def _find_right_answer(
         self, example: _Stored, inputs: Row, outputs: Sequence[Any], corrections: Sequence[Row]
@@ -352,6 +352,11 @@ def _read_outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
     for row in read_as_stored(rows.values_list(*columns)):
         outputs[row[0]].append(row)
     return outputs
+
+
+def pick(values: Mapping[str, Any], names: Iterable[str]) -> Row:
+    """Return the entries of these names that a mapping has, in the order of the names."""
+    return {name: values[name] for name in names if name in values}
 
 
 def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:

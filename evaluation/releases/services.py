@@ -17,6 +17,7 @@ from evaluation.models import Dataset
 from evaluation.releases.build import Options, check_confirmed
 from evaluation.releases.census import REASONS, census_of
 from evaluation.releases.forecast import Census, Forecast, forecast, proposals
+from evaluation.releases.rows import pick
 from evaluation.releases.splits import SPLITS, Counts, Sizes
 from tasks.models import Round
 from tasks.rounds.states import wait_for_writers
@@ -116,8 +117,7 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
     if done:
         # What the first version decided stays; older releases lack some of the options.
         names = ("train", "dev", "test", "seed", "hold_back", "held_until", "canary")
-        decided = {name: done.options[name] for name in names if name in done.options}
-        options = replace(options, **decided)
+        options = replace(options, **pick(done.options, names))
     else:
         check_confirmed(check_sizes(census_of(round), options), options)
         # Fixed with the first version: later ones must not move the day.

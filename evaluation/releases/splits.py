@@ -86,7 +86,9 @@ class Plan:
     @property
     def sizes(self) -> Sizes:
         """Rows that each split gets; fewer than requested if the authors do not suffice."""
-        return Sizes(*(self.labels[split].total() for split in (*SPLITS, HELD)))
+        labels = self.labels
+        train, dev, test = labels[TRAIN].total(), labels[DEV].total(), labels[TEST].total()
+        return Sizes(train, dev, test, labels[HELD].total())
 
     def left_out(self, counts: Counts) -> dict[str, int]:
         """Return how many of the counted rows get no place, by reason.
@@ -146,7 +148,7 @@ class _Chooser:
 
     def __init__(self, verified: Mapping[Author, Labels], seed: int):
         # By id first, so that the order depends on the seed and not on the order of rows.
-        order = sorted(author for author in verified if author is not None)
+        order = sorted(verified.keys() - {None})  # type: ignore[type-var]
         random.Random(seed).shuffle(order)
         self.free: dict[Author, Labels] = {author: verified[author] for author in order}
         # Rows of unknown authors: each may go anywhere by itself.
@@ -202,11 +204,11 @@ class _Chooser:
     def _take_surplus(self, split: str, size: int) -> Labels:
         """Take more rows of the authors that the split has."""
         got: Labels = Counter()
-        authors = [author for author, its in self.split_of.items() if its == split]
-        for author in authors:
-            more = fill(size - got.total(), self._counts[author] - self.used[author])
-            self.used[author] += more
-            got += more
+        for author, split_of_author in self.split_of.items():
+            if split_of_author == split:
+                more = fill(size - got.total(), self._counts[author] - self.used[author])
+                self.used[author] += more
+                got += more
         return got
 
 

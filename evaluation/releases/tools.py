@@ -23,10 +23,10 @@ OWN_VERDICT = {Example.Outcome.FOOLED: "incorrect", Example.Outcome.NOT_FOOLED: 
 
 def tools_for(task: Task) -> dict[str, Format]:
     """Return, by name, the tools whose layout has a place for the task's fields."""
-    if task.config.kind != "examples":
-        return {name: form for name, form in TOOLS.items() if not form.needs}
-    fields = set(task.config.model_fields)
-    return {name: form for name, form in TOOLS.items() if set(form.needs) <= fields}
+    fields: set[str] = set()
+    if task.config.kind == "examples":
+        fields = set(task.config.model_fields)
+    return {name: form for name, form in TOOLS.items() if fields.issuperset(form.needs)}
 
 
 def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _make_item(row: Row, config: TaskConfig) -> Item:
         "author": row["anon_uid"],
         "author_label": label,
         "model_prediction": prediction,
-        "validations": [_describe_vote(vote) for vote in votes],
+        "validations": list(map(_describe_vote, votes)),
         "metadata": metadata,
     }
     # Where authors give no answer, they say by their outcome whether the model's is right.

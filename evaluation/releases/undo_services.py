@@ -135,6 +135,7 @@ def undo_release(*, round: Round, actor: User | None) -> Round:
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=round.task_id)
     rounds = Round.objects.filter(task=round.task_id).order_by("pk")
+    # All rounds of the task, in one order, so that none of them is opened now.
     locked_rounds = {row.pk: row for row in rounds.select_for_update(of=("self",))}
     locked = locked_rounds[round.pk]
     versions = locked.datasets.order_by("version").select_related("round__task")

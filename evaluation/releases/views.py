@@ -125,8 +125,8 @@ def _describe_version(dataset: Dataset, url: str, is_member: bool) -> dict[str, 
 
 def _read_card(dataset: Dataset) -> Mapping[str, Any]:
     """Return the BenchmarkCard as it was released."""
-    stored = next(file for file in dataset.files.all() if file.name == "benchmark_card.json")
-    with opened(stored) as file:
+    stored = {file.name: file for file in dataset.files.all()}
+    with opened(stored["benchmark_card.json"]) as file:
         card: Mapping[str, Mapping[str, Any]] = json.load(file)
     return card["benchmark_card"]
 
@@ -147,7 +147,10 @@ def _in_words(name: str) -> str:
 
 def _as_list(value: Any) -> list[str]:
     if isinstance(value, Mapping):
-        return [f"{_in_words(name)}: {entry}" for name, entry in value.items()]
+        entries = []
+        for name, entry in value.items():
+            entries.append(f"{_in_words(name)}: {entry}")
+        return entries
     return value if isinstance(value, list) else [value]
 
 

@@ -96,6 +96,7 @@ class Tally:
         sums = self._sums
         if sums is None:
             sums = np.zeros((1 + draws, 0))
+        # Draws of a chunk and its vectors are matrices; either may be the wider one.
         width = max(draws, sums.shape[1], 1)
         # A chunk at a time, so that no matrix of draws has more than about CELLS numbers.
         while chunk := list(islice(ordered, max(1, CELLS // width))):
@@ -107,6 +108,7 @@ class Tally:
             new_sums[:, : sums.shape[1]] += sums
             sums = new_sums
         self.n += self.counts.total()
+        # From now on these examples are in the sums only.
         self.counts.clear()
         self._sums = sums
         return sums
@@ -134,6 +136,7 @@ def draws_for(distinct: int, n: int, most: int = MOST_DRAWS) -> int:
         return LEAST_DRAWS
     # More distinct statistics cost more for each draw.
     affordable = DRAWN * most // (MOST_DRAWS * max(1, distinct))
+    # A slice keeps its bound. A score over all of few examples gets more draws: they are cheap.
     if most == MOST_DRAWS:
         most = min(MOST_OF_FEW, max(most, WIDE // n))
     return min(most, max(LEAST_DRAWS, affordable))
@@ -190,6 +193,7 @@ def score(
     def make_tallies(part: str) -> list[Tally]:
         return [_make_tally(metric, part, seed, draws) for metric in usable]
 
+    # Tallies by slice. Slices are added as their values appear.
     board = {"": make_tallies("")}
     values: dict[str, set[str]] = {field: set() for field in slices}
     left_out: Counter[str] = Counter()
@@ -202,14 +206,17 @@ def score(
                 board[part] = make_tallies(part)
             for tally, statistic in zip(board[part], statistics, strict=True):
                 tally.counts[statistic] += 1
+        # Not after each example, which would take longer than scoring it.
         if number % LOOK_EVERY == 0:
             settle_many(list(chain.from_iterable(board.values())))
     numbers = []
     for part, tallies in board.items():
         for metric, tally in zip(usable, tallies, strict=True):
             numbers.append(number_of(metric, tally, part))
-    left_out_numbers = [_left_out(metrics[0], field, n) for field, n in left_out.items()]
-    return numbers + lacking + left_out_numbers
+    numbers += lacking
+    for field, count in left_out.items():
+        numbers.append(_left_out(metrics[0], field, count))
+    return numbers
 
 
 def _make_tally(metric: Metric, part: str, seed: int, draws: int | None) -> Tally:
@@ -284,6 +291,7 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
     if tally.n == 0:
         return Number(metric.name, None, None, None, 0, slice=part, note="There are no examples.")
     if isinstance(metric, Mean):
+        # Nothing was drawn for a mean, so the first row is the only one.
         (mean,) = means_of(sums[0])
         return Number(metric.name, *mean_interval(mean), tally.n, slice=part)
     values = metric.value(sums)

@@ -62,8 +62,9 @@ class LabelCounts:
         It starts from the names as they are and exchanges two as long as that gains anything, so
         for many labels it may be a little less than the best.
         """
-        names = {label: label for label in self.labels}
+        names = dict(zip(self.labels, self.labels, strict=True))
         has_gained = True
+        # It ends, because each exchange makes at least one answer more right.
         while has_gained:
             has_gained = False
             for label, other in combinations(self.labels, 2):
@@ -78,9 +79,12 @@ class LabelCounts:
         return self._pairs[names[other], label] + self._pairs[names[label], other] - before
 
     def _is_sure_gain(self, renamed: Mapping[str, str]) -> bool:
-        moved = [label for label in self.labels if renamed[label] != label]
-        gained = sum(self._pairs[renamed[label], label] for label in moved)
-        lost = sum(self._pairs[label, label] for label in moved)
+        gained = lost = 0
+        for label in self.labels:
+            if renamed[label] != label:
+                gained += self._pairs[renamed[label], label]
+                lost += self._pairs[label, label]
+        # A gain of a few points may be sure on a large set, but is no exchange of labels.
         if gained - lost < LEAST_GAIN * max(1, self._pairs.total()):
             return False
         # Bonferroni: all n! permutations share CHANCE. In logarithms, since 0.001 ÷ 200! is 0.
@@ -99,6 +103,7 @@ class LabelCounts:
             right_count += self._pairs[meant, answer]
             expected_count += gold_counts[meant] * answer_counts[answer]
         right, expected = right_count / total, expected_count / total**2
+        # The standard error of the share that chance alone would get right.
         error = sqrt(expected * (1 - expected) / total)
         is_kappa_high = right - expected >= LEAST_KAPPA * (1 - expected)
         return is_kappa_high and right > expected + SURE * error

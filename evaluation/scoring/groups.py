@@ -50,6 +50,7 @@ def groups_of(config: TaskConfig) -> Groups:
     metrics = config.metrics
     if "fairness" not in metrics.deltas:
         return Groups((), {}, ())
+    # Our own terms are English.
     is_english = config.language.partition("-")[0] == "en"
     lexical: dict[str, frozenset[str]] = dict(GENDERS) if is_english else {}
     our_terms = GROUPS if is_english else ()
@@ -76,6 +77,7 @@ def mentioned(inputs: Mapping[str, Any], fields: Sequence[str], terms: Terms) ->
     terms
         The terms by group.
     """
+    # One pattern for all groups, so that each text is read once.
     pattern = phrase_pattern(frozenset().union(*terms.values()))
     words: set[str] = set()
     for name in fields:

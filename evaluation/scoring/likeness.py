@@ -91,6 +91,7 @@ def likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
         n=len(gold),
         equal=int(same.sum()),
         expected=expected,
+        # Rounding may leave a tiny negative number.
         error=sqrt(max(0.0, variance)),
         both_wrong=int(wrong.sum()),
         equal_wrong=int((wrong & same).sum()),

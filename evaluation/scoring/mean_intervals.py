@@ -61,6 +61,8 @@ class ExactMean:
         for _ in range(STEPS):
             two, three, four = self._central(quantile)
             skew, tail = three / two**1.5, four / two**2
+            # The normal quantile, corrected for skewness, for tails, and for the square of
+            # skewness.
             shifted = (
                 z
                 + (z * z - 1) * skew / 6
@@ -84,7 +86,7 @@ class ExactMean:
 def means_of(sums: NDArray[np.float64]) -> list[ExactMean]:
     """Return the means of each column of values whose sums of `powers` these are."""
     n, rest = float(sums[0]), sums[1:].reshape(POWERS, -1)
-    return [ExactMean(n, (*column,)) for column in rest.T.tolist()]
+    return [ExactMean(n, tuple(column)) for column in rest.T.tolist()]
 
 
 def mean_interval(mean: ExactMean) -> tuple[float, float, float]:

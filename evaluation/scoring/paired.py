@@ -50,6 +50,7 @@ def mean_score(shape: Shape, rows: Sequence[Mapping[str, Any]], answers: Sequenc
         return accuracy
     scores = [squad_f1(answer, right) for answer, right in pairs]
     mean = fmean(scores)
+    # F1 is no share of right and wrong, so Wilson's interval does not hold for it.
     half = NormalDist().inv_cdf(0.975) * pstdev(scores) / sqrt(len(scores))
     return Rate(mean, max(0.0, mean - half), min(1.0, mean + half), len(scores), "normal")
 
@@ -104,6 +105,7 @@ def compare(
         None.
     """
     after = asdict(mean_score(shape, rows, new))
+    # The first target of a task replaces none.
     if old is None:
         return {
             "before": None, "after": after, "mended": None, "broken": None, "p": None,

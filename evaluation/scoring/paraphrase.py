@@ -26,7 +26,10 @@ class Paraphraser:
         self._prefix = prefix
         self._tokens = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         self._model = AutoModelForSeq2SeqLM.from_pretrained(
-            folder, local_files_only=True, use_safetensors=True
+            # Nothing is downloaded during an evaluation, and pickled weights could run code.
+            folder,
+            local_files_only=True,
+            use_safetensors=True,
         ).eval()
 
     def __call__(self, text: str) -> str:
@@ -40,6 +43,7 @@ class Paraphraser:
             tokens = self._model.generate(
                 input_ids=encoded["input_ids"],
                 attention_mask=encoded["attention_mask"],
+                # Greedily: the same text gets the same words in every run.
                 do_sample=False,
                 num_beams=1,
                 max_new_tokens=MOST_TOKENS,

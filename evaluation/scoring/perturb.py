@@ -77,7 +77,7 @@ class Reading:
         phrases = self.labels
         if self.passage_field is not None:
             phrases = [text_of(gold) for gold in row.gold]
-        return [phrase for phrase in phrases if phrase]
+        return list(filter(None, phrases))  # an empty phrase would be everywhere
 
 
 @dataclass(frozen=True)
@@ -168,6 +168,7 @@ def variants(
         return []
     kinds = kinds_of(family, reading.language, reading.group_terms)
     row_variants: list[Variant] = []
+    # In an order drawn for this row, so that every kind gets a share of the examples.
     for kind in sorted(kinds, key=lambda kind: _digest(kind, seed, row.uid, "kind")):
         if len(row_variants) == most:
             break
@@ -217,6 +218,7 @@ def variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
     seed
         The seed of the suite, which is secret.
     """
+    # Without the key, ids would tell which examples are variants of one base.
     key = sha256(f"twins|{seed}".encode()).digest()
     return blake2b(f"{kind}|{version}|{uid}".encode(), key=key, digest_size=16).hexdigest()
 
@@ -240,6 +242,7 @@ def _edit_fields(
         params = {"groups": groups}
         # Terms such as “Indian” look like names. They are what this kind changes.
         but = set(" ".join(chain.from_iterable(groups)).lower().split())
+    # Which keys are neighbours depends on the language's keyboard.
     if "tables" in params:
         table = params["tables"][reading.language.partition("-")[0]]
         params = {**FEW, "table": table}
@@ -253,6 +256,7 @@ def _edit_fields(
         drawn_by = "" if kind.where == "alike" else name
         chance = Random(_digest(kind, seed, uid, drawn_by))
         source = Source(texts[name], protected(texts[name], fixed_phrases, but=but))
+        # Kinds propose edits without looking at what must stay.
         edits = source.allowed(kind.edits(source, chance, **params))
         if edits:
             field_edits[name] = edits

@@ -124,6 +124,7 @@ def delta_numbers(
     numbers: list[Number] = []
     for kind in sorted(tallies):
         numbers += _numbers(how, tallies[kind], kind)
+    # Perfectly consistent, because it does not read its texts.
     if len(answers) == 1 and "" not in answers:
         numbers[0] = replace(numbers[0], note=ALWAYS_THE_SAME)
     return numbers + worst_kind(numbers, how.name)
@@ -140,8 +141,14 @@ def _answer_keys(pair: Perturbed) -> set[str]:
     """Return texts that are equal for equal answers; empty for none. Nothing without variants."""
     if not pair.variants:
         return set()
-    answers = [pair.answer] + [answer for _, _, answer in pair.variants]
-    return {"" if answer is None else repr(plain(answer.value)) for answer in answers}
+    keys = {_answer_key(pair.answer)}
+    for _kind, _row, answer in pair.variants:
+        keys.add(_answer_key(answer))
+    return keys
+
+
+def _answer_key(answer: Answer | None) -> str:
+    return "" if answer is None else repr(plain(answer.value))
 
 
 def worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:

@@ -47,6 +47,7 @@ def least(metric: str, parts: Sequence[Number]) -> Number:
     compared = comparable(parts)
     if not compared:
         return Number(metric, None, None, None, 0)
+    # Without an interval if one of the parts has none.
     low = high = None
     ends = _ends(compared)
     if ends:
@@ -84,11 +85,12 @@ def gap(metric: str, parts: Sequence[Number]) -> Number:
     if ends:
         pairs = list(permutations(ends, 2))
         widening = _widening(len(pairs))
+        # Each pair comes in both orders, so some difference is 0 or more.
         low, high = 0.0, -1.0
         for (a, a_low, a_high), (b, b_low, b_high) in pairs:
             low = max(low, a - b - widening * hypot(a - a_low, b_high - b))
             high = max(high, a - b + hypot(a_high - a, b - b_low))
-    values = [_value(part) for part in compared]
+    values = list(map(_value, compared))
     n = min(part.n for part in compared)
     return Number(metric, max(values) - min(values), low, high, n)
 

@@ -30,7 +30,8 @@ SCENES, TALKS = "scenes.json", "control.jsonl"
 
 def has_control(code: str) -> bool:
     """Return whether rows come with an official task of this code."""
-    return has_seeds(code) or any((OFFICIAL / code / name).exists() for name in (SCENES, TALKS))
+    folder = OFFICIAL / code
+    return has_seeds(code) or (folder / SCENES).exists() or (folder / TALKS).exists()
 
 
 def control_rows(task: Task) -> Iterable[SetRow]:
@@ -92,4 +93,4 @@ def _pair_talks(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]
 
 
 def _read_lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_bytes().splitlines()]
+    return list(map(json.loads, file.read_bytes().splitlines()))

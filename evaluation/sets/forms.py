@@ -92,6 +92,7 @@ class FileForm(forms.Form):
             return
         with as_form_error(self, FileError, field="file"), self._rows() as rows:
             self.preview = preview(rows)
+        # The file cannot be read; the field has the error.
         if self.preview is None:
             return
         if self.preview.errors:
@@ -126,6 +127,7 @@ class FileForm(forms.Form):
     @contextmanager
     def _rows(self) -> Iterator[SetFile]:
         assert self.stored is not None
+        # The pieces of the upload as one file on this machine.
         with assemble(self.stored) as path:
             yield SetFile(path, self.stored.file_name, self.task.config)
 

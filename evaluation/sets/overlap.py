@@ -31,9 +31,10 @@ class Overlap(TypedDict):
 
 def digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
     """Return a digest that ignores Unicode form, case, spaces and final punctuation."""
-    values = (inputs.get(name) for name in fields)
     # Both sides are folded alike, so it does not matter how much is lost.
-    words = [spaced(folded(str(each))).rstrip(ENDS) for each in values]
+    words = []
+    for name in fields:
+        words.append(spaced(folded(str(inputs.get(name)))).rstrip(ENDS))
     return hashlib.sha256(orjson.dumps(words)).digest()[:DIGEST_BYTES]
 
 

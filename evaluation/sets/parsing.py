@@ -213,7 +213,7 @@ class RowMaker:
         uid = _check_uid(uid, inputs, problems)
         if not problems:
             # Last, because it walks through everything: texts that no database can store.
-            slice_values = [list(values) for values in slices.values()]
+            slice_values = list(map(list, slices.values()))
             reason = unstorable([inputs, list(gold), uid, slice_values])
             if reason:
                 problems.append(reason)
@@ -370,7 +370,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 def _check_header(cells: list[str], maker: RowMaker) -> list[str]:
     """Return the names in the first line. Raises BadRow for unknown and repeated ones."""
-    names = [cell.strip() for cell in cells]
+    names = list(map(str.strip, cells))
     for name in names:
         if name not in maker.field_names:
             raise BadRow(f"there is no field `{name}`; {nearest(name, maker.field_names)}")

@@ -45,11 +45,10 @@ def compare_sets() -> int:
 def _compare_task(task: Task) -> int:
     """Compare the sets of one task whose sources have changed; return how many."""
     sources = _find_sources(task)
-    stale = [
-        version
-        for version in newest_versions(task)
-        if version.overlap is None or version.overlap["sources"] != sources
-    ]
+    stale = []
+    for version in newest_versions(task):
+        if version.overlap is None or version.overlap["sources"] != sources:
+            stale.append(version)
     if not stale:
         return 0
     fields = task.config.model_fields

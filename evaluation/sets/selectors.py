@@ -29,6 +29,7 @@ def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
 
 def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
     """Select the newest version of each set whose inputs may leave and which is not hidden."""
+    # Hidden sets stay out, even if their inputs may leave.
     versions = newest_versions(task).filter(evaluation_set__may_leave=True)
     return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
 

@@ -43,7 +43,9 @@ def sets(request: HttpRequest, code: str) -> HttpResponse:
     """Show all sets of the task, each with its newest version."""
     task = find_edited(request, code)[0]
     rows = task.evaluation_sets.prefetch_related("versions")
-    listed = [(row, list(row.versions.all())) for row in rows]
+    listed = []
+    for evaluation_set in rows:
+        listed.append((evaluation_set, list(evaluation_set.versions.all())))
     return render(request, "evaluation/sets.html", {"task": task, "sets": listed})
 
 
@@ -70,6 +72,7 @@ def _add_or_preview(request: HttpRequest, form: FileForm) -> EvaluationSetVersio
         if version:
             messages.success(request, _stored_message(version))
             return version
+    # A preview, also after an error: it says which lines are wrong.
     form.look()
     return None
 
@@ -105,6 +108,7 @@ def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
     """Make the next version of an uploaded set: preview a file, then add it."""
     task, user = find_edited(request, code)
     evaluation_set = _find_set(task, name)
+    # Sets of rounds, releases and seeds get their versions from the sweep.
     if evaluation_set.source != Source.UPLOAD:
         raise Http404
     sent = (request.POST, request.FILES) if request.method == "POST" else ()

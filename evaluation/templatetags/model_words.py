@@ -131,6 +131,7 @@ def metric(name: str) -> str:
     """
     # Boards and scores name the same number differently.
     name = SAME.get(name, name)
+    # Perturbed suites have a number before and after for each metric.
     base, when = name.rpartition("_")[::2]
     if base and when == "before":
         return _("%(metric)s before") % {"metric": metric(base)}

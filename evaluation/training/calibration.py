@@ -62,8 +62,8 @@ def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _log_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     shifted = scores - scores.max()
-    found: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
-    return found
+    logs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
+    return logs
 
 
 def _slope(rows: Sequence[ScoredRow], inverse: float) -> float:

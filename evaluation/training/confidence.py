@@ -89,11 +89,11 @@ def _span_sums(starts: Logits, ends: Logits) -> np.ndarray[tuple[int, int], np.d
 def _answer_spans(row: Row, window: Encoding) -> list[tuple[int, int]]:
     """Return (first, last) token of each place of a window that has the answer's text."""
     answer, passage = cast("str", row["answer"]), cast("str", row["passage"])
-    found = []
+    spans = []
     start = passage.find(answer)
     while start >= 0:
         span = span_of(window, start, start + len(answer))
         if span is not None:
-            found.append(span)
+            spans.append(span)
         start = passage.find(answer, start + 1)
-    return found
+    return spans

@@ -142,14 +142,19 @@ def run_sorted(
     run: Callable[[list[Encoding]], Sequence[Logits]],
 ) -> list[list[Logits]]:
     """Return the logits of each row's windows in their order, asked in batches of like length."""
-    places = [(row, window) for row, some in enumerate(windows) for window in range(len(some))]
+    places: list[tuple[int, int]] = []
+    for row, windows_of_row in enumerate(windows):
+        places += [(row, window) for window in range(len(windows_of_row))]
     places.sort(key=lambda place: len(windows[place[0]][place[1]]))  # little padding
-    found: dict[tuple[int, int], Logits] = {}
+    logits_by_place: dict[tuple[int, int], Logits] = {}
     for first in range(0, len(places), ASKED_AT_ONCE):
-        part = places[first : first + ASKED_AT_ONCE]
-        logits = run([windows[row][window] for row, window in part])
-        found.update(zip(part, logits, strict=True))
-    return [[found[row, n] for n in range(len(some))] for row, some in enumerate(windows)]
+        chunk = places[first : first + ASKED_AT_ONCE]
+        logits = run([windows[row][window] for row, window in chunk])
+        logits_by_place.update(zip(chunk, logits, strict=True))
+    logits_by_row: list[list[Logits]] = [[] for _ in windows]
+    for row, window in sorted(logits_by_place):
+        logits_by_row[row].append(logits_by_place[row, window])
+    return logits_by_row
 
 
 def score(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[str, float]:

@@ -174,12 +174,16 @@ def dev_part(rows: Sequence[Row], options: TrainingOptions) -> tuple[list[Row], 
     """
     # The dev part must not share a group with the training part.
     if len(set(map(group_of, rows))) < 2:  # one author: their texts can still be kept apart
-        rows = [{name: value for name, value in row.items() if name != "group"} for row in rows]
+        rows = list(map(_without_group, rows))
     if len(set(map(group_of, rows))) < 2:
         raise TrainingError(
             "All rows are about one text. Add rows about another one, which shows when to stop."
         )
     return split_by_group(rows, share=options.dev_share, salt=f"dev-{options.seed}")
+
+
+def _without_group(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name != "group"}
 
 
 def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from evaluation.training.services import (
     has_seed,
     uploaded,
 )
-from tasks.models import TargetModel, Task
+from tasks.models import Task
 from tasks.selectors import PLANNED
 
 ENCODER = "encoder"
@@ -44,6 +44,7 @@ class TrainingForm(forms.Form):
                 about = {"number": round.number, "dataset": released[round.pk]}
                 sources[f"round{round.number}"] = title % about
         self.unreleased = [round.number for round in rounds if round.pk not in released]
+        # A field for each source, so the form's fields depend on the task.
         for name, title in sources.items():
             self.fields[f"weight_{name}"] = forms.FloatField(
                 label=title,
@@ -77,13 +78,14 @@ class TrainingForm(forms.Form):
     def arguments(self) -> dict[str, Any]:
         """The arguments of `request_training`, once the form is valid."""
         values = self.cleaned_data
-        base: TargetModel | None = next(
-            (each for each in self._targets if str(each.pk) == values["base"]), None
-        )
+        source = revision = ""  # the encoder
+        for target in self._targets:
+            if str(target.pk) == values["base"]:
+                source, revision = target.source, target.revision
         return {
             "weights": dict(self._weights()),
-            "base": base.source if base else "",
-            "revision": base.revision if base else "",
+            "base": source,
+            "revision": revision,
             "seed": values["seed"],
             "epochs": values["epochs"],
         }

@@ -27,11 +27,13 @@ def keep_graph(exports: Path, weights: Weights, folder: Path) -> None:
             continue
         order.append(weight)
         size = len(tensor.raw_data)
+        # The bytes come from the file of weights, where the tensor points from now on.
         tensor.ClearField("raw_data")
         tensor.data_location = onnx.TensorProto.EXTERNAL
         for key, value in (("location", EXTERNAL), ("offset", offset), ("length", size)):
             tensor.external_data.add(key=key, value=str(value))
         offset += size
+    # Shapes of what is computed on the way, which the runtime finds out by itself.
     del model.graph.value_info[:]
     for element in chain([model], model.graph.node, model.graph.initializer):
         del element.metadata_props[:]  # the exporter's notes, with paths of this machine

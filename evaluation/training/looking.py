@@ -48,6 +48,7 @@ def learn_pictures(rows: Sequence[tuple[Stored, str]], labels: Sequence[str], fo
         id2label=dict(enumerate(labels)),
         label2id={label: number for number, label in enumerate(labels)},
     )
+    # The seed must not change the chance of the process.
     with torch.random.fork_rng():
         torch.manual_seed(SEED)
         model = ResNetForImageClassification(config).eval()
@@ -87,6 +88,7 @@ def _fit(layer: "torch.nn.Linear", features: "torch.Tensor", targets: "torch.Ten
     """Fit a linear layer by logistic regression on standardised features, and fold these in."""
     import torch
 
+    # A little more than the deviation, since a feature may be the same for all pictures.
     mean, deviation = features.mean(0), features.std(0, correction=0) + 1e-6
     scaled = (features - mean) / deviation
     # From zero and not from chance: logistic regression has one best solution.

@@ -114,7 +114,7 @@ def train_next(run: TrainingRun, tell: Tell, trainer: Trainer) -> dict[str, Any]
         "seed": how.seed,
         "base": base_name(task, options["base"]),
         "folder": str(folder),
-        "sources": [counts(source) for source in sources],
+        "sources": list(map(counts, sources)),
         "training": asdict(training),
         **_compare_models(task, shape, sources, options, folder, how, tell, trainer),
     }
@@ -251,7 +251,10 @@ def _seed_rows(task: Task, shape: Shape) -> Iterator[dict[str, Any] | None]:
 
 def counts(source: Source) -> dict[str, Any]:
     """Return a source with its numbers of rows in place of the rows."""
-    return {**vars(source), **{split: len(getattr(source, split)) for split in SPLITS}}
+    numbers = dict(vars(source))
+    for split in SPLITS:
+        numbers[split] = len(numbers[split])
+    return numbers
 
 
 def _compare_models(
@@ -312,6 +315,7 @@ def _ask_old_model(
             batch = [shape.inputs(row) for row in rows[first : first + BATCH]]
             predictions = endpoint.predict(batch, deadline_seconds=DEADLINE_SECONDS)
             answers += [str(prediction.output[shape.answer]) for prediction in predictions]
+    # The new model is worth reporting without a comparison.
     except (EndpointError, ServingError) as error:
         return None, f"{old} did not answer: {error}"
     return answers, ""

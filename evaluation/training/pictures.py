@@ -85,7 +85,7 @@ def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
 
 
 def held_out_samples(count: int, seed: int = HELD_OUT_SEED) -> list[Sample]:
-    """Questions that no training sees, one on each scene."""
+    """Return questions that no training sees, one on each scene."""
     return list(islice(samples(seed, 1), count))
 
 
@@ -138,17 +138,17 @@ def score_pictures(folder: Path, rows: Sequence[Sample]) -> dict[str, float]:
 
 
 def picture_answers(folder: Path, rows: Sequence[Sample]) -> list[str]:
-    """What a folder answers, in torch."""
+    """Return a folder's answers, computed in torch."""
     return [ANSWERS[int(logits.argmax())] for logits in _picture_logits(folder, rows)]
 
 
 def score_picture_rows(folder: Path, rows: Sequence[Sample]) -> list[ScoredRow]:
     """Return the scores of all answers to questions, and the right ones."""
-    found = _picture_logits(folder, rows)
-    return [
-        ScoredRow(logits.astype(np.float64), ANSWERS.index(row.question.answer))
-        for row, logits in zip(rows, found, strict=True)
-    ]
+    scored_rows = []
+    for row, logits in zip(rows, _picture_logits(folder, rows), strict=True):
+        right = ANSWERS.index(row.question.answer)
+        scored_rows.append(ScoredRow(logits.astype(np.float64), right))
+    return scored_rows
 
 
 def _picture_logits(folder: Path, rows: Sequence[Sample]) -> list[Logits]:
@@ -161,15 +161,15 @@ def _picture_logits(folder: Path, rows: Sequence[Sample]) -> list[Logits]:
     tokens = read_tokens(spec, model)
     backend = TorchBackend(torch_model(spec, model), tokens)
     assert model.pictures is not None
-    found: list[Logits] = []
+    all_logits: list[Logits] = []
     for first in range(0, len(rows), 64):
         pieces = []
         for scene, question in rows[first : first + 64]:
             whole = tokens.tokenizer.encode(question.text)
             pixels = squared(draw(scene), model.pictures)
             pieces.append(Sight(whole.ids, whole.type_ids, pixels))
-        found += backend.run(pieces)
-    return found
+        all_logits += backend.run(pieces)
+    return all_logits
 
 
 def new_training(options: PictureOptions) -> "Training":
@@ -238,6 +238,7 @@ class Training:
 
     def blind(self) -> None:
         """Let it see nothing: weights of 0 before pictures of 0 stay 0."""
+        # With its gradients: pictures of 0 give none.
         self.model.vilt.embeddings.patch_embeddings.projection.weight.data.zero_()
         self.is_blind = True
 
@@ -280,6 +281,7 @@ class Training:
             loss, hint_loss = self._losses(batch, hints)
             optimizer.zero_grad()
             (loss + hint_loss).backward()
+            # A single odd batch must not throw the model far off.
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             rates.step()
@@ -332,13 +334,13 @@ class Training:
             ids[number, : len(row)] = row
         # Each scene is drawn once, though there are several questions on it.
         pixels = {id(row.scene): squared(draw(row.scene), self.pictures) for row in rows}
-        return _Batch(
-            ids,
-            np.stack([pixels[id(row.scene)] * (not self.is_blind) for row in rows]),
-            np.array([ANSWERS.index(row.question.answer) for row in rows]),
-            np.stack([_cells(row.scene) for row in rows]),
-            np.stack([_about(row.question) for row in rows]),
-        )
+        images, answers, cells, about = [], [], [], []
+        for row in rows:
+            images.append(pixels[id(row.scene)] * (not self.is_blind))
+            answers.append(ANSWERS.index(row.question.answer))
+            cells.append(_cells(row.scene))
+            about.append(_about(row.question))
+        return _Batch(ids, np.stack(images), np.array(answers), np.stack(cells), np.stack(about))
 
 
 def _cells(scene: Scene) -> NDArray[np.int64]:

@@ -139,6 +139,7 @@ def _train_layers(
             # Words without places: the model sees a bag of them.
             torch.nn.init.zeros_(model.bert.embeddings.position_embeddings.weight)
         model.save_pretrained(base)
+        # `save_pretrained` of a model writes no tokenizer.
         for name in TOKENIZER:
             shutil.copyfile(encoder() / name, base / name)
         if is_trained:

@@ -82,8 +82,12 @@ def free_name(task: Task, number: int) -> str:
     name = f"{task.code}-round-{number}"
     taken = set(task.targets.filter(name__startswith=name).values_list("name", flat=True))
     # The plain name, then numbered ones.
-    names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
-    return next(each for each in names if each not in taken)
+    numbered_name = name
+    for number in itertools.count(2):
+        if numbered_name not in taken:
+            break
+        numbered_name = f"{name}-{number}"
+    return numbered_name
 
 
 @transaction.atomic

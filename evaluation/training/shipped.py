@@ -43,12 +43,11 @@ def encoder() -> Path:
 
 def encoder_weights(base: Path) -> Weights:
     """Return the encoder's weights by their names in a model with a head, without the pooler."""
-    weights = load_file(base / MODEL)
-    return {
-        f"bert.{name}": values
-        for name, values in weights.items()
-        if values.dtype == np.float32 and "pooler" not in name
-    }
+    weights = {}
+    for name, values in load_file(base / MODEL).items():
+        if values.dtype == np.float32 and "pooler" not in name:
+            weights[f"bert.{name}"] = values
+    return weights
 
 
 def shipped_folder(code: str) -> Path:
@@ -76,6 +75,7 @@ def install_starter(code: str, home: Path) -> Path:
     """
     shipped, folder = shipped_folder(code), starter_folder(code, home)
     if not folder.exists():
+        # Several processes may start at once.
         with shared_folder(folder) as new_folder:
             # Another version of the encoder's package would merge into other weights.
             if unpack(shipped, new_folder) != read_report(shipped)["weights_sha256"]:
@@ -109,6 +109,7 @@ def unpack(shipped: Path, folder: Path) -> str:
         base = encoder()
         merged = merge(encoder_weights(base), load_file(shipped / DELTA))
         sources = [(shipped, SETTINGS), (base, TOKENIZER)]
+    # transformers refuses a file that does not name its format.
     save_file(merged, folder / MODEL, metadata={"format": "pt"})
     for source, names in sources:
         for name in names:

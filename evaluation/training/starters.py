@@ -173,7 +173,7 @@ def ship(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None
 
 
 def ship_pictures(code: str, full: Path, target: Path, report: Mapping[str, Any]) -> None:
-    """As `ship`, for a model that no encoder is below: its weights as 16-bit floats."""
+    """Do as `ship` for a model without an encoder below: its weights as 16-bit floats."""
     shipped = full.with_name("shipped")
     shipped.mkdir()
     # Half the bytes in the repository.
@@ -221,8 +221,9 @@ def _calibrate(code: str, shipped: Path, report: Mapping[str, Any]) -> Path:
         folder.mkdir()
     unpack(shipped, raw)
     earlier = report.get("calibration", {}).get("temperature", 1.0)
-    fitted, held = (restore_scores(rows, earlier) for rows in _scored(code, raw))
-    temperature = fit_temperature(fitted)
+    fit_rows, held_rows = _scored(code, raw)
+    fit_rows, held_rows = restore_scores(fit_rows, earlier), restore_scores(held_rows, earlier)
+    temperature = fit_temperature(fit_rows)
     if temperature != earlier:
         _soften(code, shipped, temperature / earlier)
     figures = {
@@ -230,10 +231,10 @@ def _calibrate(code: str, shipped: Path, report: Mapping[str, Any]) -> Path:
         "weights_sha256": unpack(shipped, merged),
         "calibration": {
             "version": CALIBRATION_VERSION,
-            "rows": len(fitted),
+            "rows": len(fit_rows),
             "temperature": temperature,
-            "before": confidence_figures(held),
-            "after": confidence_figures(held, temperature),
+            "before": confidence_figures(held_rows),
+            "after": confidence_figures(held_rows, temperature),
         },
     }
     _write_report(shipped, figures)
@@ -266,9 +267,10 @@ def confidence_figures(rows: Sequence[ScoredRow], temperature: float = 1.0) -> d
 def _scored(code: str, folder: Path) -> tuple[list[ScoredRow], list[ScoredRow]]:
     """Return the scores of the rows to fit a temperature on, and of the held-out rows."""
     if code in PICTURE_STARTERS:
-        seen = held_out_samples(HELD_OUT_QUESTIONS, CALIBRATION_SEED)
-        held = held_out_samples(HELD_OUT_QUESTIONS)
-        return score_picture_rows(folder, seen), score_picture_rows(folder, held)
+        fit_samples = held_out_samples(HELD_OUT_QUESTIONS, CALIBRATION_SEED)
+        held_samples = held_out_samples(HELD_OUT_QUESTIONS)
+        fit_rows = score_picture_rows(folder, fit_samples)
+        return fit_rows, score_picture_rows(folder, held_samples)
     from evaluation.training.confidence import score_rows
 
     rest, held_rows = held_out(seed_rows(code))
@@ -305,7 +307,9 @@ def run(home: Path, task: str | None, *, force: bool, as_json: bool) -> None:
         if not is_calibrated(code):
             calibrate_starter(code, shipped_folder(code))
     folders = [install_starter(code, home) for code in codes]
-    reports = [{**read_report(folder), "folder": str(folder.resolve())} for folder in folders]
+    reports = []
+    for folder in folders:
+        reports.append({**read_report(folder), "folder": str(folder.resolve())})
     if as_json:
         print(json.dumps(reports, indent=2))
         return

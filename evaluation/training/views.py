@@ -28,6 +28,7 @@ def trainings(request: HttpRequest, code: str) -> HttpResponse:
         with as_form_error(form):
             run = request_training(task=task, actor=user, **form.arguments)
             return redirect("evaluation:training", code=code, pk=run.pk)
+    # Reports and uploaded rows may take megabytes, and the list shows neither.
     runs = task.training_runs.defer("report", "rows").select_related("target", "round")[:LISTED]
     values = {"task": task, "form": form, "runs": runs}
     return render(request, "evaluation/trainings.html", values, status=_status(form))

@@ -243,7 +243,7 @@ def test_it_judges_free_answers(server: Server, key: str, figures: Figures) -> N
     fields = (*task.config.model_fields, ANSWER)
     reads = chooser_endpoint(target, fields, output="verdict", labels=VERDICTS, prompt=prompt)
     said = dict(judge.verdicts.values_list("key", "is_correct"))
-    judged = [one.asked for one in judged_by_people(task)]
+    judged = [one.question for one in judged_by_people(task)]
 
     def ask(number: int) -> bool | None:
         messages = reads.asked(judged[number].inputs)

@@ -88,7 +88,7 @@ def test_its_agreement_is_measured_on_authors_that_no_prompt_was_tuned_on(task, 
     tuned = {one.author for one in judged if one.part == "tune"}
     assert tuned.isdisjoint(one.author for one in kept)
     by_model = dict(LlmVerdict.objects.values_list("key", "is_correct"))
-    said = [(one.is_correct, by_model[one.asked.key]) for one in kept]
+    said = [(one.is_correct, by_model[one.question.key]) for one in kept]
     found = calibration(judge)
     assert found.n == len(kept) >= 50
     assert found.is_calibrated
@@ -288,7 +288,9 @@ def test_owners_make_judges_on_a_page(task, owner, server):
 def test_only_what_is_to_be_tuned_on_is_given_out(task, owner):
     body = ok(signed_in(owner).get(f"{PAGE}to-tune.jsonl")).getvalue()
     given = {json.loads(line)["inputs"]["question"] for line in body.splitlines()}
-    wanted = {one.asked.inputs["question"] for one in judged_by_people(task) if one.part == "tune"}
+    wanted = {
+        one.question.inputs["question"] for one in judged_by_people(task) if one.part == "tune"
+    }
     assert given == wanted
     assert 0 < len(given) < 3 * AUTHORS
 

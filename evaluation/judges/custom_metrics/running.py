@@ -104,7 +104,9 @@ def score_answers(
     home.mkdir()
     (home / "metric.py").write_text(source, encoding="utf-8")
     model = Runnable(folder=home, image=BASE_IMAGE, adapter="metric")
-    lines = [orjson.dumps(row._asdict()) + b"\n" for row in rows]
+    lines = []
+    for row in rows:
+        lines.append(orjson.dumps(row._asdict()) + b"\n")
     order = list(range(len(lines)))
     began = time.monotonic()
     values = _run_once(model, lines, folder, make_runner(model), beat)
@@ -125,12 +127,14 @@ def _run_once(
     inputs = folder / "examples.jsonl"
     inputs.write_bytes(b"".join(lines))
     output = MetricOutput(len(lines))
+    # More time and output for more answers.
     limits = replace(
         LIMITS,
         seconds=LIMITS.seconds + len(lines) / 500,
         output_bytes=LIMITS.output_bytes + 100 * len(lines),
     )
     ending = runner.run(model, inputs, limits, take=output.take, beat=beat)
+    # The platform's own failure says nothing about the file.
     if ending.outcome in (Outcome.INFRASTRUCTURE, Outcome.REJECTED):
         raise NotNow(ending.sentence)
     # An error that the file raised ends the model, too, but says more than how it ended.

@@ -45,12 +45,14 @@ def tried_on(task: Task) -> TriedOn:
     versions = newest_versions(task).exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
     rounds = ("evaluation_set__round", "evaluation_set__held_of")
     versions = versions.select_related("dataset", *rounds).order_by("evaluation_set__name")
+    # Sets with public answers first: of these people may read what the trial shows.
     by_secrecy = sorted(versions, key=_hides_answers)
     if by_secrecy:
         rows = list(islice(set_rows(by_secrecy[0]), TRIED_ON))
         is_shown = not _hides_answers(by_secrecy[0])
     else:
         rows, is_shown = _read_page_examples(task.config), True
+    # Attacks on a secret have no right answer that could be tried.
     rows = [row for row in rows if row.gold]
     answers = []
     for place, row in enumerate(rows):
@@ -89,6 +91,7 @@ def runs_to_score(metric: CustomMetric) -> QuerySet[EvaluationRun]:
         suite=EvaluationRun.Suite.PLAIN,
         outcome=Outcome.OK,
     ).exclude(predictions="")
+    # One outcome a run, also where the file failed: it is run again only when somebody asks.
     unscored = counting(runs).exclude(custom_outcomes__metric=metric)
     return unscored.select_related("version", "submission").order_by("-finished_at")
 

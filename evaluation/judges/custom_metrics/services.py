@@ -55,8 +55,10 @@ def propose_metric(
     digest = hashlib.sha256(text.encode()).hexdigest()
     versions = task.custom_metrics.filter(name=name)
     same = {"digest": digest, "about": about, "higher_is_better": higher_is_better}
+    # A double click proposes once.
     if versions.filter(**same, review__in=[Review.PROPOSED, Review.APPROVED]).exists():
         raise Refused(_("This version is here already."))
+    # Each waiting version takes time in the sandbox, and an administrator's.
     waiting = task.custom_metrics.filter(review=Review.PROPOSED).exclude(name=name).count()
     if waiting >= MOST_WAITING:
         message = _("%(number)d metrics of this task wait for a decision. Wait for one of them.")
@@ -99,6 +101,7 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
     if approve:
         same = CustomMetric.objects.filter(task=metric.task_id, name=metric.name)
         tried = proposed.filter(state=State.DONE, trial__failure="")
+        # Somebody else may have decided since the page was read; the update below finds that out.
         if not tried.exists() and proposed.exists():
             raise Refused(_("Only a version whose trial succeeded is approved."), code="trial")
         # First, since `metric_one_approved` allows one. Undone with the transaction if refused.
@@ -156,6 +159,7 @@ def run_again(*, metric: CustomMetric, actor: User) -> None:
     # Of two requests at once only one finds the row idle.
     if not idle.update(state=State.QUEUED, attempts=0, error="", not_before=None):
         raise Refused(_("It is being run now, or it is neither proposed nor approved."))
+    # Where it failed it runs again; its good numbers stay.
     metric.outcomes.exclude(failure="").delete()
     log(actor, "metric.run_again", metric)
     enqueue(metric.function, metric.pk)

@@ -52,6 +52,7 @@ def metric(request: HttpRequest, code: str, name: str, number: int) -> HttpRespo
     """Show one version: to everybody once it was approved; administrators decide here."""
     task = find_task(request, code)
     version = _find_version(request, task, name, number)
+    # As if there were no form: others do not learn that one can decide here.
     if request.method == "POST" and not request.user.is_superuser:
         raise Http404
     form = DecisionForm(request.POST or None) if request.user.is_superuser else None

@@ -44,6 +44,7 @@ class Judged(NamedTuple):
 def make_question(config: TaskConfig, fields: Mapping[str, Any], answer: str) -> Question:
     """Return what a judge reads: the fields that models read, and the answer."""
     inputs = {name: fields.get(name, "") for name in config.model_fields} | {ANSWER: answer}
+    # Sorted keys: the same texts give the same key, whatever the order of the configuration.
     text = orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)
     return Question(inputs, hashlib.sha256(text).hexdigest())
 
@@ -78,6 +79,7 @@ def _read_judgement(task: Task, example: Example) -> Judged | None:
     """Return the free answer that people judged; None if there is none, or several targets'."""
     config, outputs = task.config, list(example.target_outputs.all())
     answer = example.inputs.get(config.answer_field)
+    # People were asked about the model's answer. With several targets nobody knows which one.
     if is_about_model(config, example.outcome):
         answer = None
         if len(outputs) == 1:
@@ -121,6 +123,7 @@ def runs_to_judge(judge: LlmJudge) -> QuerySet[EvaluationRun]:
     # A judge with an address is somebody else's machine.
     if judge.asked_with["url"]:
         runs = runs.filter(version__evaluation_set__may_leave=True)
+    # A run whose predictions are gone cannot be judged.
     unscored = counting(runs).exclude(llm_scores__judge=judge).exclude(predictions="")
     return unscored.select_related("version").order_by("-finished_at")
 

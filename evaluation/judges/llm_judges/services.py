@@ -1,7 +1,6 @@
 """Write judges: make one, ask it again, and the job that asks. No lock."""
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -55,6 +54,7 @@ def make_judge(
 
     Raises JudgeRefused.
     """
+    # Other answers are right or wrong by a rule.
     if not task.config.answers_freely:
         raise JudgeRefused(_("Judges are for free answers; this task has none."))
     if target.adapter != CHAT or target.task_id != task.pk:
@@ -148,15 +148,17 @@ class _Asking:
         verdicts = []
         for answer in answers_of(self.judge, run):
             self.heartbeat.beat()
+            # A missing answer is incorrect. The judge need not be asked.
             verdict = False if answer is None else self.find_verdict(answer)
             if verdict is None:
                 return
             verdicts.append(verdict)
         share = rate(sum(verdicts), len(verdicts))
+        # A run without answers has no share.
         if isinstance(share, Rate):
             values = {"value": share.value, "low": share.low, "high": share.high, "n": share.n}
-            store = partial(LlmScore.objects.update_or_create, judge=self.judge, run=run)
-            store(defaults=values)
+            # Replaced if another worker has scored it meanwhile: both have the same verdicts.
+            LlmScore.objects.update_or_create(judge=self.judge, run=run, defaults=values)
 
     def find_verdict(self, question: Question) -> bool | None:
         """Return the judge's verdict, asking it if need be. Raises Stopped.
@@ -165,6 +167,7 @@ class _Asking:
         """
         if question.key in self.verdicts:
             return self.verdicts[question.key]
+        # Verdicts that are stored already cost nothing, so they come first.
         if self.asker.calls >= self.judge.most_calls:
             return None
         answer = self.asker.ask(question.inputs)

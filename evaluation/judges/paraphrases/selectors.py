@@ -47,6 +47,7 @@ def rows_to_say(job: Paraphrasing, version: EvaluationSetVersion) -> list[SetRow
     rows = (row for row in set_rows(version) if row.uid not in done)
 
     def order(row: SetRow) -> tuple[bool, bytes]:
+        # False sorts before True: examples that no model has tried come first.
         return row.uid in tried, hashlib.sha256(row.uid.encode()).digest()
 
     return nsmallest(max(0, job.size - len(of_job)), rows, key=order)
@@ -67,6 +68,7 @@ def fitting(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Paraphr
         return
     for row in set_rows(version):
         paraphrase = paraphrases.get(row.uid)
+        # An example that was changed since then needs another paraphrase.
         if paraphrase and paraphrase.base == base_of(row):
             yield paraphrase, row
 

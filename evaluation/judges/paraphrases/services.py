@@ -75,6 +75,7 @@ def check_may_ask(evaluation_set: EvaluationSet, target: TargetModel) -> None:
         raise Refused(_("Models read no text here that could be said in other words."))
     if version is None or version.size > MOST_BASES:
         raise Refused(_("The set needs a version of at most 100,000 examples."))
+    # A target without an address runs on our own model server.
     if target.url and not evaluation_set.may_leave:
         raise Refused(
             _("The inputs of this set may not leave, and the model is elsewhere. Choose another "
@@ -117,6 +118,7 @@ def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> Evaluatio
         accepted = {paraphrase.pk for paraphrase, _row in fitting(last, State.KEPT)}
     with transaction.atomic():
         locked = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=evaluation_set.pk)
+        # What was accepted was compared with a version that is not the last one any more.
         if last is None or latest_version(locked) != last:
             raise Refused(_("The set has another version since. Look at it and try again."))
         if accepted <= set(last.paraphrases.values_list("pk", flat=True)):

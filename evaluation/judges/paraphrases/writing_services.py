@@ -48,6 +48,7 @@ def _ask_about_rows(job: Paraphrasing, heartbeat: leases.Heartbeat, asker: Asker
         # Checked again: the set may have changed since the request.
         check_may_ask(evaluation_set, job.target)
         assert version is not None  # `check_may_ask` has refused otherwise
+        # The inputs leave for somebody else's machine.
         if job.target.url:
             note_taken(version, job.requested_by)
         rows = rows_to_say(job, version)

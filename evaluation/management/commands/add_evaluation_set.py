@@ -44,6 +44,7 @@ class Command(BaseCommand):
         rows = SetFile(path, path.name, task.config, skip_bad=options["skip_bad"])
         try:
             version = self._make(task, rows, options)
+        # Wrong lines first, then why the command ends.
         except (FileError, Refused, OSError) as error:
             self._write_errors(path, rows)
             if isinstance(error, WrongLines):

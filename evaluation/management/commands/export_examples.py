@@ -26,6 +26,7 @@ class Command(BaseCommand):
         form, left = TOOLS[options["to"]], Left()
         for piece in tool_file(round, options["to"], left):
             self.stdout.write(piece, ending="")
+        # On standard error, since standard output is the file.
         if form.hides:
             rows = f", but under `{KEPT}`" if form.keeps else ""
             self.stderr.write(f"{form.title} does not show{rows}: {', '.join(form.hidden)}.")

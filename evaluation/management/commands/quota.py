@@ -25,9 +25,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         whose = _find_holder(options)
-        values = {name: options[name] for name in ("models_a_day", "gib")}
-        if any(number is not None and number < 0 for number in values.values()):
-            raise CommandError("A quota is 0 or more.")
+        values = {"models_a_day": options["models_a_day"], "gib": options["gib"]}
+        for number in values.values():
+            if number is not None and number < 0:
+                raise CommandError("A quota is 0 or more.")
         if values["gib"] is not None and not isinstance(whose, User):
             raise CommandError("--gib is a quota of people: say whose with --person.")
         changes = values

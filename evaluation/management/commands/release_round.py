@@ -72,9 +72,11 @@ class Command(BaseCommand):
         if dataset.state != Dataset.State.DONE:
             raise CommandError(f"{dataset} was not made: {dataset.error}")
         rows = dataset.numbers["rows"]
-        splits = [split for split in (*SPLITS, PROGRAM, HELD) if split in rows]
-        sizes_in_words = ", ".join(f"{split} {rows[split]}" for split in splits)
-        self.stdout.write(f"{dataset}: {sizes_in_words}")
+        sizes_in_words = []
+        for split in (*SPLITS, PROGRAM, HELD):
+            if split in rows:
+                sizes_in_words.append(f"{split} {rows[split]}")
+        self.stdout.write(f"{dataset}: {', '.join(sizes_in_words)}")
         for file in dataset.files.all():
             self.stdout.write(f"{file.sha256}  {file.size:>12}  {file.file.name}")
 

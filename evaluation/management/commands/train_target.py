@@ -103,8 +103,10 @@ class Command(BaseCommand):
 
     def _weights(self, task: Task, options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         """Yield every source that is named with what --weight says of it, else with 1."""
-        texts = [text for text in options["weight"].split(",") if text]
-        weights = dict(self._parse_weight(text) for text in texts)
+        weights = {}
+        for text in filter(None, options["weight"].split(",")):
+            source, weight = self._parse_weight(text)
+            weights[source] = weight
         names = [f"round{number.strip()}" for number in options["rounds"].split(",") if number]
         if not options["no_seed"]:
             if has_seed(task):

@@ -100,8 +100,11 @@ def vqa_normalise(text: str, language: str = "") -> str:
     text = folded(text, language=language).translate(_APOSTROPHES)
     text = _PERIOD.sub("", _COMMA_IN_NUMBER.sub("", text))
     words = unpunctuated(text, instead=" ", signs=_SIGNS).split()
-    kept_words = [word for word in words if word not in ("a", "an", "the")]
-    return " ".join(_NUMBERS.get(word, word) for word in kept_words)
+    normal_words = []
+    for word in words:
+        if word not in ("a", "an", "the"):
+            normal_words.append(_NUMBERS.get(word, word))
+    return " ".join(normal_words)
 
 
 class DataperfF1(Metric):
@@ -141,6 +144,7 @@ class DataperfF1(Metric):
         return rows
 
     def value(self, sums: Sums) -> Sums:
+        # Columns take turns: right ones, then all, of each tag.
         right, all = sums[..., 0::2], sums[..., 1::2]
         return divide(divide(right, all, 0.0).sum(axis=-1), (all > 0).sum(axis=-1))
 

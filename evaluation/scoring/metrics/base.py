@@ -40,6 +40,7 @@ class Metric(ABC):
         if "name" in vars(cls):
             # A class without a name of its own is a common base, such as `Mean`.
             METRICS[cls.name] = cls
+            # Tasks are an earlier room: their configuration learns the names of metrics from here.
             schema.METRICS.append(cls.name)
 
     def __init__(

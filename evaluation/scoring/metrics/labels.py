@@ -30,6 +30,7 @@ class Confusion(Metric):
         """
         right = [self._column(gold) for gold in row.gold]
         answer = self._column(value)
+        # Any right label counts; a wrong answer is compared with the best of them.
         return (answer if answer in right else right[0]), answer
 
     def _column(self, value: Any) -> int:
@@ -67,8 +68,9 @@ class MacroF1(Confusion):
     title = "Macro F1"
 
     def value(self, sums: Sums) -> Sums:
+        both, answered, right = self._split(sums)
         # Without the last column, which is no label.
-        both, answered, right = (counts[..., :-1] for counts in self._split(sums))
+        both, answered, right = both[..., :-1], answered[..., :-1], right[..., :-1]
         f1 = divide(2 * both, answered + right, 0.0)
         return divide(f1.sum(axis=-1), (answered + right > 0).sum(axis=-1))
 
@@ -90,4 +92,5 @@ class MatthewsCorrelation(Confusion):
         n = right.sum(axis=-1)
         covariance = both.sum(axis=-1) * n - (answered * right).sum(axis=-1)
         spread = (n**2 - (answered**2).sum(axis=-1)) * (n**2 - (right**2).sum(axis=-1))
+        # Not defined without examples; 0 if all answers, or all right labels, are one.
         return np.where(n > 0, divide(covariance, np.sqrt(spread), 0.0), np.nan)

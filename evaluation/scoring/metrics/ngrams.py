@@ -69,6 +69,7 @@ class Bleu(NGrams):
         from sacrebleu.metrics.bleu import BLEU
 
         super().__init__(labels, sp_model, language)
+        # force: no warnings about texts that look tokenised already.
         self._counter = BLEU(force=True, tokenize=tokenizer_of(language))
         tokenizer = self._counter.tokenizer  # would keep 65,536 texts twice, however long
         if hasattr(tokenizer, "_post_tokenizer"):

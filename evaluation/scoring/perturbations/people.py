@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from random import Random
 
 from evaluation.scoring.perturbations.source import Edit, Source
@@ -13,9 +14,9 @@ OR_HER = re.compile(r"\s+or\s+(?:her|his)\b", re.IGNORECASE)
 NAME_AFTER = re.compile(r"\s[A-Z]")
 ARTICLE = re.compile(r"\b(an?)\s$", re.IGNORECASE)
 
-PAIRS = [pair.split() for band in NAMES for pair in band]
+PAIRS = [pair.split() for pair in chain.from_iterable(NAMES)]
 OTHER_GENDER = {
-    **{female: male for male, female in GENDERED.items()},
+    **dict(zip(GENDERED.values(), GENDERED, strict=True)),
     **GENDERED,
     "mrs": "mr",
     "mum": "dad",
@@ -73,7 +74,7 @@ def other_groups(
     """
     new_terms: dict[str, str] = {}
     for terms in groups:
-        new_terms |= _rotate([key_of(term) for term in terms], chance)
+        new_terms |= _rotate(list(map(key_of, terms)), chance)
     for match in phrases(source, new_terms):
         if match[0].istitle() and NAME_AFTER.match(source.text, match.end()):
             continue

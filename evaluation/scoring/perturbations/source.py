@@ -41,6 +41,7 @@ class Source:
 
     def free(self, start: int, end: int) -> bool:
         """Return whether a stretch neither overlaps nor touches a protected one."""
+        # A character more on both sides, so that edits do not touch what must stay.
         return not any(self._protected[max(0, start - 1) : end + 1])
 
     def words(self) -> list[re.Match[str]]:
