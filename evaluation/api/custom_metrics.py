@@ -38,5 +38,6 @@ class CustomMetrics(generics.ListAPIView[CustomMetric]):
     queryset = CustomMetric.objects.none()
 
     def get_queryset(self) -> QuerySet[CustomMetric]:
+        # Everybody who sees the task: its boards show the numbers of these files.
         task = find_task(self.request, self.kwargs["code"])
         return task.custom_metrics.filter(PUBLIC)

@@ -196,6 +196,7 @@ class TeamInvitationAnswer(_OfTeams):
     def answer(self, request: Request, pk: int) -> Response:
         """Find the invitation and answer it."""
         user = person(request)
+        # Only invitations to addresses that the person has confirmed.
         invitation = get_object_or_404(invitations_of(user), pk=pk)
         service = services.accept_invitation if self.accepts else services.decline_invitation
         service(invitation=invitation, user=user)

@@ -52,6 +52,7 @@ def census_of(round: Round) -> Census:
     rows = Example.objects.filter(round=round).annotate(reason=REASON).order_by()
     left_out: Counter[str] = Counter()
     programs = 0
+    # Rows of people are counted by author and label in `counts_of`.
     for reason, by_program, n in rows.values_list("reason", "by_program").annotate(Count("pk")):
         if reason:
             left_out[reason] += n

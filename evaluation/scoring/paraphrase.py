@@ -86,7 +86,17 @@ def paraphrased(
 
 
 def reworded(row: SetRow, fields: Mapping[str, str], *, seed: int) -> Variant:
-    """Return the variant of a row with these texts in place of its own; its right answers stay."""
+    """Return the variant of a row with these texts in place of its own; its right answers stay.
+
+    Parameters
+    ----------
+    row
+        The example.
+    fields
+        The new texts, by field.
+    seed
+        Enters the variant's id.
+    """
     total = 0
     for name, new in fields.items():
         old = row.inputs[name]

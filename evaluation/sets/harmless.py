@@ -28,6 +28,7 @@ def rows_per_example(config: TaskConfig) -> int:
 def _make_harmless(config: TaskConfig, attack: SetRow) -> SetRow:
     assert isinstance(config.verdict, Secret)
     assert config.talk
+    # Another uid than the attack's, but the same one each time.
     uid = sha256(f"harmless:{attack.uid}".encode())
     questions, talk = config.verdict.harmless, config.talk.name
     # Chosen by the attack's uid, so that a set that is made again has the same questions.

@@ -259,7 +259,10 @@ def _closed_without() -> list[Round]:
         ~Exists(versions), Exists(_verified(OuterRef("pk"))), state=Round.State.CLOSED
     )
     # A closed round may still have writers who are finishing an attempt.
-    over = [round for round in rounds.select_related("task") if not round.is_being_written]
+    over = []
+    for round in rounds.select_related("task"):
+        if not round.is_being_written:
+            over.append(round)
     waiting = waiting_examples(over)
     # Its owners find the empty set, and may take the round before all votes are in.
     for round in over:

@@ -104,7 +104,9 @@ class RegisterForm(forms.Form):
         rounds = list(task.rounds.all())
         prepared = [each.number for each in rounds if each.state in PLANNED]
         new = max((each.number for each in rounds), default=0) + 1
-        choices = [(number, _("Round %(number)d") % {"number": number}) for number in prepared]
+        choices = []
+        for number in prepared:
+            choices.append((number, _("Round %(number)d") % {"number": number}))
         choices.append((new, _("Round %(number)d, a new draft") % {"number": new}))
         self.fields["number"] = forms.TypedChoiceField(
             label=_("Round"),

@@ -65,6 +65,7 @@ def _write_baseline(name: str, options: PictureOptions, folder: Path) -> None:
     training = new_training(options)
     last = training.model.classifier[-1]
     with torch.no_grad():
+        # So that the answers depend on the weights alone.
         last.bias.zero_()
         if name == "majority":
             first_samples = islice(samples(options.seed, options.asked), COUNTED)

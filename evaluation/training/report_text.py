@@ -25,6 +25,7 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
     metric = "token F1" if report["labels"] is None else "accuracy"
     yield f"{metric} on the tests, before ({old}{missing}) and after:"
     for test in report["tests"]:
+        # Without an older model the first one is unknown.
         before, after = _score(test["before"]), _score(test["after"])
         yield f"  {test['name']}: {before} → {after}{_changes(test)}"
     examples = chain.from_iterable(test["examples"] for test in report["tests"])

@@ -160,6 +160,7 @@ class MetricOutput:
         try:
             # A hostile file may write anything, so only the two shapes of the harness count.
             match orjson.loads(line):
+                # NaN fails the comparisons, too.
                 case {"value": int() | float() as value} if 0 <= value <= 1 and not self._is_over:
                     self.values.append(float(value))
                     return

@@ -88,6 +88,7 @@ def _clusters(pairs: Iterable[Pair]) -> list[tuple[float, int]]:
     agreements: Counter[Hashable] = Counter()
     examples: Counter[Hashable] = Counter()
     for number, (author, by_people, by_model) in enumerate(pairs):
+        # Answers of one author are alike, so they count as one cluster.
         cluster = ("unknown", number) if author is None else author
         agreements[cluster] += by_people == by_model
         examples[cluster] += 1

@@ -15,6 +15,7 @@ def contact_judge(judge: LlmJudge, actor: User) -> Contact | None:
     """Ask a judge about the task's example; return None if it was not asked. As `contact_chat`."""
     task = judge.task
     inputs = filled(task, sample_of(task))
+    # The task has no example that the judge could be asked about.
     if inputs is None:
         return None
 

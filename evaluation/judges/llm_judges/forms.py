@@ -23,6 +23,7 @@ def prompt_for(config: TaskConfig) -> str:
     Not where people are asked about attempts: a judge judges answers.
     """
     validation = config.validation
+    # The task's question is about something else, or there is none.
     if validation.asks == "attempt" or not (validation.question and validation.answers):
         return PROMPT
     return (

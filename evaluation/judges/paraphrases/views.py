@@ -51,6 +51,7 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
     if version:
         pairs = islice(fitting(version, state), AT_ONCE)
         items = [beside(task.config, paraphrase, row) for paraphrase, row in pairs]
+        # What the version has is decided for good; the page says how many these are.
         in_version = version.paraphrases.count()
     values = {
         "task": task,

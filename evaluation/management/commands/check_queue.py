@@ -16,6 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("--minutes", type=int, default=5, help="how long is too long")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # Empty as long as workers take what waits.
         messages = stuck(timedelta(minutes=options["minutes"]))
         if messages:
             messages.append("See the log of qcluster, if it runs.")

@@ -98,7 +98,15 @@ class Mean(Metric):
 
 
 def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:
-    """Return the quotients; `empty` where there is nothing to divide by."""
+    """Divide arrays element by element.
+
+    Parameters
+    ----------
+    above, below
+        Numerators and denominators, of one shape.
+    empty
+        The quotient where the denominator is 0.
+    """
     import numpy as np
 
     # With `where`, numpy leaves all other places of the result as they are.

@@ -1,4 +1,8 @@
-"""Change letters, case, spaces and punctuation; most kinds know no language."""
+"""Change letters, case, spaces and punctuation; most kinds know no language.
+
+Each function yields edits of a `Source`, drawn by `chance`; `low` and `high` bound the share (0-1)
+of places that change.
+"""
 
 import re
 import unicodedata
@@ -26,6 +30,7 @@ def cased(source: Source, chance: Random, *, change: Callable[[str], str]) -> It
 
 
 def no_final_punctuation(source: Source, chance: Random) -> Iterator[Edit]:
+    """Drop the punctuation at the end of a text."""
     for match in source.find(FINAL):
         yield Edit(*match.span(), "")
 
@@ -90,6 +95,7 @@ def homoglyphs(source: Source, chance: Random) -> Iterator[Edit]:
     for sentence in SENTENCE.finditer(source.text):
         # The letters are in order, so those of a sentence are one stretch.
         first, end = (bisect_left(letters, at) for at in sentence.span())
+        # A share of 1 of one letter: exactly one, if the sentence has any.
         for at in some(letters[first:end], 1, chance, 1, 1):
             yield Edit(at, at + 1, HOMOGLYPHS[source.text[at]])
 

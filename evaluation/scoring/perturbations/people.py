@@ -1,4 +1,7 @@
-"""Change who a text is about, or who seems to have written it; English."""
+"""Change who a text is about, or who seems to have written it; English.
+
+Each function yields edits of a `Source`, drawn by `chance`.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,10 +79,12 @@ def other_groups(
     for terms in groups:
         new_terms |= _rotate(list(map(key_of, terms)), chance)
     for match in phrases(source, new_terms):
+        # A capital before another one: part of a name.
         if match[0].istitle() and NAME_AFTER.match(source.text, match.end()):
             continue
         new = cased_as(new_terms[key_of(match[0])], match[0])
         yield Edit(*match.span(), new)
+        # The four characters before the term are enough for “ an ”.
         article = ARTICLE.search(source.text[max(0, match.start() - 4) : match.start()])
         if article:
             right = "an" if new[0].lower() in "aeiou" else "a"

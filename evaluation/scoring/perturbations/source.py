@@ -150,6 +150,7 @@ def _names(text: str, but: Collection[str]) -> list[tuple[int, int]]:
     They begin no sentence, are all capitals, or come before another one. Words of `but` only right
     after another name (“San Juan”). A text in capitals has none.
     """
+    # Capitals say nothing in a text that has no other letters.
     if text.isupper():
         return []
     capitals = []

@@ -82,6 +82,7 @@ def contracted(source: Source, chance: Random) -> Iterator[Edit]:
     Not at a clause's end (“yes, I am.”); have only before participles.
     """
     for match in phrases(source, CONTRACTIONS):
+        # As the table writes it: in lower case, with straight apostrophes.
         full = key_of(match[0])
         after = NEXT_WORD.match(source.text, match.end())
         if full.endswith(" not") or full == "cannot":
@@ -105,6 +106,7 @@ def expanded(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def is_participle(word: str) -> bool:
+    """Return whether a word is a past participle, by its ending or by the table."""
     return word.lower() in PARTICIPLES or word.lower().endswith("ed")
 
 
@@ -114,7 +116,17 @@ def _with_i(text: str) -> str:
 
 
 def misspelled(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    """Misspell some words as many people do."""
+    """Misspell some words as many people do.
+
+    Parameters
+    ----------
+    source
+        The text, and what of it must stay.
+    chance
+        The source of randomness.
+    low, high
+        The bounds of the share of known misspellings that are used, 0-1.
+    """
     matches = phrases(source, MISSPELLINGS)
     for match in some(matches, len(matches), chance, low, high):
         yield Edit(*match.span(), cased_as(MISSPELLINGS[key_of(match[0])], match[0]))
