@@ -219,7 +219,7 @@ def _options(round: Round, fields: dict[str, Any], page: str) -> Options:
 def _first_form(counts: Counts, fields: dict[str, Any]) -> ReleaseForm:
     """Return the checked form of a first version.
 
-    The proposed sizes hold unless others are given.
+    Sizes that are not given are the proposed ones.
     """
     sizes = suggested_sizes(counts)
     form = ReleaseForm(sizes, {"dev": sizes.dev, "test": sizes.test, "seed": 0, **fields})

@@ -70,10 +70,7 @@ class CustomMetric(Job):
 
 
 class CustomOutcome(models.Model):
-    """What a metric's file made of the answers of a run.
-
-    A number for each, or why there is none.
-    """
+    """What a metric's file made of a run: a number for each answer, or why there is none."""
 
     metric = models.ForeignKey(
         CustomMetric, on_delete=models.CASCADE, related_name="outcomes", db_index=False

@@ -44,8 +44,8 @@ class Paraphrasing(Job):
 class Paraphrase(models.Model):
     """An example in other words.
 
-    Only what people accept gets into versions, where it never changes.
-    fields: the new text of each field that changes. base: a digest of the example as it was read.
+    Only what people accept gets into versions, and never changes there. fields: the new text of
+    each field that changes. base: a digest of the example as it was read.
     """
 
     class State(models.TextChoices):

@@ -59,8 +59,8 @@ class ReleaseForm(forms.Form):
                 del self.fields[name]
 
     def options(self, url: str) -> Options:
-        """Return the options of `request_release`, once the form is valid; url.
+        """Return the options of `request_release`, once the form is valid.
 
-        Of the public page.
+        url: of the public page.
         """
         return Options(**self.cleaned_data, url=url)

@@ -85,7 +85,7 @@ MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.va
 def releasable(round: Round) -> QuerySet[Example]:
     """Select what a dataset of the round takes.
 
-    Nothing retracted, undecided, refuted or flagged.
+    Nothing that is retracted, undecided, refuted or flagged.
     """
     return Example.objects.filter(RELEASABLE, round=round, retracted_at__isnull=True)
 

@@ -56,10 +56,9 @@ def note_download(dataset: Dataset) -> bool:
 
 
 def preventing(dataset: Dataset) -> list[str]:
-    """Return what makes the release of this version final, as keys of PREVENTS; empty.
+    """Return what makes the release of this version final, as keys of PREVENTS.
 
-    Undo it freely.
-    Seven queries at most.
+    Empty if it can be undone. Seven queries at most.
     """
     return list(_yield_preventing(dataset))
 

@@ -80,10 +80,7 @@ class Tally:
         self._sums: Sums | None = None  # none before the first examples are drawn
 
     def sums(self) -> Sums:
-        """Return the sums.
-
-        Row 0 those of the examples themselves, the others those of each resample.
-        """
+        """Return the sums of the examples themselves (row 0), then those of each resample."""
         return self.settle()
 
     def settle(self) -> Sums:

@@ -106,7 +106,7 @@ def mean_interval(mean: ExactMean) -> tuple[float, float, float]:
 def difference_interval(mean: ExactMean) -> tuple[float, float | None, float | None]:
     """Return a mean difference with Student's interval.
 
-    None for both ends if n examples show none.
+    Both ends are None if n examples show no interval.
     """
     value, n = mean.value, round(mean.n)
     if n < LEAST_RESAMPLED or not mean.error:

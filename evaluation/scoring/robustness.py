@@ -50,10 +50,7 @@ class _Variant(NamedTuple):
 
 
 class _Cluster(NamedTuple):
-    """What an example and its variants add.
-
-    Equal clusters are counted, like a score's statistics.
-    """
+    """An example and its variants as statistics; equal clusters are counted, not stored."""
 
     before: Any  # statistic
     right: float
@@ -206,10 +203,7 @@ def is_same(answer: Answer | None, other: Answer | None, is_text: bool, language
 
 
 def _vectors(how: Metric, clusters: Sequence[_Cluster]) -> Sums:
-    """Return the columns 1, consistent, worst.
-
-    Then those of the metric, before and after in turn.
-    """
+    """Return columns of sums: 1, consistent, worst, then before and after of the metric in turn."""
     sizes = [len(cluster.variants) for cluster in clusters]
     variants = chain.from_iterable(cluster.variants for cluster in clusters)
     before = how.vectors([cluster.before for cluster in clusters])

@@ -205,7 +205,7 @@ def answers(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]
 def fitting(base: Path, rows: Sequence[Row], reading: Reading) -> list[Row]:
     """Return the rows that a model can be asked about.
 
-    What may not be cut leaves room for the rest.
+    Fields that may not be cut must leave room for the rest.
     """
     codec = codec_of(*_read_folder(base, reading))
     fitting_rows = []

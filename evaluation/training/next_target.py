@@ -189,9 +189,9 @@ def open_base(
 def collect(
     task: Task, shape: Shape, options: Mapping[str, Any], how: TrainingOptions
 ) -> Iterable[Source]:
-    """Yield the rows of seeds, uploaded files and rounds.
+    """Yield the rows of all sources: seeds, uploaded files and rounds.
 
-    Trained on with a weight, else tests only.
+    Those with a weight are trained on. Of all others only the tests are read.
     """
     weights: Mapping[str, float] = options["weights"]
     if options.get("rows"):

@@ -96,9 +96,9 @@ def remove_starters(home: Path, folders_in_use: Collection[str]) -> None:
 
 
 def unpack(shipped: Path, folder: Path) -> str:
-    """Write weights, settings and tokenizer into a folder.
+    """Write a starter's files into a folder; return the sha256 of the weights' file.
 
-    Return the sha256 of the weights' file.
+    These are weights, settings and tokenizer.
     """
     # Trained from nothing: there is no encoder that a change could be added to.
     if (shipped / MODEL).exists():

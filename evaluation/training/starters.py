@@ -104,10 +104,7 @@ CODES = (*STARTERS, *PICTURE_STARTERS)
 
 
 def recipe(code: str) -> str:
-    """Return the digest of everything that decides a training.
-
-    Another seed file, another recipe.
-    """
+    """Return the digest of everything that decides a training, such as its seed file."""
     ingredients: list[Any] = [CODE_VERSION]
     if code in PICTURE_STARTERS:
         ingredients += [asdict(PICTURE_STARTERS[code]), digest_of_samples()]

@@ -34,10 +34,10 @@ MOST_SHOWN = 20
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of a trial. failure: of `running.FAILURES`, empty for none.
+    """The result of a trial.
 
-    Line and detail tell more.
-    shown: answers with their numbers, if people may read them.
+    failure: of `running.FAILURES`, empty for none; line and detail tell more. shown: answers with
+    their numbers, if people may read them.
     """
 
     examples: int

@@ -81,9 +81,9 @@ def _read_page_examples(config: TaskConfig) -> list[SetRow]:
 
 
 def runs_to_score(metric: CustomMetric) -> QuerySet[EvaluationRun]:
-    """Return the good runs of the task, on any version of a set, that it lacks.
+    """Return the good runs of the task that the metric lacks, the newest first.
 
-    The newest first.
+    They may be on any version of a set.
     """
     runs = EvaluationRun.objects.filter(
         submission__task=metric.task_id,

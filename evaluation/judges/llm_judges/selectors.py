@@ -129,10 +129,7 @@ def runs_to_judge(judge: LlmJudge) -> QuerySet[EvaluationRun]:
 
 
 def answers_of(judge: LlmJudge, run: EvaluationRun) -> Iterator[Question | None]:
-    """Yield the answers in a run, in the order of the set.
-
-    None for a missing one, which is incorrect.
-    """
+    """Yield the answers in a run, in the order of the set; None for a missing answer."""
     config = judge.task.config
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         for row, line in zip(input_rows(run.version), lines, strict=True):

@@ -95,7 +95,7 @@ def evaluated(folder: Path) -> list[Doc]:
 
 
 def load(**_: Any) -> dict[str, Any]:
-    """Return what lm-evaluation-harness reads.
+    """Return the splits for lm-evaluation-harness.
 
     `evaluated`, and `train` for examples in the prompt.
     """

@@ -26,7 +26,7 @@ class Confusion(Metric):
     def statistic(self, value: Any, row: SetRow) -> tuple[int, int]:
         """Return the columns of the right label and of the answer.
 
-        Of several right labels, the answer.
+        If several labels are right, it is the answered one, or else the best.
         """
         right = [self._column(gold) for gold in row.gold]
         answer = self._column(value)
