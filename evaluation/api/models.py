@@ -259,7 +259,9 @@ ACTIONS: Mapping[str, type[APIView]] = {
         "cancel", submissions.cancel, "End what is not over of its check and evaluations."
     ),
     "withdraw": _make_action(
-        "withdraw", submissions.withdraw_model, "Take it back for good: its files, name and card go."
+        "withdraw",
+        submissions.withdraw_model,
+        "Take it back for good: its files, name and card go.",
     ),
 }
 

@@ -155,7 +155,9 @@ class TeamMembers(_OfTeams):
     def post(self, request: Request, pk: int) -> Response:
         """Invite an address; for its owners. Whose it is accepts or turns it down."""
         team, _, user = find_team(request, pk)
-        invitation = services.invite_member(team=team, actor=user, **read(InvitedSerializer, request))
+        invitation = services.invite_member(
+            team=team, actor=user, **read(InvitedSerializer, request)
+        )
         body = TeamMemberSerializer(invitation, context={"reader": user}).data
         return Response(body, status.HTTP_201_CREATED)
 

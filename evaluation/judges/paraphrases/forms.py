@@ -22,7 +22,9 @@ class ParaphraseForm(forms.Form):
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
         hint = _("The text is given between tags of its name, as data.")
-        self.fields |= asking_fields(task, label=_("Model"), prompt=PROMPT, prompt_help=hint, rows=4)
+        self.fields |= asking_fields(
+            task, label=_("Model"), prompt=PROMPT, prompt_help=hint, rows=4
+        )
         self.fields["size"] = forms.IntegerField(
             min_value=1, max_value=MOST, initial=200, label=_("Most examples")
         )
