@@ -42,6 +42,7 @@ class CampaignAdmin(RoleAdmin):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         """Return the campaigns with their places taken and money earned, for the list's columns."""
+        # distinct, as the join with the ledger below repeats each place.
         taken = Count("all_places", filter=Q(all_places__state__in=TAKEN), distinct=True)
         rows = super().get_queryset(request).annotate(taken=taken)
         owed = Q(all_places__ledger__kind__in=OWED)
@@ -102,6 +103,7 @@ class CampaignAdmin(RoleAdmin):
     ) -> Any:
         """Add the states into which the person may bring the campaign."""
         campaign = kwargs.get("obj")
+        # Only steps that the service would take.
         if campaign and self.allows(request, "move", campaign):
             context["steps"] = [
                 {"state": state, "words": words, "effect": effect}

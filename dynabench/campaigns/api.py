@@ -124,6 +124,7 @@ class _OfCampaigns(APIView):
 
     def owned(self) -> Task:
         """Return the task of the address, for its owners. Raises Http404, PermissionDenied."""
+        # Arenas have campaigns, too.
         task = find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
         # As the pages of campaigns: they show what people wrote and answered.
         require(self.request.user, task, can_read)

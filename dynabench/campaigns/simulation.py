@@ -135,6 +135,7 @@ def play(plan: Plan, seed: int) -> Played:
     2. Ask the evidence whom it proposes, and count the proposed people by their kind.
     3. Compare the error rate that the votes confirm (vMER) with the true one.
     """
+    # Only this generator is drawn from, so that the seed decides everything.
     game = _Game(plan, Random(seed))
     game.run()
     kinds = [person.kind for person in game.people]
@@ -145,6 +146,7 @@ def play(plan: Plan, seed: int) -> Played:
     pay_votes = len(game.votes) * plan.pay_validation
     pay_bonuses = confirmed_errors * plan.pay_bonus
     return Played(
+        # All kinds but the honest people and the ring.
         careless=sum(kinds.count(kind) for kind in KINDS),
         careless_found=sum(proposed_kinds[kind] for kind in KINDS),
         honest=kinds.count("honest"),
@@ -186,6 +188,7 @@ class _Game:
     def __init__(self, plan: Plan, random: Random) -> None:
         self.plan, self.random = plan, random
         self.votes: list[Cast] = []
+        # As many items as the people can judge in all, since each is judged until it is decided.
         votes_of_item = BEYOND * votes_still_needed({}, plan.policy)
         judged_items = plan.people * EACH / votes_of_item
         item_count = max(1, int(judged_items / MODEL_WRONG))
@@ -196,6 +199,7 @@ class _Game:
 
     def _draw_item(self) -> Item:
         """Draw an example; only those that the model seems to get wrong are judged."""
+        # Most authors give the right label; a wrong one makes an example that fools nobody.
         truth = author = self._draw_answer()
         if self.random.random() >= WRITERS_RIGHT:
             author = self._draw_other_answer(truth)
@@ -218,10 +222,12 @@ class _Game:
         duration = plan.people * EACH * SECONDS / AT_ONCE
         honest_people = []
         for _ in range(plan.people - plan.careless - plan.ring):
+            # Each person has an accuracy of their own.
             accuracy = random.betavariate(*ACCURACY)
             most = EACH
             if random.random() >= STAY:
                 most = random.randrange(1, EACH)
+            # People come at any time, so that about AT_ONCE of them are at work together.
             starts_at = random.uniform(0, duration)
             honest_people.append(Person("honest", starts_at, self._honest(accuracy), most))
         yield from honest_people
@@ -253,6 +259,7 @@ class _Game:
     def _careless(self, kind: str) -> Answering:
         """Return the answering of a careless kind that copies nobody."""
         if kind == "constant":
+            # Drawn once: which answer it is differs from person to person.
             constant = self._draw_answer()
             return lambda _item, _truth: constant
         random_share = RANDOM_SHARE if kind == "mostly random" else 1.0
@@ -287,6 +294,8 @@ class _Game:
         events: list[tuple[float, int, int | None]] = [
             (person.starts_at, judge, None) for judge, person in enumerate(self.people)
         ]
+        # By time, so that people who work at the same time compete for items, as they do on the
+        # site.
         heapq.heapify(events)
         while events:
             now, judge, answered = heapq.heappop(events)
@@ -312,10 +321,12 @@ class _Game:
         if self.random.randrange(GOLD_EACH) == 0:
             gold = range(-GOLD_ITEMS, 0)
             return self.random.choice([item for item in gold if item not in person.taken])
+        # Decided items at the beginning of the queue are not looked at again.
         while self.first_open < len(self.items) and not self.items[self.first_open].needed:
             self.first_open += 1
         for place in range(self.first_open, len(self.items)):
             item = self.items[place]
+            # As the judge queue: no more people at a time than the item needs votes.
             if item.needed > item.leased and place not in person.taken:
                 item.leased += 1
                 return place
@@ -338,6 +349,7 @@ class _Game:
 
     def is_confirmed_error(self, item: Item) -> bool:
         """Return whether people confirm that the model was wrong."""
+        # Such examples are not judged: the model gave the author's label.
         if item.model == item.author:
             return False
         decision = decide(item.votes, self.plan.policy)

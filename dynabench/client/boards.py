@@ -7,6 +7,7 @@ from dynabench.client import types
 from dynabench.client.flow import Flow, method
 from dynabench.client.http import Asking
 
+# By the name of a metric, of an evaluation set, or the code of a task.
 Weights = Mapping[str, float]
 
 
@@ -46,6 +47,7 @@ class Boards(Asking):
         evaluation_set: one of those in `readable`, to get examples on which they differ. Rows with
         `is_rounded` are of sealed sets, whose scores are rounded.
         """
+        # The server compares models of one task, whose address has its code.
         task = (yield from self._get(f"/models/{a}/"))["task"]
         address = f"/tasks/{task}/leaderboard/compare/"
         compared: types.Compared = yield from self._get(

@@ -16,6 +16,8 @@ from dynabench.client.upload import Uploading
 class Communing(Uploading):
     """The methods about communities."""
 
+    # Reading communities, and submitting a model to all tasks of one.
+
     @method
     def communities(self) -> Flow[list[types.Community]]:
         """Return the communities that one may see."""
@@ -77,6 +79,8 @@ class Communing(Uploading):
         )
         return submission
 
+    # Founding a community: people propose one, and an administrator decides.
+
     @method
     def propose_community(self, name: str, slug: str, goal: str) -> Flow[types.CommunityProposal]:
         """Propose a community at the address `slug`; an administrator decides. Raises Invalid."""
@@ -95,6 +99,8 @@ class Communing(Uploading):
         """Found a proposed community or decline it; for administrators."""
         body = {"approve": approve, "reason": reason}
         return self._write("PATCH", f"/communities/proposals/{proposal_id}/", body)
+
+    # Running a community: its page, owners, news and tasks.
 
     @method
     def change_community(

@@ -33,6 +33,7 @@ def server_url(url: str | None = None) -> str:
     In this order: `url`, DYNABENCH_URL, that of the last login, a server on this machine. Raises
     ValueError for what is no address.
     """
+    # The more explicit one goes first.
     address = url or os.environ.get("DYNABENCH_URL") or _stored().get("server") or LOCAL
     if not address.startswith(("http://", "https://")):
         raise ValueError(f"{address}: write the server's address with http:// or https://.")

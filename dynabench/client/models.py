@@ -23,6 +23,8 @@ def _gpu_fields(gpus: int) -> dict[str, Any]:
 class Models(Uploading, Following):
     """The methods about models. team: the name of one's team for which a model is submitted."""
 
+    # Submitting. Each kind sends its own fields to one address (`_submit`), with a file or without.
+
     @method
     def submit_model(
         self,
@@ -200,6 +202,7 @@ class Models(Uploading, Following):
 
         The quota is asked for first, so that nobody packs, hashes or sends gigabytes in vain.
         """
+        # Sent only where there is one: older servers know no teams.
         team = fields.pop("team")
         if file:
             # Looks at every file of a folder, which may be on a slow disk.
@@ -209,6 +212,7 @@ class Models(Uploading, Following):
         if isinstance(name, Path):
             now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
             name = f"{own_name(name)[:80]} {now}"
+        # The kind's own fields lie beside those of all kinds.
         body = {"kind": kind, "name": name, "card": card, **fields}
         if team:
             body["team"] = team
@@ -235,6 +239,8 @@ class Models(Uploading, Following):
     def _quota(self, task: str, team: str) -> Flow[types.Quota]:
         """Return the quota of a task, of oneself or a team."""
         return self._get(f"/tasks/{task}/quota/", team=team or None)
+
+    # Reading: models, their evaluations, and what they reached.
 
     @method
     def models(self, task: str | None = None) -> Flow[list[types.Model]]:
@@ -327,6 +333,8 @@ class Models(Uploading, Following):
         For a team, also how many the team may.
         """
         return self._quota(task, team)
+
+    # Changing a model that was submitted: its card, and who sees it under which name.
 
     @method
     def update_card(self, model_id: str, **card: Unpack[types.Card]) -> Flow[types.WholeModel]:

@@ -15,6 +15,8 @@ Action = Literal["accept", "reject", "send-back", "undecide", "tag", "untag"]
 class Moderating(Asking):
     """The methods for reviewers."""
 
+    # Reviewing: which examples need a look, and decisions about one or many of them.
+
     @method
     def review(
         self, task: str, kind: Kind = "all", round: int | None = None
@@ -87,6 +89,8 @@ class Moderating(Asking):
         """Return every decision about an example, also withdrawn ones, the newest first."""
         return self._all(f"/examples/{example_id}/decisions/")
 
+    # Gold items, withdrawn examples and reports.
+
     @method
     def gold(self, task: str) -> Flow[list[types.Gold]]:
         """Return the examples by which validators are checked."""
@@ -120,6 +124,8 @@ class Moderating(Asking):
     def resolve_report(self, report_id: int) -> Flow[types.Report]:
         """Mark a report as resolved."""
         return self._write("POST", f"/reports/{report_id}/resolve/")
+
+    # People by pseudonym, what they do now, and how their votes decide.
 
     @method
     def authors(self, task: str, round: int | None = None) -> Flow[list[types.Author]]:

@@ -22,6 +22,8 @@ FORMATS = {name: name for name in ("jsonl", "csv", "tsv", "txt", *BINARY)} | {"n
 class Owning(Asking):
     """The methods for owners and editors."""
 
+    # The task itself, and the approval without which a task that was begun here stays private.
+
     @method
     def create_task(self, **task: Unpack[types.NewTask]) -> Flow[types.MadeTask]:
         """Create a task of a `code` and a `config_text`; for administrators.
@@ -49,6 +51,8 @@ class Owning(Asking):
         Raises Refused (`approved`, `waiting`), Invalid.
         """
         return self._write("POST", f"/tasks/{task}/approval/", request)
+
+    # People: members with their roles, and invitations, by which somebody becomes one.
 
     @method
     def members(self, task: str) -> Flow[list[types.Member]]:
@@ -91,6 +95,8 @@ class Owning(Asking):
         """Become a member by an invitation: the last part of its link. Raises Refused."""
         return self._write("POST", "/invitations/accept/", {"key": key})
 
+    # Campaigns: how people are recruited. Their plans are made on pages.
+
     @method
     def campaigns(self, task: str) -> Flow[list[types.Campaign]]:
         """Return all campaigns of a task, the newest first; for owners."""
@@ -122,6 +128,8 @@ class Owning(Asking):
         """
         body = {"rounds": list(rounds)}
         return self._write("PATCH", f"/tasks/{task}/campaigns/{slug}/", body)
+
+    # Assignments, which the API calls duties.
 
     @method
     def task_duties(self, task: str) -> Flow[list[types.Duty]]:
@@ -157,6 +165,9 @@ class Owning(Asking):
     def duties(self) -> Flow[list[types.OwnDuty]]:
         """Return what owners of all tasks ask of oneself, the next due day first."""
         return self._all("/me/duties/")
+
+    # The configuration. Who saves one says which version was edited, so that of two people who
+    # edit at once one is refused.
 
     @method
     def config(self, task: str) -> Flow[types.Config]:
@@ -216,6 +227,8 @@ class Owning(Asking):
         body = {"version": version, "dry_run": dry_run}
         return self._write("POST", f"/tasks/{task}/config/versions/{number}/return/", body)
 
+    # Rounds: a plan is made, then the round is opened, closed and released (`Releasing.release`).
+
     @method
     def create_round(self, task: str, **plan: Unpack[types.RoundPlan]) -> Flow[types.Round]:
         """Plan the next round, such as `targets=["nli-2"], max_collected=5000`. Raises Invalid."""
@@ -247,6 +260,8 @@ class Owning(Asking):
         """
         body = {"old": old, "new": new}
         return self._write("POST", f"/tasks/{task}/rounds/{round}/replace-target/", body)
+
+    # Contexts of a round. They are imported in batches, each of which can be undone.
 
     @method
     def contexts(self, task: str, round: int) -> Flow[list[types.Context]]:
@@ -297,6 +312,8 @@ class Owning(Asking):
     def undo_import(self, task: str, round: int, batch_id: int) -> Flow[None]:
         """Undo an import of contexts. Raises Refused (`used`) once one was used."""
         return self._write("DELETE", f"/tasks/{task}/rounds/{round}/context-batches/{batch_id}/")
+
+    # Targets, the models to fool, and the generator, which suggests texts to authors.
 
     @method
     def target_models(self, task: str) -> Flow[list[types.TargetModel]]:

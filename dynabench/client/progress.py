@@ -45,6 +45,7 @@ def _bar(title: str, size: int, done: int, is_shown: bool) -> Any:
     Where there is no terminal a hidden one, after a line with the size.
     """
     is_terminal = sys.stderr.isatty()
+    # A bar would fill a log with control characters.
     if is_shown and not is_terminal:
         line = title
         if size:

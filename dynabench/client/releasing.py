@@ -15,6 +15,8 @@ J = TypeVar("J", types.Release, types.WholeTraining)
 class Releasing(Uploading, Following):
     """The methods about releases, trainings and the owners' evaluation sets."""
 
+    # Data: a closed round becomes a version of a dataset, which can be undone until it is used.
+
     @method
     def releases(self, task: str, round: int) -> Flow[list[types.Release]]:
         """Return the versions of a round's data, also one that is being made; for owners."""
@@ -40,6 +42,7 @@ class Releasing(Uploading, Following):
 
         def ask() -> Flow[types.Release]:
             releases: list[types.Release] = yield from self._all(address)
+            # There is no address of one version while it is being made.
             return next(each for each in releases if each["version"] == release["version"])
 
         if not wait:
@@ -84,6 +87,8 @@ class Releasing(Uploading, Following):
         """Return the approved versions of the owners' own metrics, with their files."""
         return self._all(f"/tasks/{task}/metrics/")
 
+    # Targets: models that are trained on released rounds.
+
     @method
     def trainings(self, task: str) -> Flow[list[types.Training]]:
         """Return the trainings of targets, the newest first."""
@@ -127,6 +132,8 @@ class Releasing(Uploading, Following):
         if name:
             body["name"] = name
         return self._write("POST", f"/tasks/{task}/trainings/{training_id}/target/", body)
+
+    # Evaluation sets of the owner's own, and those that rounds become.
 
     @method
     def create_set(

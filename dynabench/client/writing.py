@@ -20,6 +20,8 @@ PAUSE = 2.0
 class Writing(Asking):
     """The methods about examples. Those that a program writes are marked and have a split."""
 
+    # Writing: an assignment, then an example about it, in some tasks after a conversation.
+
     @method
     def assignment(
         self, task: str, want: Literal["current", "context", "goal", "edit"] = "current"
@@ -110,6 +112,8 @@ class Writing(Asking):
         body = {"reason": reason, "comment": comment}
         return self._write("POST", f"/contexts/{context_id}/report/", body)
 
+    # One's own examples, and what may still be done about them.
+
     @method
     def example(self, example_id: str) -> Flow[types.JudgedExample]:
         """Return an example, as one may see it."""
@@ -132,6 +136,8 @@ class Writing(Asking):
     def retract(self, example_id: str) -> Flow[types.Example]:
         """Retract one's example."""
         return self._write("POST", f"/examples/{example_id}/retract/")
+
+    # Judging: an example is reserved, then judged or skipped.
 
     @method
     def next_to_judge(self, task: str) -> Flow[types.Item | None]:

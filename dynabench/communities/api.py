@@ -334,6 +334,7 @@ class JointSubmissions(generics.ListAPIView[JointSubmission]):
         """
         community, owner = find(request, slug), person(request)
         fields = read(NewJointSerializer, request)
+        # The upload itself, of this person, in place of its id.
         fields["upload"] = upload_of(owner, fields.get("upload"))
         joint = submit_jointly(community=community, owner=owner, **fields)
         body = JointSerializer(_own_submissions(owner).get(pk=joint.pk)).data

@@ -22,10 +22,13 @@ class Community(models.Model):
     name = models.CharField(max_length=100)
     summary = models.CharField(max_length=200, blank=True)
     text = models.TextField(blank=True, help_text="Markdown.")
+    # Drawn again by the site, under a name made of its digest.
     logo = models.FileField(upload_to=logo_path, max_length=200, blank=True, editable=False)
+    # A new community is written by its owners before strangers see it.
     is_listed = models.BooleanField(
         default=False, help_text="Everybody sees it. Otherwise its owners and its tasks' members."
     )
+    # Names in the order in which pages offer them; empty: there are no tracks.
     tracks = models.JSONField(
         default=list, blank=True, help_text="What a joint submission says of its training budget."
     )
@@ -48,7 +51,9 @@ class CommunityTask(models.Model):
 
     community = models.ForeignKey(Community, models.CASCADE, related_name="entries")
     task = models.ForeignKey(Task, models.CASCADE, related_name="communities")
+    # A declined task has no row: it may ask again.
     state = models.CharField(max_length=5, choices=State, default=State.ASKED)
+    # Readers may choose other weights, in the address of the board.
     weight = models.FloatField(default=1, help_text="In the board across tasks, at first.")
     since = models.DateTimeField(db_default=Now())
 
@@ -67,6 +72,7 @@ class Post(models.Model):
     """News of a community."""
 
     community = models.ForeignKey(Community, models.CASCADE, related_name="posts")
+    # News outlive the account of who posted them.
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
     )
@@ -93,6 +99,7 @@ class CommunityProposal(models.Model):
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="community_proposals"
     )
     name = models.CharField(max_length=100)
+    # Not unique: two people may propose the same address, of whom one gets it.
     slug = models.CharField(max_length=40, validators=[CODE])
     goal = models.TextField(help_text="What its tasks find out together, and for whom.")
     # Indexed, as administrators' pages ask for those that wait.

@@ -156,7 +156,9 @@ class CommunityProposalView(Owning):
         # For others there is no such address.
         if not actor.is_superuser:
             raise Http404
+
         proposal = get_object_or_404(CommunityProposal, pk=pk)
+        # The proposed address, unless the administrator chooses another one.
         decision = {"slug": proposal.slug} | read(CommunityDecisionSerializer, request)
         decided = decide_community(proposal=proposal, actor=actor, **decision)
         return Response(CommunityProposalSerializer(decided).data)

@@ -61,9 +61,11 @@ def _page(
         "post_form": PostForm(),
         "weights_form": WeightsForm(weighed),
     }
-    names = {type(form): name for name, form in forms.items()}
     if wrong is not None:
-        forms[names[type(wrong)]] = wrong
+        # Each form has a class of its own, by which the refused one finds its place.
+        for name, form in forms.items():
+            if type(form) is type(wrong):
+                forms[name] = wrong
     # Tasks that were proposed for this community, about which its owners may decide.
     waiting = TaskProposal.objects.filter(
         for_community__community=community, state=TaskProposal.State.WAITING

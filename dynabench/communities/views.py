@@ -104,6 +104,7 @@ def pairs(request: HttpRequest, slug: str, code: str) -> HttpResponse:
     """Show the board of a task by language pair, as the reader filters it."""
     community = find_community(request, slug)
     tasks = tasks_with_pairs(entries_for(request.user, community))
+    # Only tasks that this person may see are among them.
     task = next((task for task in tasks if task.code == code), None)
     if task is None:
         raise Http404

@@ -43,6 +43,7 @@ def duty_news(now: datetime) -> Iterator[tuple[User, DutyNews]]:
 
     A query for each task that asks everybody.
     """
+    # Nothing can be written or judged in a released round.
     over = Q(round__state=Round.State.RELEASED)
     duties = Duty.objects.standing().exclude(over).select_related("task", "round", "person")
     for duty in duties.order_by("task__name", "pk"):

@@ -54,6 +54,7 @@ def renew_number(request: HttpRequest) -> None:
 
 def number_in_menu(request: HttpRequest) -> int:
     """Return what was counted last; counts again for a whole page when that is old."""
+    # None: nobody is signed in, or they signed in before this was counted.
     number, counted_at = request.session.get(KEY, (0, None))
     # Not in answers to forms or parts of pages, which show no menu, or the one that is there.
     if counted_at is None or request.method != "GET" or htmx_partial(request):

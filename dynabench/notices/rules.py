@@ -81,6 +81,7 @@ def _of_round(round: RoundFacts, now: datetime) -> Iterator[Wanted]:
         yield Wanted("judging", round.number, {"count": round.waiting_late, "days": LATE.days})
     if not round.is_open:
         return
+    # A round without contexts asks for free texts, which do not run out.
     if round.contexts and round.untouched < FEW * round.contexts:
         yield Wanted("contexts", round.number, {"count": round.untouched, "all": round.contexts})
     # A budget may limit several things; the one nearest its end is reported.

@@ -33,6 +33,7 @@ def sentence(notice: DigestItem) -> str:
 
 def _notice_sentence(notice: Notice) -> str:
     """Return the sentence of a notice."""
+    # Numbers only: the sentence is put together in the reader's language.
     values = {"round": notice.round, **notice.numbers}
     count = notice.numbers.get("count", 0)
     match Kind(notice.kind):
@@ -100,6 +101,7 @@ def _news_sentence(news: News) -> str:
     }
     text = words[About(news.kind)] % news.words
     reasons = news.words.get("reasons")
+    # The names of the flags that judges chose, which are no free texts.
     if reasons:
         text = " ".join([text, _("Their reasons:"), reasons])
     return text

@@ -58,6 +58,7 @@ def may_know(user: User, event: str, task: Task | None, submission: Submission |
         return task is not None and can_review(user, task)
     if submission is None:
         return True
+    # A published model may be seen by everybody, but only insiders learn when its runs end.
     viewer = viewer_of(user, submission)
     return viewer is not None and viewer.is_inside
 

@@ -170,8 +170,10 @@ def _check(url: str, events: Sequence[str]) -> None:
     if not events:
         raise Refused(_("Choose at least one event."), field="events", status=422)
     try:
+        # The host is resolved and checked again at each delivery.
         parsed = parse_url(url)
     except EndpointError as error:
         raise Refused(_(str(error)), field="url", status=422) from None
+    # Signatures protect what is sent, not who may read it on the way.
     if parsed.scheme != "https" and parsed.host not in settings.WEBHOOK_PRIVATE_HOSTS:
         raise Refused(_("The address must begin with https://."), field="url", status=422)

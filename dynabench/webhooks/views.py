@@ -45,6 +45,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 def webhook(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a webhook's deliveries, and how they ended."""
     hook = _find_own(request, pk)
+    # The newest ones: the log has those of 30 days.
     values = {"webhook": hook, "deliveries": hook.deliveries.all()[:SHOWN], "shown": SHOWN}
     return render(request, "webhooks/webhook.html", values)
 
@@ -53,6 +54,7 @@ def webhook(request: HttpRequest, pk: int) -> HttpResponse:
 def switch(request: HttpRequest, pk: int) -> HttpResponse:
     """Switch a webhook on or off."""
     hook = _find_own(request, pk)
+    # The button says which state is wanted, so that a second click changes nothing.
     is_on = request.POST.get("on") == "1"
     with as_message(request):
         services.change_webhook(

@@ -36,6 +36,7 @@ def golds_of(campaign: Campaign) -> QuerySet[Gold]:
     open_examples = not_sealed(
         Example.objects.filter(round__task=campaign.task_id, retracted_at=None)
     )
+    # The tour shows its items with everything around them, so they test nobody.
     rows = Gold.objects.filter(example__in=open_examples)
     return rows.exclude(example__uuid__in=gold_in(campaign))
 

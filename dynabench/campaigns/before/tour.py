@@ -77,6 +77,7 @@ def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
             context_ids.append(place.name)
         elif place.name:
             uuids.append(place.name)
+    # At most one query for each kind of place, however long the tour is.
     items: dict[Named, Shown] = {}
     if uuids:
         for example in _showable_examples(task).filter(uuid__in=uuids):
@@ -90,8 +91,12 @@ def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
 
 def examples_in(tour: Sequence[Sequence[Part]]) -> list[int]:
     """Return the ids of the stored examples among the items of a tour."""
-    items = [part.item for part in chain.from_iterable(tour) if part.item]
-    return [item.example for item in items if item.example]
+    ids = []
+    for part in chain.from_iterable(tour):
+        # Contexts and the task page's own examples are no stored examples.
+        if part.item and part.item.example:
+            ids.append(part.item.example)
+    return ids
 
 
 def gold_in(campaign: Campaign) -> list[UUID]:

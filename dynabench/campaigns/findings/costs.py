@@ -36,6 +36,7 @@ def _prices_of_judges(campaign: Campaign, examples: QuerySet[Example]) -> list[f
     round
     pays. The campaign's own people are in its pay.
     """
+    # Imported votes were paid elsewhere, if at all.
     votes = Validation.objects.filter(example__in=examples, is_imported=False)
     counted = votes.values("validator", pays=F("example__round__pay_validation"))
     rows = list(counted.annotate(n=Count("pk")))

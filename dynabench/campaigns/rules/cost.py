@@ -47,6 +47,7 @@ def of_time(seconds: float, hour: int | None) -> float | None:
     (100.0, 0.0, None)
     """
     if hour is None:
+        # No time costs nothing at any price.
         return None if seconds else 0.0
     return seconds * hour / 3600
 
@@ -76,5 +77,7 @@ def in_the_end(so_far: int, submitted: int, places: int, left: int | None) -> in
     """
     if not submitted:
         return None
+    # The budget may end before the places do.
     people = places if left is None else min(places, submitted + left)
+    # At least those who have submitted: places may have become fewer since.
     return round(so_far / submitted * max(people, submitted))

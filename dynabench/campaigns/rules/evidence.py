@@ -263,9 +263,8 @@ def _accuracy_by_others(
         if vote.item in truths:
             is_right = vote.answer == truths[vote.item]
             right.get(vote.judge, right_outside).append(is_right)
-    crowd = 1 / answers
-    if right_outside:
-        crowd = sum(right_outside) / len(right_outside)
+    # Where nobody else has judged, nothing is known about the crowd: it guesses.
+    crowd = sum(right_outside) / len(right_outside) if right_outside else 1 / answers
     return {
         judge: (sum(is_right) + WEIGHT * crowd) / (len(is_right) + WEIGHT)
         for judge, is_right in right.items()

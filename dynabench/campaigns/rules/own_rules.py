@@ -119,6 +119,7 @@ def read_rules(text: str) -> tuple[Rule, ...]:
             problems.append(Wrong(number, message, words))
         name = match["measure"]
         limit, least = float(match["limit"]), int(match["least"])
+        # Also a wrong one, so that a second line with this measure is reported, too.
         rules[name] = Rule(name, limit, least, bool(match["chance"]))
     if problems:
         raise RuleError(problems)
@@ -169,15 +170,13 @@ def broken(
     broken_rules = []
     for rule in rules:
         measure = measured.get(rule.measure)
+        # At least one answer, whatever the rule says: without any there is no share.
         if measure is None or measure.n < max(rule.least, 1):
             continue
-        limit = rule.limit
-        if rule.over_chance:
-            limit += 1 / answers
-        if MEASURES[rule.measure].side == "below":
-            is_broken = measure.high < limit
-        else:
-            is_broken = measure.low > limit
-        if is_broken:
+        chance = 1 / answers if rule.over_chance else 0.0
+        limit = rule.limit + chance
+        is_below = MEASURES[rule.measure].side == "below"
+        # By the end of the interval that is kinder to the person.
+        if measure.high < limit if is_below else measure.low > limit:
             broken_rules.append(Broken(rule.measure, limit, *measure))
     return tuple(broken_rules)

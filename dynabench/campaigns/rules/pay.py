@@ -29,6 +29,7 @@ class Pay:
         >>> Pay(fee_percent=25, tax_percent=20).with_costs(100)
         150
         """
+        # In whole numbers until the end, so that no float makes an amount a unit larger.
         return ceil(amount * (100 + self.fee_percent) * (100 + self.tax_percent) / 10_000)
 
     def most(self, written: int) -> int:
@@ -98,6 +99,7 @@ def per_hour(earned: Iterable[tuple[int, float]]) -> int | None:
     >>> per_hour([(300, 1800.0), (300, 3600.0), (300, 900.0)])
     600
     """
+    # People who have not submitted yet have worked for 0 seconds.
     rates = [amount * 3600 / seconds for amount, seconds in earned if seconds > 0]
     return round(median(rates)) if rates else None
 

@@ -38,6 +38,7 @@ def rows_of(text: str) -> list[Row] | None:
     questionnaire = read_questionnaire(text)
     maybe_rows = [_row(question, is_about=False) for question in questionnaire.questions]
     maybe_rows += [_row(question, is_about=True) for question in questionnaire.about]
+    # One question that no row can say makes the whole text one for YAML.
     rows = [row for row in maybe_rows if row is not None]
     return rows if len(rows) == len(maybe_rows) else None
 
@@ -47,6 +48,7 @@ def _row(question: Component, *, is_about: bool) -> Row | None:
     is_plain = all(
         label.value == label.words and not (label.help or label.goal) for label in question.labels
     )
+    # A key that a row has no field for would be lost when the row is saved.
     if question.type not in KINDS or not is_plain or not question.model_fields_set <= KEYS:
         return None
     return Row(
@@ -86,6 +88,7 @@ def _named(rows: Sequence[Row]) -> list[Row]:
 
 def _name_of(words: str) -> str:
     """Return a name made of a question's words."""
+    # Names are keys of YAML and of files, so only letters, digits and underscores.
     name = re.sub(r"[^a-z0-9]+", "_", words.lower())[:LONGEST_NAME].strip("_")
     return name if name[:1].isalpha() else f"question_{name}".rstrip("_")
 

@@ -26,8 +26,8 @@ Part = str | Named
 
 def steps_of(tour: str) -> list[list[Part]]:
     """Return each step's Markdown and places, in order; empty steps are left out."""
-    steps = [list(_parts(step)) for step in BREAK.split(with_lf(tour))]
-    return [step for step in steps if step]
+    steps = (list(_parts(step)) for step in BREAK.split(with_lf(tour)))
+    return list(filter(None, steps))
 
 
 def _parts(step: str) -> Iterator[Part]:

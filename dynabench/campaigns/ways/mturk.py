@@ -83,6 +83,7 @@ class MechanicalTurk:
             status = error.response["ResponseMetadata"]["HTTPStatusCode"]
             if "already" in message and "UniqueRequestToken" in arguments:
                 return {}  # paid before, with this token
+            # It may have failed after it did what was asked.
             if status >= 500:
                 raise PanelUnclear(f"Mechanical Turk answered {status}.") from None
             raise PanelRefused(f"Mechanical Turk refused: {message}") from None

@@ -84,8 +84,10 @@ class Prolific:
             )
         except EndpointError as error:
             raise PanelUnclear(f"Prolific did not answer ({error.reason}).") from None
+        # Prolific has understood and refused: nothing has happened there.
         if 400 <= reply.status < 500:
             raise PanelRefused(f"Prolific refused ({reply.status}): {_beginning(reply.body)}")
+        # A failure in between may come after the money has moved.
         if not 200 <= reply.status < 300:
             raise PanelUnclear(f"Prolific answered {reply.status}.")
         try:

@@ -265,6 +265,7 @@ def _text_of(path: str) -> str:
         raise CommandError(f"Cannot read {path}: {error}", USAGE) from None
 
 
+# Below the functions, as the tables name them.
 CHAT = (
     *("model", "shots", "shots_seed", "temperature", "seed", "max_tokens", "stop", "logprobs"),
     *("price_in", "price_out", "most_cost", "perturbed"),

@@ -63,6 +63,7 @@ def _weights(text: str) -> dict[str, float]:
     Raises ArgumentTypeError.
     """
     try:
+        # A part without "=" cannot be unpacked, which is a ValueError, too.
         pairs = [part.split("=") for part in text.split(",")]
         return {name.strip(): float(weight) for name, weight in pairs}
     except ValueError:
@@ -94,6 +95,7 @@ def describe_results(results: Numbers) -> str:
             line += f", rank {results['rank']}"
         lines.append(line)
     rows = []
+    # Sets whose answers are secret: exact scores would tell about them.
     rounded_sets = []
     for set_name, metrics in results["scores"].items():
         for metric, number in metrics.items():

@@ -38,6 +38,7 @@ def command(
         help="of the server; default: DYNABENCH_URL, that of the last login, http://127.0.0.1:8000",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    # `main` calls what it finds there.
     parser.set_defaults(do=do)
     return parser
 
@@ -83,5 +84,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     lines = [list(heads)]
     for row in rows:
         lines.append(["-" if value in (None, "") else str(value) for value in row])
+    # All lines have as many cells as the heads.
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
