@@ -15,7 +15,7 @@ from dynabench.campaigns.before.tour import named_items
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.rules.pay import decimals, units
 from dynabench.campaigns.rules.questionnaire import Questionnaire
-from dynabench.campaigns.rules.tour import named_in, steps_of
+from dynabench.campaigns.rules.tour import named_in, tour_steps
 from tasks.config.components import Component
 from tasks.config.values import missing_message
 from tasks.models import Task
@@ -211,7 +211,7 @@ class CampaignForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_tour(self) -> str:
         """Check that everybody may see what the tour names."""
         text: str = self.cleaned_data["tour"]
-        named = [place for place in named_in(steps_of(text)) if place.name]
+        named = [place for place in named_in(tour_steps(text)) if place.name]
         showable = named_items(self.task, named)
         hidden = [place.name for place in named if place not in showable]
         if hidden:

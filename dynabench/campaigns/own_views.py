@@ -21,7 +21,7 @@ from core.web.throttles import is_used_up
 from dynabench.campaigns import payment_services, quality_services, services
 from dynabench.campaigns.before.qualification_items import golds_of, items_needed
 from dynabench.campaigns.files import FILES
-from dynabench.campaigns.findings.coverage import coverage_of, groups_of
+from dynabench.campaigns.findings.coverage import coverage_of, groups_by_question_of
 from dynabench.campaigns.forms import CampaignForm, InviteForm, OpenForm, PaidForm, PlaceForm
 from dynabench.campaigns.models import Campaign, Payment, Place
 from dynabench.campaigns.quality import looks_of
@@ -264,7 +264,7 @@ def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
         "task": campaign.task,
         "campaign": campaign,
         "coverage": coverage_of(campaign),
-        "groups": groups_of(campaign),
+        "groups": groups_by_question_of(campaign),
     }
     return render(request, "own/campaign_coverage.html", values)
 
@@ -323,7 +323,7 @@ def _decide(request: HttpRequest, place: Place, form: PlaceForm) -> None:
         evidence["reason"] = reason
         quality_services.pause(place=place, actor=actor, evidence=evidence)
     elif last := place.pauses.last():
-        quality_services.answer(pause=last, actor=actor, text=reason, lift=to == "lift")
+        quality_services.answer_appeal(pause=last, actor=actor, text=reason, lift=to == "lift")
 
 
 @require_safe

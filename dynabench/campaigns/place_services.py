@@ -430,7 +430,7 @@ def note_ends_of_work(campaign: Campaign) -> None:
 
 
 @transaction.atomic
-def submit(*, place: Place) -> Place:
+def submit_place(*, place: Place) -> Place:
     """Submit a person's work, in time or late; they are owed the pay for the task.
 
     Somebody who has done a part may submit once `note_end_of_work` has noted that no work is left.

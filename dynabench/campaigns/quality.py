@@ -50,7 +50,7 @@ class Look:
         return evidence
 
 
-def answers_of(task: Task) -> list[str]:
+def possible_answers(task: Task) -> list[str]:
     """Return the answers that an item may have: the task's labels, or the verdicts."""
     name = label_field(task.config)
     return list(task.config.component(name).values) if name else ["correct", "incorrect"]
@@ -65,7 +65,7 @@ def looks_of(campaign: Campaign) -> list[Look]:
     """
     from dynabench.campaigns.rules.evidence import proposals  # numpy: not in each web process
 
-    answers = answers_of(campaign.task)
+    answers = possible_answers(campaign.task)
     votes, gold = _read_votes(campaign.task, answers)
     authors = _author_labels(campaign.task, answers)
     proposal_of = {

@@ -60,7 +60,7 @@ def appeal(*, place: Place, text: str) -> None:
 
 
 @transaction.atomic
-def answer(*, pause: Pause, actor: User, text: str, lift: bool) -> None:
+def answer_appeal(*, pause: Pause, actor: User, text: str, lift: bool) -> None:
     """Store the owner's answer, and let the person go on where `lift` says so.
 
     No lock, one update. Raises Refused.

@@ -14,7 +14,12 @@ from core.accounts.people import person
 from core.text.words import with_lf
 from core.web.refusals import as_form_error
 from dynabench.campaigns.own_views import find_campaign
-from dynabench.campaigns.rules.question_rows import CHOOSING, Row, rows_of, text_of
+from dynabench.campaigns.rules.question_rows import (
+    CHOOSING,
+    Row,
+    question_rows_of,
+    questionnaire_text,
+)
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.services import change_questions
 from tasks.config.parsing import ConfigError
@@ -87,7 +92,7 @@ QUESTIONS = forms.formset_factory(QuestionForm, extra=2, max_num=MOST, validate_
 def questions(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show and save the questions as rows of a form; saving offers two more."""
     campaign = find_campaign(request, code, slug)
-    stored_rows = rows_of(campaign.questions)
+    stored_rows = question_rows_of(campaign.questions)
     values: dict[str, Any] = {"task": campaign.task, "campaign": campaign, "is_yaml": False}
     if stored_rows is None:
         # Rows cannot say what this YAML says: the page refers to the text field.
@@ -97,7 +102,7 @@ def questions(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     rows = QUESTIONS(posted, initial=initial, prefix="questions", form_kwargs=_UNMARKED)
     if rows.is_valid():
         # Rows without words are left out, which is how a question is removed.
-        text = text_of(filter(None, (form.row for form in rows.forms)))
+        text = questionnaire_text(filter(None, (form.row for form in rows.forms)))
         with as_form_error(rows.forms[0], ConfigError):
             read_questionnaire(text)
             change_questions(campaign=campaign, actor=person(request), text=text)

@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 
 from annotation.models import Example
 from core.data.encryption import Unreadable, decrypt
-from dynabench.campaigns.findings.costs import parts_of
+from dynabench.campaigns.findings.costs import cost_parts
 from dynabench.campaigns.models import GOING, Campaign, LedgerRow, Payment, Place
 from dynabench.campaigns.rules.cost import Parts, in_the_end
 from dynabench.campaigns.rules.pay import part_of, people_left, per_hour
@@ -272,7 +272,7 @@ def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
     earned = sum(row.earned for row in rows)
     cost = campaign.pay.with_costs(earned)
     fooling = fooling_of(campaign).count()
-    parts = parts_of(campaign, examples_of(campaign), cost)
+    parts = cost_parts(campaign, examples_of(campaign), cost)
     left = people_left(campaign.pay, campaign.budget, earned, ended)
     return Numbers(
         taken=sum(row.place.state in TAKEN for row in rows),

@@ -21,7 +21,7 @@ from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.campaigns import place_services, quality_services
 from dynabench.campaigns.before import qualification_services
-from dynabench.campaigns.before.qualification_items import Item, items_of, lacks_items, shown
+from dynabench.campaigns.before.qualification_items import Item, items_of, lacks_items, show_item
 from dynabench.campaigns.before.questionnaire_services import answer_questions
 from dynabench.campaigns.before.tour import tour_of
 from dynabench.campaigns.forms import ConsentForm, QuestionnaireForm
@@ -343,7 +343,7 @@ def finish(request: HttpRequest, slug: str) -> HttpResponse:
         place_services.note_end_of_work(place, done)
     with as_message(request):
         # The session's campaign is from now on the one that was finished.
-        enter(request, place_services.submit(place=place))
+        enter(request, place_services.submit_place(place=place))
     return redirect("campaigns:progress", slug)
 
 
@@ -400,7 +400,7 @@ def test(request: HttpRequest, slug: str) -> HttpResponse:
     # People who saw an item here never judge it, so it is noted before they see it.
     qualification_services.note_tour(place=place, tour=tour)
     answers = request.POST.dict()
-    items = [shown(place, gold, answers.get(str(gold.example.uuid), "")) for gold in golds]
+    items = [show_item(place, gold, answers.get(str(gold.example.uuid), "")) for gold in golds]
     values: dict[str, Any] = {
         "row": row,
         "lacks_items": lacks_items(place.campaign, row, golds),

@@ -127,7 +127,7 @@ def _claim_due() -> Iterator[Delivery]:
         state=State.WAITING, due_at__lte=now, webhook__on_since__isnull=False
     )
     for pk in list(due.order_by("due_at").values_list("pk", flat=True)[:LOOK]):
-        delivery = claim(pk)
+        delivery = claim_delivery(pk)
         if delivery is None:
             continue
         # Asked again before each try: people lose roles, and tasks are hidden.
@@ -137,7 +137,7 @@ def _claim_due() -> Iterator[Delivery]:
             _end_try(delivery, state=State.WITHHELD, data={})
 
 
-def claim(pk: UUID) -> Delivery | None:
+def claim_delivery(pk: UUID) -> Delivery | None:
     """Claim a delivery, which nobody else sends until its lease ends; None: it is not due.
 
     No lock: one conditional update.
@@ -162,7 +162,7 @@ def greet(webhook: Webhook) -> Delivery | None:
     except Refused:
         return None
     # A worker that looks in this moment may claim it first, and then notes the answer.
-    delivery = claim(test.pk)
+    delivery = claim_delivery(test.pk)
     if delivery:
         reply = _post(delivery)
         state = State.GIVEN_UP if reply.error else State.SENT

@@ -53,7 +53,7 @@ def test_one_person_in_two_browsers_takes_one_place_and_is_paid_once(at_once):
         takes = lambda person, study=campaign: came(study, person).pk  # noqa: E731
         assert len(set(at_once(takes, [f"person-{number}"] * 4))) == 1
         place = Place.objects.get(campaign=campaign)
-        at_once(lambda one: place_services.submit(place=one), [place] * 4)
+        at_once(lambda one: place_services.submit_place(place=one), [place] * 4)
         assert LedgerRow.objects.filter(place=place).count() == 1
 
 
@@ -87,7 +87,7 @@ def test_late_work_is_paid_and_the_budget_holds(at_once):
         ago = timedelta(minutes=1 if is_done else 121)
         campaign.all_places.update(expires_at=timezone.now() - ago)
         work = [
-            *(partial(place_services.submit, place=one) for one in late),
+            *(partial(place_services.submit_place, place=one) for one in late),
             *(partial(came, campaign, f"new-{one}") for one in range(12)),
             partial(place_services.free_places, campaign=campaign),
         ]
@@ -163,7 +163,7 @@ def test_what_is_taken_back_while_it_is_submitted_is_not_paid(at_once):
 
         def submit(place=place):
             with suppress(Refused):
-                place_services.submit(place=place)
+                place_services.submit_place(place=place)
 
         def take_back(example=example):
             with suppress(Refused):

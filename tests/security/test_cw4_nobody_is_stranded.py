@@ -259,7 +259,7 @@ def test_a_part_of_an_account_is_owed(nli):
     Validation.objects.create(example=example, validator=place.annotator, label="neutral")
     assert place_services.note_end_of_work(place, done_of(place))
     assert pay_of(place, done_of(place)) == 50
-    place_services.submit(place=place)
+    place_services.submit_place(place=place)
     assert [row[1] for row in bank(campaign)][1:] == ["0.50"]
 
 

@@ -47,7 +47,7 @@ def written(nli, alice):
 
 
 def submit(place):
-    return place_services.submit(place=Place.objects.get(pk=place.pk))
+    return place_services.submit_place(place=Place.objects.get(pk=place.pk))
 
 
 def test_a_vote_is_taken_back_before_submitting_alone(judged, alice):

@@ -225,7 +225,7 @@ def test_who_is_late_is_paid_and_who_did_nothing_makes_room(nli):
         place_services.free_places(campaign=campaign)
         assert [*Place.objects.values_list("state", flat=True)] == states
     assert LedgerRow.objects.get().place == done
-    assert place_services.submit(place=idle).state == "over"
+    assert place_services.submit_place(place=idle).state == "over"
     agree(campaign, "new")
     with pytest.raises(place_services.NoPlace):
         agree(campaign, "newer")

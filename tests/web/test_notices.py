@@ -18,7 +18,7 @@ from annotation.assignments.services import assign
 from annotation.models import Example, Report
 from core.accounts.services import annotator_of
 from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place
-from dynabench.campaigns.quality_services import answer
+from dynabench.campaigns.quality_services import answer_appeal
 from dynabench.campaigns.services import invite as invite_people
 from dynabench.notices.models import About, Digest, Notice
 from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
@@ -198,7 +198,7 @@ def test_people_are_told_of_their_work_and_switch_kinds_off(nli, owner, bob, cli
     ConsentText.objects.create(campaign=campaign, number=2, text="Another text.")
     LedgerRow.objects.create(place=place, kind="paid", amount=150, currency="EUR", cause="bank 7")
     pause = Pause.objects.create(place=place, evidence={}, appeal="I was careful.")
-    answer(pause=pause, actor=owner, text="Go on.", lift=True)
+    answer_appeal(pause=pause, actor=owner, text="Go on.", lift=True)
     example = worked_example(nli, author=me)
     forget_votes()
     for number in range(3):

@@ -17,7 +17,7 @@ from core.data.encryption import decrypt
 from core.errors import Refused
 from dynabench.webhooks import delivery as delivering
 from dynabench.webhooks import services
-from dynabench.webhooks.delivery import FAILS_FOR, WAITS, claim, note_events
+from dynabench.webhooks.delivery import FAILS_FOR, WAITS, claim_delivery, note_events
 from dynabench.webhooks.jobs import deliver_due
 from dynabench.webhooks.models import Delivery, Webhook
 from dynabench.webhooks.services import MOST, MOST_TESTS, create_webhook, send_test
@@ -305,7 +305,7 @@ def test_switched_on_again_it_is_told_what_happens_from_then_on(hook, alice, nli
 def test_a_killed_workers_delivery_comes_back(hook, nli):
     snapshot(nli.task)
     note_events()
-    assert claim(Delivery.objects.get().pk)  # and then its worker died
+    assert claim_delivery(Delivery.objects.get().pk)  # and then its worker died
     assert deliver_due() == 0
     with later(61):
         assert deliver_due() == 1
@@ -315,7 +315,7 @@ def test_a_killed_workers_delivery_comes_back(hook, nli):
 def test_a_worker_that_was_too_slow_changes_nothing(hook, nli):
     snapshot(nli.task)
     note_events()
-    slow = claim(Delivery.objects.get().pk)
+    slow = claim_delivery(Delivery.objects.get().pk)
     with later(61):
         deliver_due()
     delivering._note_reply(slow, delivering.Reply(500, "late"))

@@ -70,7 +70,7 @@ def lacks_items(campaign: Campaign, row: Qualification, golds: Sequence[Gold]) -
     return bool(campaign.test_items) and row.passed_at is None and not golds
 
 
-def shown(place: Place, gold: Gold, said: str = "") -> Item:
+def show_item(place: Place, gold: Gold, said: str = "") -> Item:
     """Return an item as the judge page shows it, without its label.
 
     said: the answer that was given before.

@@ -12,7 +12,7 @@ from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
 from core.data.rows import changed_fields
 from core.errors import Refused
-from dynabench.campaigns.before.qualification_items import items_of, lacks_items, shown
+from dynabench.campaigns.before.qualification_items import items_of, lacks_items, show_item
 from dynabench.campaigns.before.tour import Part, examples_in
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.campaigns.place_services import enter_in_ledger, free_places
@@ -101,7 +101,7 @@ def _store_answers(place: Place, golds: Sequence[Gold], answers: Mapping[str, st
     assert place.annotator
     answer_of = {gold: answers.get(str(gold.example.uuid), "") for gold in golds}
     for gold, answer in answer_of.items():
-        if answer not in dict(shown(place, gold).answers):
+        if answer not in dict(show_item(place, gold).answers):
             raise Refused(_("Answer every item."), code="unfinished")
     right = 0
     for gold, answer in answer_of.items():

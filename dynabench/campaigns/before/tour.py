@@ -19,7 +19,7 @@ from annotation.models import Example
 from annotation.writing.result_panel import shown_context
 from core.text.markdown import render_markdown
 from dynabench.campaigns.models import Campaign
-from dynabench.campaigns.rules.tour import Named, named_in, steps_of
+from dynabench.campaigns.rules.tour import Named, named_in, tour_steps
 from tasks.models import Context, Task
 from validation.judging.page import shown_inputs
 
@@ -49,7 +49,7 @@ def tour_of(campaign: Campaign) -> list[list[Part]]:
 
     An item that may not be shown any more is left out.
     """
-    steps = steps_of(campaign.tour)
+    steps = tour_steps(campaign.tour)
     places = named_in(steps)
     named = named_items(campaign.task, places)
     # Drawn only where a place asks for any item: a draw costs a query.
@@ -101,7 +101,7 @@ def examples_in(tour: Sequence[Sequence[Part]]) -> list[int]:
 
 def gold_in(campaign: Campaign) -> list[UUID]:
     """Return the uuids of the examples that the tour names: who saw one is not tested with it."""
-    places = named_in(steps_of(campaign.tour))
+    places = named_in(tour_steps(campaign.tour))
     return [UUID(place.name) for place in places if place.kind == "item" and place.name]
 
 

@@ -16,7 +16,7 @@ from validation.models import Consensus, Validation
 PRICES = ("price_in", "price_out")
 
 
-def parts_of(campaign: Campaign, examples: QuerySet[Example], people: int) -> Parts:
+def cost_parts(campaign: Campaign, examples: QuerySet[Example], people: int) -> Parts:
     """Return all parts of what a campaign has cost. Eight queries.
 
     examples: of the campaign. people: what their pay comes to.

@@ -187,7 +187,7 @@ def _signatures(ids: set[int]) -> dict[int, set[int]]:
     return signatures
 
 
-def groups_of(campaign: Campaign) -> list[tuple[str, list[tuple[str, int]]]]:
+def groups_by_question_of(campaign: Campaign) -> list[tuple[str, list[tuple[str, int]]]]:
     """Return what people told of themselves, by question, in groups of at least `SMALLEST`.
 
     No group joins two facts, and none is joined to what people wrote.

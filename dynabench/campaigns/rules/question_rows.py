@@ -30,7 +30,7 @@ class Row:
     """By which answers are kept; empty: made of the words."""
 
 
-def rows_of(text: str) -> list[Row] | None:
+def question_rows_of(text: str) -> list[Row] | None:
     """Return the rows of a questionnaire in YAML; None where it says more than rows can.
 
     Raises ConfigError.
@@ -61,7 +61,7 @@ def _row(question: Component, *, is_about: bool) -> Row | None:
     )
 
 
-def text_of(rows: Iterable[Row]) -> str:
+def questionnaire_text(rows: Iterable[Row]) -> str:
     """Return the YAML of a questionnaire of these rows; empty without any."""
     parts: dict[str, list[dict[str, Any]]] = {"questions": [], "about": []}
     for row in _named(list(rows)):

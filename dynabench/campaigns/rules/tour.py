@@ -24,7 +24,7 @@ class Named(NamedTuple):
 Part = str | Named
 
 
-def steps_of(tour: str) -> list[list[Part]]:
+def tour_steps(tour: str) -> list[list[Part]]:
     """Return each step's Markdown and places, in order; empty steps are left out."""
     steps = (list(_parts(step)) for step in BREAK.split(with_lf(tour)))
     return list(filter(None, steps))

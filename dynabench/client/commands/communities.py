@@ -64,7 +64,7 @@ def _number(value: float | None) -> str:
     return "not run" if value is None else f"{value:.1f}"
 
 
-def submit(args: argparse.Namespace) -> int:
+def submit_to_community(args: argparse.Namespace) -> int:
     """Submit one model to all tasks of a community, and print each task's model."""
     option = next((name for name in KINDS if getattr(args, name)), None)
     if option is None:

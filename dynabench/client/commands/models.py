@@ -58,7 +58,7 @@ def add(commands: Any) -> None:
 
 def _add_submit(commands: Any) -> None:
     """Add the command `submit`, with an option for each kind of submission."""
-    parser = command(commands, "submit", submit, "submit a model and wait for its scores")
+    parser = command(commands, "submit", submit_model, "submit a model and wait for its scores")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("folder", nargs="?", help="a model's folder, or an archive of it")
     what.add_argument("--image", help="a file of docker save, or registry/name@sha256:…")
@@ -115,10 +115,10 @@ def _add_chat(group: Any) -> None:
     group.add_argument("--estimate", action="store_true", help="tell the cost, submit nothing")
 
 
-def submit(args: argparse.Namespace) -> int:
+def submit_model(args: argparse.Namespace) -> int:
     """Submit a model, wait for its scores unless --no-wait is given, and publish it if asked to."""
     if args.community:
-        return communities.submit(args)
+        return communities.submit_to_community(args)
     # Publishing needs a score, for which this command would have to wait.
     if args.publish and args.no_wait:
         raise CommandError("A model is published once it has a score: leave --no-wait out.", USAGE)

@@ -3,7 +3,7 @@
 import pytest
 
 from dynabench.campaigns.rules.questionnaire import askable, read_questionnaire
-from dynabench.campaigns.rules.tour import Named, named_in, steps_of
+from dynabench.campaigns.rules.tour import Named, named_in, tour_steps
 from tasks.config.parsing import ConfigError
 
 ASKED = """\
@@ -62,10 +62,10 @@ def test_steps_hold_words_and_places_of_items():
     tour = (
         f"First **this**:\r\n{{item}}\r\n---\r\n---\n{{item {UUID}}}\n{{context 12}}\nSo {{item}}."
     )
-    steps = steps_of(tour)
+    steps = tour_steps(tour)
     assert steps == [
         ["First **this**:", Named("item")],
         [Named("item", UUID), Named("context", "12"), "So {item}."],
     ]
     assert named_in(steps) == [Named("item"), Named("item", UUID), Named("context", "12")]
-    assert steps_of(" \n---\n") == []
+    assert tour_steps(" \n---\n") == []

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynabench.campaigns.rules.question_rows import CHOOSING, KINDS, Row, rows_of, text_of
+from dynabench.campaigns.rules.question_rows import (
+    CHOOSING,
+    KINDS,
+    Row,
+    question_rows_of,
+    questionnaire_text,
+)
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1)
@@ -22,18 +28,20 @@ def drawn_rows(draw):
 
 @given(st.lists(drawn_rows(), max_size=5))
 def test_what_rows_say_is_read_back(rows):
-    found = rows_of(text_of(rows))
+    found = question_rows_of(questionnaire_text(rows))
     ordered = sorted(rows, key=lambda row: row.is_about)
     assert [vars(one) | {"name": ""} for one in found] == [vars(one) for one in ordered]
     assert len({one.name for one in found}) == len(rows)
-    assert rows_of(text_of(found)) == found  # names stay, by which answers are kept
+    assert (
+        question_rows_of(questionnaire_text(found)) == found
+    )  # names stay, by which answers are kept
 
 
 def test_names_come_from_the_words_once():
     rows = [Row("How old?"), Row("How old!"), Row("Wie alt?", name="how_old"), Row("42"), Row("？")]
-    names = [one.name for one in read_questionnaire(text_of(rows)).questions]
+    names = [one.name for one in read_questionnaire(questionnaire_text(rows)).questions]
     assert names == ["how_old_2", "how_old_3", "how_old", "question_42", "question"]
-    assert text_of([]) == ""
+    assert questionnaire_text([]) == ""
 
 
 @pytest.mark.parametrize(
@@ -43,12 +51,12 @@ def test_names_come_from_the_words_once():
      "type: multiclass, labels: [{value: a, goal: an a}, b]"],
 )  # fmt: skip
 def test_what_no_row_can_say_stays_yaml(more):
-    assert rows_of(f"questions: [{{name: it, {more}}}]") is None
+    assert question_rows_of(f"questions: [{{name: it, {more}}}]") is None
 
 
 def test_a_choice_and_a_question_that_need_not_be_answered_come_back():
     rows = [Row("Which one?", "multiclass", ("red", "blue")), Row("Why?", is_required=False)]
-    found = rows_of(text_of(rows))
+    found = question_rows_of(questionnaire_text(rows))
     assert [(row.kind, row.choices, row.is_required) for row in found] == [
         ("multiclass", ("red", "blue"), rows[0].is_required),
         (rows[1].kind, (), False),
