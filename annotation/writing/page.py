@@ -331,10 +331,9 @@ def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
 
 def _said(config: TaskConfig, example: Example) -> str:
     """Return the author's own answer, shown beside the models'; empty: there is none."""
-    if config.goal.field:
+    if config.goal.field and len(config.target_fields) <= 1:
         return config.display(config.goal.field, example.goal)
-    answer = config.answer_field
-    return config.display(answer, example.inputs.get(answer))
+    return result_panel.answer_in_words(config, example.inputs)
 
 
 def show(

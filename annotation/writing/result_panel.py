@@ -42,7 +42,7 @@ class TargetAnswer:
     """One target's answer as the panel shows it."""
 
     name: str
-    said: str
+    words: str
     sure: str
     fooled: bool | None
     overlap: float | None
@@ -70,7 +70,7 @@ def kept_words(config: TaskConfig) -> tuple[str, str]:
     return _("kept, %(percent)s judged") % values, long % values
 
 
-def confidence(probability: float, shown: str) -> str:
+def confidence(probability: float, precision: str) -> str:
     """Return the chance in words: full, rounded to ten percent, or hidden.
 
     Exact chances invite small edits. No model is certain, so none is shown as 100% sure.
@@ -80,9 +80,9 @@ def confidence(probability: float, shown: str) -> str:
     >>> confidence(0.9999, "full"), confidence(0.0001, "full")
     ('>99%', '<1%')
     """
-    if shown == "hidden":
+    if precision == "hidden":
         return ""
-    if shown == "rounded":
+    if precision == "rounded":
         return _("about %(percent)d%%") % {"percent": round(probability * 10) * 10}
     if probability > 0.99:
         return ">99%"
@@ -91,25 +91,35 @@ def confidence(probability: float, shown: str) -> str:
     return f"{probability:.0%}"
 
 
-def spans(passage: str, mine: Mapping[str, Any], model: Mapping[str, Any]) -> list[Piece]:
+def spans(
+    passage: str, author_span: Mapping[str, Any], model_span: Mapping[str, Any]
+) -> list[Piece]:
     """Cut the passage where either span begins or ends."""
-    cuts = sorted({0, len(passage), mine["start"], mine["end"], model["start"], model["end"]})
+    ends = {author_span["start"], author_span["end"], model_span["start"], model_span["end"]}
+    cuts = sorted({0, len(passage)} | ends)
     pieces = []
     for start, end in pairwise(cuts):
-        in_mine = mine["start"] <= start < mine["end"]
-        in_model = model["start"] <= start < model["end"]
-        kind = (
-            "both" if in_mine and in_model else "mine" if in_mine else "model" if in_model else ""
-        )
+        is_author = author_span["start"] <= start < author_span["end"]
+        is_model = model_span["start"] <= start < model_span["end"]
+        if is_author and is_model:
+            kind = "both"
+        elif is_author:
+            kind = "mine"
+        else:
+            kind = "model" if is_model else ""
         pieces.append(Piece(passage[start:end], kind))
     return pieces
 
 
-def shown_chances(prob: Mapping[str, float] | None, shown: str) -> Mapping[str, float] | None:
+def shown_chances(
+    chances: Mapping[str, float] | None, precision: str
+) -> Mapping[str, float] | None:
     """Return the chances as numbers, by the same rule; None where they are hidden or not known."""
-    if not prob or shown == "hidden":
+    if not chances or precision == "hidden":
         return None
-    return {label: round(p, 1) for label, p in prob.items()} if shown == "rounded" else prob
+    if precision == "rounded":
+        return {label: round(chance, 1) for label, chance in chances.items()}
+    return chances
 
 
 def answers(
@@ -129,54 +139,91 @@ def all_given(config: TaskConfig, context: Context) -> list[tuple[str, str]]:
     return _shown_fields(config, {name: value for name, value in context.fields.items() if value})
 
 
-def _shown_fields(config: TaskConfig, found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _shown_fields(config: TaskConfig, values: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        (part.title, shown_value(config, part.name, found[part.name]))
-        for part in config.context
-        if part.name in found
+        (component.title, shown_value(config, component.name, values[component.name]))
+        for component in config.context
+        if component.name in values
     ]
+
+
+def answer_in_words(config: TaskConfig, values: Mapping[str, Any]) -> str:
+    """Return an answer in words: the value of its field, or each field's title and value."""
+    fields = config.target_fields or (config.answer_field,)
+    if len(fields) == 1:
+        return config.display(fields[0], values.get(fields[0]))
+    titled_values = [
+        f"{config.component(field).others_title}: {config.display(field, values.get(field))}"
+        for field in fields
+    ]
+    return "; ".join(titled_values)
 
 
 def _answer(example: Example, config: TaskConfig, output: TargetOutput) -> TargetAnswer:
-    name = example.round.shown_name(output.target, output.position)
+    # A target gives chances of its first answer only, so they describe no other field.
+    component = config.component(config.answer_field)
+    author_answer = example.inputs.get(component.name)
+    model_answer = output.output.get(component.name)
+    chances = output.prob or {}
     rows: list[Probability] = []
-    pieces: list[Piece] = []
-    said, sure = "", ""
-    for field in config.target_fields or (config.answer_field,):
-        component = config.component(field)
-        mine, theirs = example.inputs.get(field), output.output.get(field)
-        if component.type == "span" and isinstance(mine, Mapping):
-            said = str(theirs)
-            model = {"start": output.output["start"], "end": output.output["end"]}
-            pieces = spans(str(example.context.fields[str(component.reference)]), mine, model)
-        else:
-            said = config.display(field, theirs)
-            rows = _rows(component, output.prob or {}, mine, theirs, config)
-            chance = (output.prob or {}).get(str(theirs))
-            if chance is not None:
-                sure = confidence(chance, config.limits.show_confidence)
+    sure = ""
+    if component.type != "span" or not isinstance(author_answer, Mapping):
+        rows = _rows(component, chances, author_answer, model_answer, config)
+        chance = chances.get(str(model_answer))
+        # After the words of several answers one chance would seem to be that of all of them.
+        if chance is not None and len(config.target_fields) <= 1:
+            sure = confidence(chance, config.limits.show_confidence)
+    pieces = _cut_passage(example, config, output)
     return TargetAnswer(
-        name, said, sure, output.fooled, output.score if pieces else None, rows, pieces
+        name=example.round.shown_name(output.target, output.position),
+        words=answer_in_words(config, output.output),
+        sure=sure,
+        fooled=output.fooled,
+        overlap=output.score if pieces else None,
+        rows=rows,
+        pieces=pieces,
     )
 
 
+def _cut_passage(example: Example, config: TaskConfig, output: TargetOutput) -> list[Piece]:
+    """Return the passage with the author's and the model's span, of the first field that has both.
+
+    Empty where no target field is a span.
+    """
+    for field in config.target_fields:
+        component = config.component(field)
+        author_span = example.inputs.get(field)
+        is_span = component.type == "span" and isinstance(author_span, Mapping)
+        if is_span and "start" in output.output:
+            model_span = {"start": output.output["start"], "end": output.output["end"]}
+            passage = str(example.context.fields[str(component.reference)])
+            return spans(passage, author_span, model_span)
+    return []
+
+
 def _rows(
-    component: Component, prob: Mapping[str, float], mine: Any, theirs: Any, config: TaskConfig
+    component: Component,
+    chances: Mapping[str, float],
+    author_label: Any,
+    model_label: Any,
+    config: TaskConfig,
 ) -> list[Probability]:
-    shown = config.limits.show_confidence
-    if shown == "hidden":
+    precision = config.limits.show_confidence
+    if precision == "hidden":
         return []
-    steps = 10 if shown == "rounded" else 100
-    return [
-        Probability(
-            config.display(component.name, label),
-            confidence(chance, shown),
-            round(chance * steps) * 100 / steps,
-            label == mine,
-            [words for words, said in ((_("you"), mine), (_("model"), theirs)) if label == said],
-        )
-        for label, chance in sorted(prob.items(), key=lambda item: -item[1])
-    ]
+    steps = 10 if precision == "rounded" else 100
+    rows = []
+    for label, chance in sorted(chances.items(), key=lambda item: -item[1]):
+        tags = []
+        if label == author_label:
+            tags.append(_("you"))
+        if label == model_label:
+            tags.append(_("model"))
+        words = config.display(component.name, label)
+        width = round(chance * steps) * 100 / steps
+        is_mine = label == author_label
+        rows.append(Probability(words, confidence(chance, precision), width, is_mine, tags))
+    return rows
 
 
 class AuthorQuestion(NamedTuple):
@@ -195,10 +242,10 @@ def author_question(config: TaskConfig) -> AuthorQuestion:
     return AuthorQuestion(question, _("Yes, the model is right"), _("No, the model is wrong"))
 
 
-def heading(outcome: str, fooled: int, asked: int, config: TaskConfig) -> str:
+def heading(outcome: str, fooled: int, targets: int, config: TaskConfig) -> str:
     """Return the verdict in words."""
     rule = config.verdict.type
-    several, is_asked = asked > 1, rule in ("ask_user", "pattern", "secret")
+    several, is_asked = targets > 1, rule in ("ask_user", "pattern", "secret")
     if rule == "ask_user" and outcome in (Status.FOOLED, Status.NOT_FOOLED):
         return _author_said(config, outcome)
     if rule in ("pattern", "secret") and outcome == Status.FOOLED:
@@ -206,12 +253,12 @@ def heading(outcome: str, fooled: int, asked: int, config: TaskConfig) -> str:
     if rule in ("pattern", "secret") and outcome == Status.NOT_FOOLED:
         return _("You did not fool the model")
     if outcome == Status.FOOLED and several:
-        said = ngettext(
+        message = ngettext(
             "%(fooled)d of %(asked)d models disagrees with you",
             "%(fooled)d of %(asked)d models disagree with you",
             fooled,
         )
-        return said % {"fooled": fooled, "asked": asked}
+        return message % {"fooled": fooled, "asked": targets}
     if outcome == Status.FOOLED:
         return _("The model disagrees with you")
     if outcome == Status.NOT_FOOLED:
@@ -225,8 +272,8 @@ def _author_said(config: TaskConfig, outcome: str) -> str:
     """Return what the author says of the model's answer, which no rule compares."""
     if config.is_decided_by_author:
         return _("You marked an answer as wrong")
-    asked = author_question(config)
-    words = asked.incorrect if outcome == Status.FOOLED else asked.correct
+    question = author_question(config)
+    words = question.incorrect if outcome == Status.FOOLED else question.correct
     return _("You said: %(answer)s") % {"answer": words}
 
 

@@ -104,10 +104,9 @@ def _answers(
 def _target_answers(config: TaskConfig, example: Example) -> list[tuple[str, str, str]]:
     """Return (target, its answer, whether that fooled it) of each target."""
     words = {True: _("fooled"), False: _("not fooled"), None: _("not known whether fooled")}
-    name = config.answer_field
     rows = []
     for output in example.target_outputs.select_related("target"):
-        answer = config.display(name, output.output.get(name))
+        answer = result_panel.answer_in_words(config, output.output)
         rows.append((output.target.name, answer, words[output.fooled]))
     return rows
 

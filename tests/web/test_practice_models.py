@@ -85,7 +85,7 @@ def test_the_model_answers_on_the_form_and_nothing_is_stored(model, running, hea
     client, url = Client(), url_of(model, "try/")
     assert client.get(f"{url}?starting", **HTMX)["HX-Redirect"] == url
     said = ok(client.post(url, form(ok(client.get(url))), **headers))
-    assert [answer.said for answer in said.context["answers"]] == [
+    assert [answer.words for answer in said.context["answers"]] == [
         "neither definitely true nor definitely false"
     ]
     run = PracticeRun.objects.get()

@@ -231,7 +231,7 @@ def model_said(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
     if not is_about_model(config, example.outcome) or not example.pk:
         return []
     outputs = example.target_outputs.select_related("target")
-    return [(one.name, one.said) for one in result_panel.answers(example, config, list(outputs))]
+    return [(one.name, one.words) for one in result_panel.answers(example, config, list(outputs))]
 
 
 def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any]:
