@@ -50,7 +50,7 @@ def words_shown(config: TaskConfig, example: Example) -> int:
 def questions(
     config: TaskConfig, vote: ValidatorAnswer | None, example: Example
 ) -> list[Component]:
-    """The task's questions that follow a vote; None: a flag that is about to be raised.
+    """Return the task's questions that follow a vote; None: a flag that is about to be raised.
 
     Before a vote, conditions on the author's choices are ignored: they would reveal the label.
     """
@@ -66,14 +66,17 @@ def questions(
 
 
 def _in_their_language(component: Component) -> Component:
-    """Our own question, unlike the owner's, is translated."""
+    """Translate our own question; the owner's stays as it is."""
     if component.name != CORRECTION:
         return component
     return component.model_copy(update={"label": _("What is the right answer?")})
 
 
 def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> str:
-    """The vote as a verdict on the author's label: its own, or whether both labels are the same."""
+    """Return the vote as a verdict on the author's label.
+
+    Its own verdict, or whether both labels are the same.
+    """
     field = label_field(config)
     if vote.verdict or field is None:
         return vote.verdict
@@ -82,14 +85,18 @@ def verdict_of(config: TaskConfig, vote: ValidatorAnswer, example: Example) -> s
 
 
 def asks_reveal(config: TaskConfig, vote: ValidatorAnswer) -> bool:
-    """Whether the author's label is shown after this vote: not after a flag or "cannot tell"."""
+    """Return whether the author's label is shown after this vote.
+
+    Not after a flag or "cannot tell".
+    """
     return config.validation.reveal and vote.verdict in ("", Verdict.CORRECT, Verdict.INCORRECT)
 
 
 def reveals_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
-    """Whether the step after this vote reveals something of the author's label, so it is final.
+    """Return whether the step after this vote reveals part of the author's label, so it is final.
 
-    So do questions that are asked of some labels, or of who agrees with the author.
+    So do questions that are asked only for some labels, or only of people who agree with the
+    author.
     """
     conditions = [c.when for c in config.judge_questions if c.when] if label_field(config) else []
     agreement = (Verdict.CORRECT, Verdict.INCORRECT) if vote.label else ()
@@ -99,19 +106,19 @@ def reveals_label(config: TaskConfig, vote: ValidatorAnswer) -> bool:
 
 
 def is_final(answer: Validation | GoldAnswer, task: Task) -> bool:
-    """Whether an answer cannot be taken back, because the right one was revealed."""
+    """Return whether an answer cannot be taken back, because the right one was revealed."""
     if isinstance(answer, GoldAnswer) and gold.is_revealed(answer, task):
         return True
     return reveals_label(task.config, answer)
 
 
 def reads_labels(validator: Annotator, task: Task) -> bool:
-    """Whether the person may read the task's labels, and so judges nothing of it."""
+    """Return whether the person may read the task's labels, and so judges nothing of it."""
     return validator.user is not None and can_read(validator.user, task)
 
 
 def may_judge(validator: Annotator, task: Task) -> bool:
-    """Whether the person may judge the task, blindly, as `check_may_judge` says."""
+    """Return whether the person may judge the task, blindly, as `check_may_judge` decides."""
     if validator.user is None:
         return True
     is_asked = can_judge(validator.user, task) and at_work(validator, task)
@@ -119,7 +126,7 @@ def may_judge(validator: Annotator, task: Task) -> bool:
 
 
 def is_still_noted(validator: Annotator, task: Task) -> bool:
-    """Whether an owner who begins to judge waits until what they could read is noted."""
+    """Return whether an owner must wait to judge until what they could read is recorded."""
     if validator.user is None or not is_blind_owner(validator.user, task):
         return False
     begun = BlindJudging.objects.filter(task=task, annotator=validator, ended_at=None)
@@ -127,10 +134,10 @@ def is_still_noted(validator: Annotator, task: Task) -> bool:
 
 
 def check_may_judge(validator: Annotator, task: Task) -> None:
-    """Raises NotBlind for those who may read the task's labels, NotAllowed by other roles.
+    """Raise NotBlind for people who may read the task's labels, NotAllowed for other roles.
 
     NotAllowed also for people of a panel who are not at work in a study of the task, and
-    Unconfirmed for those whose votes do not count.
+    Unconfirmed for people whose votes do not count.
     """
     if reads_labels(validator, task):
         raise NotBlind(_("You may read this task's labels, so others judge it."))

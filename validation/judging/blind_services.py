@@ -42,7 +42,7 @@ def begin_blind(*, task: Task, owner: User) -> BlindJudging:
 
 @transaction.atomic
 def _hidden_from(task: Task, owner: User, annotator: Annotator) -> BlindJudging:
-    """The time that begins now, or the one that goes on."""
+    """Begin the time of blind judging, or return the current one."""
     members = TaskMember.objects.select_for_update(of=("self",), no_key=True)
     member = members.get(task=task, user=owner)
     if not member.is_blind:
@@ -74,9 +74,9 @@ def _forget_roles(task: Task) -> None:
 
 
 def told_examples(task: Task, annotator: Annotator) -> QuerySet[Example]:
-    """The examples that are judged now or later and tell their author's label, or others' votes.
+    """Select the examples to judge that reveal their author's label, or others' votes.
 
-    Rows that were imported without any label and have no vote tell nothing.
+    Rows that were imported without any label and have no vote reveal nothing.
     """
     here = {"example": OuterRef("pk")}
     votes = Validation.objects.filter(**here).exclude(validator=annotator)
@@ -88,7 +88,7 @@ def told_examples(task: Task, annotator: Annotator) -> QuerySet[Example]:
 
 
 def has_claim(config: TaskConfig) -> Q:
-    """Which examples hold something that judges do not see before they vote."""
+    """Return the condition that an example has something hidden from judges before they vote."""
     hidden = [field.name for field in config.input if field.name not in config.judged_fields]
     said = Q(pk__in=[])
     for holder, names in (

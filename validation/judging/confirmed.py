@@ -21,9 +21,9 @@ class Unconfirmed(NotAllowed):
 
 
 def may_decide(annotator: Annotator, task: Task) -> bool:
-    """Whether the person's votes count in the task.
+    """Return whether the person's votes count in the task.
 
-    Of a study's people they do while it has them work; it knows them by itself. No query where
+    For people of a study they do while it has them work; it knows them by itself. No query where
     nobody signs in without a confirmed address, or none is asked for.
     """
     user = annotator.user
@@ -35,6 +35,6 @@ def may_decide(annotator: Annotator, task: Task) -> bool:
 
 
 def check_may_decide(annotator: Annotator, task: Task) -> None:
-    """Raises Unconfirmed where the person's votes do not count."""
+    """Raise Unconfirmed where the person's votes do not count."""
     if not may_decide(annotator, task):
         raise Unconfirmed(_("Confirm your e-mail address on your account page before you vote."))

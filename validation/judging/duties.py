@@ -39,7 +39,7 @@ class Part:
     """For others; there a place is free once it is none of theirs."""
 
     def has_room(self) -> bool:
-        """Whether the validator may be given another example, in the transaction that gives it.
+        """Return whether the validator may get another example, in the transaction that gives it.
 
         Where a number bounds that, it locks the validator, so that two tabs get no more.
         """
@@ -55,12 +55,12 @@ class Part:
 
     @property
     def words(self) -> str:
-        """How far the validator is with their duty here; empty: they have none."""
+        """Describe the validator's progress with their duty here; empty: they have none."""
         return progress_words(self.duty, _given(self.duty, self.validator)) if self.duty else ""
 
     @property
     def is_done(self) -> bool:
-        """Whether the validator has judged as many as they were asked for."""
+        """Return whether the validator has judged as many as requested."""
         most = self.duty.amount if self.duty else None
         return most is not None and _given(self.duty, self.validator) >= most  # type: ignore[arg-type]
 
@@ -70,7 +70,10 @@ Parts = Callable[[int], Part]
 
 
 def parts_of(validator: Annotator, task: Task) -> Parts:
-    """By a round's id, what the validator may be given of it. One query, for all rounds."""
+    """Return what the validator may be given of each round, by its id.
+
+    One query, for all rounds.
+    """
     judging = _judging(task)
 
     def part(round: int) -> Part:
@@ -85,12 +88,12 @@ def parts_of(validator: Annotator, task: Task) -> Parts:
 
 
 def whole_rounds(validator: Annotator) -> Parts:
-    """By a round's id, all of it: nobody in the task has a duty to judge."""
+    """Return each round, by its id, as a whole: nobody in the task has a duty to judge."""
     return lambda round: Part(round, validator)
 
 
 def is_asked_no_more(validator: Annotator, task: Task) -> bool:
-    """Whether the validator has judged as many as they were asked for, in a round of the task."""
+    """Return whether the validator has judged as many as requested, in a round of the task."""
     part = parts_of(validator, task)
     return any(part(round.pk).is_done for round in judged_rounds(task))
 
@@ -101,7 +104,10 @@ def _judging(task: Task) -> QuerySet[Duty]:
 
 
 def _shares_of(duties: Collection[Duty], round: int) -> dict[Duty, Sequence[Span]]:
-    """The places that each share of a round has; shares of all rounds count where it has none."""
+    """Return the places that each share of a round has.
+
+    Shares of all rounds count where the round has none of its own.
+    """
     for which in (round, None):
         found = [duty for duty in duties if duty.share and duty.round_id == which]
         if found:
@@ -111,7 +117,7 @@ def _shares_of(duties: Collection[Duty], round: int) -> dict[Duty, Sequence[Span
 
 
 def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
-    """The places that are kept for others who can come, until the end of the day they are due."""
+    """Return the places kept for others who can come, until the end of the day they are due."""
     day = today()
     return [
         Kept(duty.person.annotator.pk, *span)  # type: ignore[union-attr]  # a share has a person
@@ -124,7 +130,7 @@ def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
 
 
 def _given(duty: Duty, validator: Annotator) -> int:
-    """How many examples the validator has judged since the duty was set, gold among them."""
+    """Count the validator's judged examples since the duty was set, gold among them."""
     mine = {"validator": validator, "created_at__gte": duty.set_at}
     votes = Validation.objects.filter(within(duty, "example__round"), **mine).count()
     return votes + GoldAnswer.objects.filter(within(duty, "gold__example__round"), **mine).count()
@@ -142,14 +148,14 @@ class Progress:
 
     @property
     def state(self) -> str:
-        """over, done, late or open."""
+        """Return over, done, late or open."""
         return self.standing.state(today())
 
 
 def progress_of(duties: QuerySet[Duty], me: User | None = None) -> list[Progress]:
-    """How far each person is; three queries for any number of duties.
+    """Return each person's progress; three queries for any number of duties.
 
-    Of everybody's: how far `me` is, or else what all did, which has no end.
+    Of everybody's duties: the progress of `me`, or else of all, which has no end.
     """
     found = list(
         duties.select_related("task", "round", "person__annotator").annotate(
@@ -163,7 +169,7 @@ def progress_of(duties: QuerySet[Duty], me: User | None = None) -> list[Progress
 
 
 def duties_of(user: User) -> list[Progress]:
-    """What the person is asked for by name, or as a member like everybody; the next day first.
+    """Return the person's duties, by name or as a member like everybody; the next day first.
 
     Of a task that everybody sees also what is asked of everybody, while its round takes such work
     or once the person has begun.
@@ -184,7 +190,7 @@ def duties_of(user: User) -> list[Progress]:
 
 
 def _is_live() -> Q:
-    """The condition that a round of the duty's task takes such work now."""
+    """Return the condition that a round of the duty's task takes such work now."""
     rounds = Round.objects.filter(task=OuterRef("task"))
     writing, judging = rounds.filter(state=Round.State.OPEN), rounds.filter(state__in=JUDGED_STATES)
     return Q(Exists(writing), kind=Duty.Kind.WRITE) | Q(Exists(judging), kind=Duty.Kind.JUDGE)
@@ -213,7 +219,7 @@ def _is_over(round: Round | None, kind: str) -> bool:
 
 
 def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> Any:
-    """How many rows since the duty was set are mine, its person's or everybody's, in its rounds."""
+    """Count rows since the duty was set, mine, its person's or everybody's, in its rounds."""
     person = me.pk if me else Coalesce(OuterRef("person"), F(f"{who}__user"))
     rows = model.objects.filter(
         **{f"{round}__task": OuterRef("task"), "created_at__gte": OuterRef("set_at"), **also},
@@ -223,9 +229,9 @@ def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> An
 
 
 def _left(shares: Sequence[Duty]) -> dict[int, int]:
-    """By duty, how many examples of a member's share wait for that member now. Three queries.
+    """Count by duty the examples of a member's share that wait for that member now. Three queries.
 
-    Without those of which nobody knows, as a round has examples that were not yet queued.
+    Without those that are not yet queued, which no query counts.
     """
     tasks = {duty.task_id for duty in shares}
     if not tasks:
@@ -252,7 +258,7 @@ def _left(shares: Sequence[Duty]) -> dict[int, int]:
 
 
 def _not_by(person: int | None) -> Q:
-    """Items that the person neither wrote, saw elsewhere, judged nor passed by."""
+    """Return the condition that the person neither wrote, saw, judged nor skipped an item."""
     mine = {"example": OuterRef("pk"), "validator__user": person}
     shown = ShownExample.objects.filter(example=OuterRef("pk"), annotator__user=person)
     return Q(
@@ -264,5 +270,5 @@ def _not_by(person: int | None) -> Q:
 
 
 def due_before(progress: Progress) -> date:
-    """Sorts by the day; without one last."""
+    """Return a sort key by the due day; duties without one come last."""
     return progress.duty.due_on or date.max

@@ -51,7 +51,7 @@ class VoteForm(forms.Form):
 
     @property
     def vote(self) -> Vote:
-        """The chosen answer, once the form is valid."""
+        """Return the chosen answer, once the form is valid."""
         kind, _, value = self.cleaned_data["answer"].partition(":")
         return Vote(label=value) if kind == "label" else Vote(verdict=value)
 
@@ -95,7 +95,7 @@ class QuestionForm(ComponentForm):
 
 
 def flag_reasons(config: TaskConfig) -> list[tuple[str, str]]:
-    """What can be wrong with an example; a passage only where the task gives one."""
+    """List what can be wrong with an example; a passage only where the task gives one."""
     broken = Validation.FlagReason.BROKEN
     has_passage = config.gives == "passage"
     reasons = Validation.FlagReason.choices
@@ -126,7 +126,7 @@ class FlagForm(QuestionForm):
 
     @property
     def said(self) -> dict[str, Any]:
-        """The flag as `services.cast_validation` takes it, once the form is valid."""
+        """Return the flag as `services.cast_validation` takes it, once the form is valid."""
         return {
             "vote": Vote(verdict="flagged"),
             "flag_reason": self.cleaned_data["flag_reason"],
@@ -175,6 +175,6 @@ class AfterForm(QuestionForm):
 
     @property
     def revealed(self) -> dict[str, str]:
-        """The answers to the reveal step."""
+        """Return the answers to the reveal step."""
         names = ("reveal", "reveal_choice", "reveal_comment")
         return {name: self.cleaned_data.get(name, "") for name in names}

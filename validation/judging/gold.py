@@ -34,7 +34,7 @@ EVERY = 12
 
 
 def _unseen() -> QuerySet[Gold]:
-    """The task's gold that a validator was not given before and has not seen elsewhere."""
+    """Select the task's gold that a validator has seen neither here nor elsewhere."""
     this, validator = OuterRef("example"), Slot("validator")
     left = JudgeLease.objects.filter(
         example=this, validator=validator, until__lte=Slot("now", DateTimeField())
@@ -107,14 +107,14 @@ def unmark_gold(*, example: Example, owner: User) -> None:
 
 
 def is_turn(validator: Annotator, after: UUID) -> bool:
-    """Whether gold follows on that example; about each twelfth time."""
+    """Return whether gold follows on that example; about each twelfth time."""
     return draw(f"turn {validator.pk} {after}", settings.SECRET_KEY) % EVERY == 0
 
 
 def lease_gold(
     validator: Annotator, task: Task, *, after: Held, lasts: timedelta
 ) -> JudgeLease | None:
-    """A gold item that the validator has not seen, for when `is_turn` says so; no lock.
+    """Lease a gold item that the validator has not seen, for when `is_turn` returns True; no lock.
 
     That depends on the item before and on a secret, so two tabs get the same item.
     """
@@ -141,7 +141,7 @@ def lease_gold(
 
 
 def gold_answers(validator: Annotator, task: Task) -> Sequence[GoldAnswer]:
-    """What the validator answered to the task's gold items, oldest first. Two queries."""
+    """Return the validator's answers to the task's gold items, oldest first. Two queries."""
     mine = GoldAnswer.objects.filter(validator=validator)
     if not mine.exists():  # most people in most tasks, on each page
         return []
@@ -149,23 +149,23 @@ def gold_answers(validator: Annotator, task: Task) -> Sequence[GoldAnswer]:
 
 
 def answers_to(example: Example, validator: Annotator) -> Sequence[GoldAnswer]:
-    """The validator's answer to this gold item, if there is one."""
+    """Return the validator's answer to this gold item, if there is one."""
     return list(GoldAnswer.objects.filter(gold=example.pk, validator=validator))
 
 
 def check(answers: Sequence[GoldAnswer]) -> Check:
-    """Whether the answers since the last refresher show that a validator judges with care."""
+    """Check whether the answers since the last refresher show that a validator judges with care."""
     counted = [answer.is_correct for answer in answers if answer.counts]
     return gold_check(sum(counted), len(counted))
 
 
 def lock_answers(validator: Annotator) -> None:
-    """No other answer of the validator is stored or taken back until the transaction ends."""
+    """Lock the validator's answers: no other is stored or taken back until the transaction ends."""
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=validator.pk)
 
 
 def is_revealed(answer: GoldAnswer, task: Task) -> bool:
-    """Whether a refresher reveals the right answer, or has revealed it."""
+    """Return whether a refresher reveals the right answer, or has revealed it."""
     answers = gold_answers(answer.validator, task)
     is_counted = any(one.pk == answer.pk and one.counts for one in answers)
     return not is_counted or check(answers) is Check.FAIL
@@ -182,7 +182,10 @@ def store_answer(*, example: Example, validator: Annotator, **said: Any) -> Gold
 
 
 def finish_refresher(*, validator: Annotator, task: Task) -> None:
-    """The validator has read the refresher: only later answers count. One update, no lock."""
+    """Record that the validator has read the refresher: only later answers count.
+
+    One update, no lock.
+    """
     mine = GoldAnswer.objects.filter(validator=validator, gold__example__round__task=task)
     if check(list(mine)) is Check.FAIL:
         mine.update(counts=False)

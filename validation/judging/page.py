@@ -44,7 +44,7 @@ from validation.rules.claims import (
 
 
 def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
-    """(label, words) of what the author wrote, as far as `blind_inputs` shows it."""
+    """Return (label, words) of the author's inputs, as far as `blind_inputs` shows them."""
     return [
         (judges_title(config.component(name)), shown_value(config, name, value))
         for name, value in blind.blind_inputs(config, example).items()
@@ -52,7 +52,7 @@ def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
 
 
 def fields_of(form: FlagForm) -> SafeString:
-    """The fields that are seen, one below the other."""
+    """Render the visible fields, one below the other."""
     return format_html_join(
         "", "{}", ((field.as_field_group(),) for field in form.visible_fields())
     )
@@ -63,13 +63,13 @@ def fields_of(form: FlagForm) -> SafeString:
 
 
 def vote_form(config: TaskConfig, example: Example, data: Any) -> VoteForm:
-    """The answer to an example."""
+    """Build the form that answers an example."""
     return VoteForm(data, config=config, legend=legend(config, example), example=example)
 
 
 @lru_cache(256)
 def blank_flag(config_text: str, asked: Sequence[str], language: str | None) -> SafeString:
-    """The form of a flag, with these questions of the task."""
+    """Render the form of a flag, with these questions of the task."""
     config = parsed_config(config_text)
     with override(language):
         questions = [c for c in config.judge_questions if c.name in asked]
@@ -77,7 +77,7 @@ def blank_flag(config_text: str, asked: Sequence[str], language: str | None) -> 
 
 
 def flag_form(example: Example, data: Any) -> FlagForm:
-    """The filled form of a flag; for the page and the API."""
+    """Return the filled form of a flag; for the page and the API."""
     config, context = example.round.task.config, example.context.fields
     asked = blind.questions(config, None, example)
     return FlagForm(asked, data, config=config, context=context)
@@ -89,7 +89,7 @@ def page_values(
     flag_form: FlagForm | None = None,
     saved: Validation | GoldAnswer | None = None,
 ) -> dict[str, Any]:
-    """Everything that the template names; `saved` is the vote that was stored just now."""
+    """Return everything that the template names; `saved` is the vote that was stored just now."""
     task, validator = session.task, session.validator
     undo = _last_answer(session, saved)
     judged = judged_today(validator, task, session.gold)
@@ -145,7 +145,7 @@ def _example_values(
 def coloured(
     config: TaskConfig, offered: Sequence[tuple[str, str]]
 ) -> tuple[tuple[str, str, str], ...]:
-    """(answer, words, colour) of what a validator can answer; an empty colour is none."""
+    """Return (answer, words, colour) of a validator's choices; an empty colour is none."""
     field = label_field(config)
     colours = config.component(field).colours if field else {}
     return tuple(
@@ -154,7 +154,7 @@ def coloured(
 
 
 def missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:
-    """The wrong ones of somebody's answers to gold items, since their last refresher."""
+    """Return a person's wrong answers to gold items, since their last refresher."""
     wrong = [answer for answer in answers if answer.counts and not answer.is_correct]
     prefetch_related_objects(wrong, "gold__example__context")
     return wrong
@@ -163,7 +163,10 @@ def missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:
 def _last_answer(
     session: JudgeSession, saved: Validation | GoldAnswer | None
 ) -> Validation | GoldAnswer | None:
-    """The vote, or the answer to gold, that can be taken back; the page shows no difference."""
+    """Return the vote, or the answer to gold, that can be taken back.
+
+    The page shows no difference.
+    """
     last = saved or queue.last_vote(session.validator, session.task)
     since = last.created_at if last else timezone.now() - queue.UNDO_TIME
     if not saved and session.gold and session.gold[-1].created_at > since:
@@ -172,7 +175,7 @@ def _last_answer(
 
 
 def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
-    """Somebody's vote on an example, or their answer to a gold item. Raises Http404."""
+    """Return a person's vote on an example, or their answer to a gold item. Raises Http404."""
     rows = Validation.objects.select_related("example__context", "example__round__task")
     vote = rows.filter(example__uuid=uuid, validator=validator, is_imported=False).first()
     answers = GoldAnswer.objects.select_related(
@@ -182,9 +185,9 @@ def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
 
 
 def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]) -> int:
-    """How many examples the validator has judged since 00:00 UTC, with gold items.
+    """Count the examples that the validator has judged since 00:00 UTC, with gold items.
 
-    But none of a study's test, which is no work and has no time.
+    Without a study's test, which is no work and has no time.
     """
     day = today()
     worked = [answer for answer in answers if answer.seconds is not None]
@@ -193,7 +196,7 @@ def judged_today(validator: Annotator, task: Task, answers: Sequence[GoldAnswer]
 
 
 def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
-    """A gold item that a validator missed, with what is right and why."""
+    """Describe a gold item that a validator missed, with the right answer and why."""
     return {
         "context": result_panel.shown_context(config, answer.example.context),
         "inputs": shown_inputs(config, answer.example),
@@ -205,7 +208,7 @@ def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
 
 
 def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
-    """A label or a verdict in words."""
+    """Return a label or a verdict in words."""
     field = label_field(config) or config.answer_field
     if choice.label:
         return config.display(field, choice.label)
@@ -216,7 +219,7 @@ def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
 
 
 def author_said(config: TaskConfig, example: Example) -> str:
-    """What the author claims, in words: a label, an answer, or that the model is right or not."""
+    """Describe the author's claim: a label, an answer, or that the model is right or not."""
     claim = confirming(config, example.outcome)
     if claim and is_proved(config, example):
         return claim_words(config, claim)
@@ -227,7 +230,10 @@ def author_said(config: TaskConfig, example: Example) -> str:
 
 
 def model_said(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
-    """(name, answer) of each model, where these are what is judged; nobody sees who was fooled."""
+    """Return (name, answer) of each model, where these are judged.
+
+    Without which of them was fooled.
+    """
     if not is_about_model(config, example.outcome) or not example.pk:
         return []
     outputs = example.target_outputs.select_related("target")
@@ -235,7 +241,7 @@ def model_said(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
 
 
 def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any]:
-    """The author's label and the targets' answers, for a person who has voted."""
+    """Return the author's label and the targets' answers, for a person who has voted."""
     example = vote.example
     answers = result_panel.answers(
         example, config, list(example.target_outputs.select_related("target"))
@@ -249,13 +255,13 @@ def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any
 
 
 def saved_words(judged: int) -> str:
-    """That an answer is saved, and the number that the person has given today."""
+    """Confirm that an answer is saved, with the number that the person has given today."""
     words = ngettext("Saved. %(number)d judged.", "Saved. %(number)d judged.", judged)
     return words % {"number": judged}
 
 
 def after_form(vote: Validation | GoldAnswer, data: Any = None) -> AfterForm:
-    """The form of what is asked once the vote is stored."""
+    """Build the form of what is asked once the vote is stored."""
     config = vote.example.round.task.config
     return AfterForm(
         blind.questions(config, vote, vote.example),

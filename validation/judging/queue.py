@@ -32,20 +32,22 @@ AUTHOR_TIME = timedelta(hours=1)
 
 
 def rounds_to_fill(task: Task) -> Sequence[Round]:
-    """The rounds with examples that nobody has looked at to queue them, oldest first."""
+    """Return the rounds with examples that nobody has looked at to queue them, oldest first."""
     return list(rounds_with_last(judged_rounds(task)).filter(last__gt=F("seen")))
 
 
 def rounds_with_last(rounds: QuerySet[Round]) -> QuerySet[Any]:
-    """Those that are judged, with `last`, the id of their last example, and `seen`, of the last
-    that was looked at to queue it."""
+    """Annotate judged rounds with `last`, the id of their last example, and `seen`.
+
+    seen: the id of the last example that was looked at to queue it.
+    """
     last = Example.objects.filter(round=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     seen = Coalesce("round_policy__filled_to", 0)
     return rounds.filter(state__in=JUDGED_STATES).annotate(last=Subquery(last), seen=seen)
 
 
 def rounds_with_places(task: Task) -> Sequence[Round]:
-    """The judged rounds in whose queue something still needs votes, oldest first."""
+    """Return the judged rounds in whose queue something still needs votes, oldest first."""
     rounds = ROUNDS_WITH_PLACES.rows(task=task.pk)
     for round in rounds:
         round.task = task
@@ -63,7 +65,7 @@ ROUNDS_WITH_PLACES = PreparedRead(_rounds_with_places)
 
 
 def judged_rounds(task: Task) -> QuerySet[Round]:
-    """The rounds that are judged now, oldest first: it is released first."""
+    """Select the rounds that are judged now, oldest first: it is released first."""
     return task.rounds.filter(state__in=JUDGED_STATES).order_by("number")
 
 
@@ -166,7 +168,7 @@ def next_place(
     *,
     lock: bool = False,
 ) -> Place | None:
-    """The next place for the validator: nearly decided examples first, then by chance.
+    """Find the next place for the validator: nearly decided examples first, then by chance.
 
     Walks the index queue_order from one key of the span to the other: a row of it is looked at, and
     taken, unless the validator wrote, judged or skipped that example or has seen it elsewhere, it
@@ -204,7 +206,7 @@ class Held(NamedTuple):
 
 
 def latest_lease(validator: Annotator, task: Task) -> Held | None:
-    """The validator's latest lease in this task."""
+    """Return the validator's latest lease in this task."""
     found = first_row(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
     if found is None:
         return None
@@ -214,12 +216,12 @@ def latest_lease(validator: Annotator, task: Task) -> Held | None:
 
 
 def was_shown(example: Example, validator: Annotator) -> bool:
-    """Whether the validator has seen the example outside the queue."""
+    """Return whether the validator has seen the example outside the queue."""
     return first_row(SHOWN, example=example.pk, validator=validator.pk) is not None
 
 
 def last_vote(validator: Annotator, task: Task) -> Validation | None:
-    """The vote that can still be taken back."""
+    """Return the vote that can still be taken back."""
     votes = Validation.objects.filter(
         validator=validator,
         example__round__task=task,
@@ -230,7 +232,7 @@ def last_vote(validator: Annotator, task: Task) -> Validation | None:
 
 
 def judged_today(validator: Annotator, task: Task) -> int:
-    """How many examples of the task the validator has judged since 00:00 UTC."""
+    """Count the examples of the task that the validator has judged since 00:00 UTC."""
     found = first_row(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight())
     return int(found[0]) if found else 0
 
@@ -257,16 +259,16 @@ def passes_today(validator: Annotator) -> dict[str, int]:
 
 
 def has_given(most: int, round: int, validator: Annotator) -> bool:
-    """Whether the validator has given so many votes in the round.
+    """Return whether the validator has given at least `most` votes in the round.
 
-    Few votes in all answer it from an index alone; a round's own are looked for in their examples.
+    With few votes in all an index answers it; a round's own are looked for in their examples.
     """
     values = {"validator": validator.pk, "round": round}
     return all(first_row(sql, **values)[0] >= most for sql in (VOTES, VOTES_IN))  # type: ignore[index]
 
 
 def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
-    """By round id: collected, fooled, judged, decided, verified and validated_errors, by people.
+    """Count by round id: collected, fooled, judged, decided, verified, validated_errors; by people.
 
     by_programs: how many were written by programs. Without retracted examples. One query, whatever
     the number of rounds.
@@ -290,7 +292,7 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
 
 
 def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
-    """The other tasks in which an example waits for this validator. One query."""
+    """Return the other tasks in which an example waits for this validator. One query."""
     user = validator.user
     if user is None or user.is_superuser:
         return []  # who reads the labels of all tasks judges none
@@ -302,13 +304,16 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
 
 
 def tasks_with_places(validator: Annotator, tasks: Collection[int]) -> set[int]:
-    """Of these tasks, by id, those in which an example waits for this validator. One query."""
+    """Return those of these tasks, by id, in which an example waits for this validator.
+
+    One query.
+    """
     found = Task.objects.filter(pk__in=tasks).filter(Exists(_places_for(validator)))
     return set(found.values_list("pk", flat=True))
 
 
 def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
-    """What the validator may get, or has got, in an outer task's queue."""
+    """Select what the validator may get, or has got, in an outer task's queue."""
     mine = {"example": OuterRef("pk"), "validator": validator}
     return QueueItem.objects.filter(
         Q(free__gt=0) | Exists(JudgeLease.objects.filter(**mine, takes_place=True)),
@@ -324,21 +329,24 @@ def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
 
 
 def queued_examples(rounds: Collection[int]) -> Counter[int]:
-    """By round id, how many examples are in the queue and need votes. One query."""
+    """Count the examples in the queue that need votes, by round id. One query."""
     queued = QueueItem.objects.filter(round__in=rounds, still_needed__gt=0).order_by()
     kept = queued.filter(example__retracted_at__isnull=True)
     return Counter(dict(kept.values_list("round").annotate(Count("pk"))))
 
 
 def judged_examples(round: Round) -> tuple[int, int]:
-    """How many of a round's examples need no vote any more, of how many that others judge."""
+    """Count a round's examples that need no vote any more, and all that others judge."""
     decided = Consensus.objects.filter(example__round=round, still_needed=0)
     judged = decided.filter(example__retracted_at__isnull=True).count()
     return judged, judged + waiting_examples([round])[round.pk]
 
 
 def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
-    """How many examples of each round need votes: queued, and not yet looked at. Two queries."""
+    """Count the examples of each round that need votes: queued, and not yet looked at.
+
+    Two queries.
+    """
     live = [round for round in rounds if round.state in JUDGED_STATES]
     waiting = queued_examples([round.pk for round in live])
     waiting.update(round for round, _pk in drawn(Example.objects.filter(round__in=live), live))

@@ -53,7 +53,7 @@ def queue_all(*, round: Round, first: int, last: int) -> None:
 
 
 def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
-    """The place of an example in the queue; None when it is not to be judged."""
+    """Return the place of an example in the queue; None when it is not to be judged."""
     consensus = getattr(example, "consensus", None)
     if consensus is None and not is_judged(
         example.uuid, example.outcome, share, settings.SECRET_KEY

@@ -114,7 +114,7 @@ def open_session(*, validator: Annotator, task: Task, is_checked: bool = False) 
 
 
 def _parts(validator: Annotator, task: Task, latest: Held | None) -> Parts:
-    """What duties give the validator; no query where their latest lease says that none do."""
+    """Return what duties give the validator; no query where their latest lease has none."""
     return whole_rounds(validator) if latest and latest.has_no_duty else parts_of(validator, task)
 
 
@@ -122,10 +122,10 @@ def _parts(validator: Annotator, task: Task, latest: Held | None) -> Parts:
 
 
 def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
-    """The lease of the validator's current example, or of the next one for 15 minutes.
+    """Return the lease of the validator's current example, or of the next one for 15 minutes.
 
     Avoids the author of the last one unless there is no other. Locks the item of the queue that it
-    takes; items that others are taking are passed by. Where a duty says how many, it locks the
+    takes; items that others are taking are passed by. Where a duty has a number, it locks the
     validator before. None: nothing to judge, or the validator has given all votes that one person
     may give, or that a duty asks for, or may not judge.
     """
@@ -156,12 +156,12 @@ def _lease_next(
 
 
 def _everything(_round: int) -> bool:
-    """Whether a round is offered to whoever takes part in no study."""
+    """Return whether a round is offered to people who take part in no study: always."""
     return True
 
 
 def _go_on(part: Part, task: Task, latest: Held) -> JudgeLease | None:
-    """The next place after the last one, so that the walk skips what was judged before.
+    """Lease the next place after the last one, so that the walk skips what was judged before.
 
     Sometimes none, by chance, so that places that returned to the front are found.
     """
@@ -179,7 +179,7 @@ def _start_at_front(
     part: Parts,
     is_offered: Callable[[int], bool],
 ) -> JudgeLease | None:
-    """The first place of all rounds, the oldest round first."""
+    """Lease the first place of all rounds, the oldest round first."""
     return_expired()
     avoid = latest.author if latest else None
 
@@ -200,7 +200,7 @@ def _start_at_front(
 
 
 def _take_next(part: Part, avoid: int | None, start: int = 0) -> JudgeLease | None:
-    """The first free place that nobody is taking at this moment."""
+    """Lease the first free place that nobody is taking at this moment."""
     with transaction.atomic():
         if not part.has_room():
             return None
@@ -215,7 +215,7 @@ def _take_next(part: Part, avoid: int | None, start: int = 0) -> JudgeLease | No
 
 
 def _take_last(part: Part) -> JudgeLease | None:
-    """A place by any author; waits for others who are taking it at this moment.
+    """Lease a place by any author; wait for others who are taking it at this moment.
 
     One item is locked at a time. A walk that waits would keep what it found taken, and two such
     walks would wait for each other.
@@ -231,7 +231,7 @@ def _take_last(part: Part) -> JudgeLease | None:
 
 
 def _is_free(place: Place, part: Part) -> bool:
-    """Whether a place is free once its item is locked, and not kept for others by now."""
+    """Return whether a place is free once its item is locked, and not kept for others by now."""
     same = QueueItem.objects.filter(pk=place.example, still_needed__gt=0, free__gt=0)
     if not same.select_for_update(of=("self",)).first():
         return False
@@ -302,7 +302,7 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
 
 
 def _check_may_pass(validator: Annotator, task: Task) -> None:
-    """Raises CapReached after too many skips today.
+    """Raise CapReached after too many skips today.
 
     Without a cap, a few accounts of one person could skip to an example of their choice.
     """
@@ -377,7 +377,7 @@ def cast_validation(
 
 
 def check_programs_judge(task: Task) -> None:
-    """Raises ForPeople where the configuration does not let programs judge."""
+    """Raise ForPeople where the configuration does not let programs judge."""
     if not task.config.programs.judge:
         raise ForPeople(
             "Only people judge in this task. Its owners may write `programs: {judge: true}` into "
@@ -386,7 +386,7 @@ def check_programs_judge(task: Task) -> None:
 
 
 def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]:
-    """The fields that votes and answers to gold share."""
+    """Return the fields that votes and answers to gold share."""
     now = timezone.now()
     return {
         "validator": validator,
@@ -400,7 +400,7 @@ def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]
 def _said_before(
     answers: Sequence[Validation] | Sequence[GoldAnswer], said: Mapping[str, Any]
 ) -> Validation | GoldAnswer | None:
-    """The validator's own answer that says the same."""
+    """Return the validator's own equal answer, if there is one."""
     same = ("validator_id", "label", "verdict", "flag_reason", "comment")
     wanted = {**said, "validator_id": said["validator"].pk}
     return next((a for a in answers if all(getattr(a, n) == wanted[n] for n in same)), None)

@@ -48,7 +48,7 @@ def short_of_judges(round: Round) -> Shortage:
 
 
 def _barred(round: Round, judges: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """(example, judge) of what a judge has voted on, skipped or seen elsewhere."""
+    """Yield (example, judge) of what a judge has voted on, skipped or seen elsewhere."""
     of_round = {"example__round": round}
     votes = Validation.objects.filter(**of_round, validator__in=judges)
     skips = Skip.objects.filter(**of_round, validator__in=judges)

@@ -46,7 +46,7 @@ def _gate(task: Task) -> HttpResponse:
 
 
 def _example(request: HttpRequest, task: Task) -> Example:
-    """The example that a form names."""
+    """Return the example that a form names."""
     try:
         uuid = UUID(request.POST.get("example", ""))
     except ValueError:
@@ -67,7 +67,10 @@ def _show_next(
     status: int = 200,
     **forms: Any,
 ) -> HttpResponse:
-    """The judge page with its next example; `said`, or that it is saved, is the status line."""
+    """Show the judge page with its next example.
+
+    `said`, or that it is saved, is the status line.
+    """
     if (care := care_of(validator, task)).rest in STOPS:
         return show_care(request, task, care, status=status)
     note_shown(annotator=validator, task=task)
@@ -82,7 +85,7 @@ def _show_next(
 
 
 def _break_minutes(request: HttpRequest, task: Task) -> int:
-    """Minutes since the person began, when a break is due; else 0.
+    """Return the minutes since the person began, when a break is due; else 0.
 
     The session is written only when they begin, when a break is offered and after an absence.
     """
@@ -103,7 +106,10 @@ def _go_on(
     said: str = "",
     saved: Validation | GoldAnswer | None = None,
 ) -> HttpResponse:
-    """The next example in the same answer; without htmx by a redirect. Says what is saved."""
+    """Show the next example in the same answer; without htmx by a redirect.
+
+    Confirms what is saved.
+    """
     if htmx_partial(request):
         return _show_next(request, task, validator, said, saved=saved)
     judged = page.judged_today(validator, task, gold.gold_answers(validator, task))
@@ -153,7 +159,7 @@ def judge(request: HttpRequest, task: Task, validator: Annotator) -> HttpRespons
 def _after_or_next(
     request: HttpRequest, task: Task, validator: Annotator, vote: Validation | GoldAnswer
 ) -> HttpResponse:
-    """What is asked after this vote, or else the next example."""
+    """Show what is asked after this vote, or else the next example."""
     config = task.config
     if blind.asks_reveal(config, vote) or blind.questions(config, vote, vote.example):
         if not htmx_partial(request):
@@ -191,13 +197,13 @@ def skip(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
 @require_POST
 @_for_validators
 def refresher(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse:
-    """The examples that were missed are read; judging goes on."""
+    """Record that the missed examples are read; judging goes on."""
     gold.finish_refresher(validator=validator, task=task)
     return _go_on(request, task, validator, _("Thank you. Here is your next example."))
 
 
 def _own_vote(request: HttpRequest, uuid: UUID) -> tuple[Annotator, Validation | GoldAnswer]:
-    """The signed-in person, and their vote on an example, or their answer to a gold item."""
+    """Return the signed-in person, and their vote on an example, or their answer to a gold item."""
     validator = annotator_of(request.user)  # type: ignore[arg-type]
     return validator, page.own_vote(validator, uuid)
 
@@ -227,7 +233,7 @@ def _show_after(
 
 @require_http_methods(["GET", "POST"])
 def after(request: HttpRequest, uuid: UUID) -> HttpResponse:
-    """What is asked once the vote is stored; the author's label too, if the task shows it."""
+    """Show what is asked once the vote is stored; the author's label too, if the task shows it."""
     validator, vote = _own_vote(request, uuid)
     task = vote.example.round.task
     if gate_is_shut(request, task):

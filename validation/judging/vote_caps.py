@@ -21,13 +21,16 @@ LOOKED_AT = 1000
 
 
 def may_judge(validator: Annotator, task: Task, round: int) -> bool:
-    """Whether the validator may give another vote in the round."""
+    """Return whether the validator may give another vote in the round."""
     most = most_votes(task, round)
     return most is None or not has_given(most, round, validator)
 
 
 def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
-    """The same in the round of the latest example; checked only sometimes if the cap is high."""
+    """Return the same for the round of the latest example.
+
+    Checked only sometimes if the cap is high.
+    """
     most = most_votes(task, latest.round)
     if most is None or latest.uuid.int % (1 + most // LOOKED_AT):
         return True
@@ -35,13 +38,13 @@ def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
 
 
 def full_round(validator: Annotator, task: Task) -> Round | None:
-    """A round that needs votes, but in which this person has reached the cap."""
+    """Return a round that needs votes, but in which this person has reached the cap."""
     rounds = (*rounds_with_places(task), *rounds_to_fill(task))
     return next((one for one in rounds if not may_judge(validator, task, one.pk)), None)
 
 
 def most_votes(task: Task, round: int) -> int | None:
-    """How many votes one person may give in the round; None: any number. Mostly no query."""
+    """Return how many votes one person may give in the round; None: any number. Mostly no query."""
     share = task.config.limits.share_of_votes
     if share == 1:
         return None
@@ -51,7 +54,7 @@ def most_votes(task: Task, round: int) -> int | None:
 
 
 def votes_wanted(round: int) -> int:
-    """How many votes the examples that are judged need at least; 0 while the round is small."""
+    """Return the fewest votes that the judged examples need; 0 while the round is small."""
     examples = Example.objects.filter(round=round, retracted_at__isnull=True)
     if examples[: writing.LARGE].count() < writing.LARGE:
         return 0
