@@ -124,6 +124,7 @@ def _page(
         "campaign": campaign,
         "rows": rows,
         "numbers": numbers_of(campaign, rows),
+        # What one person can cost at most, with fee and tax.
         "most": campaign.pay.most(campaign.written),
         "due": approval_due(campaign),
         # With the host of this request, which is the one that the owner copies.

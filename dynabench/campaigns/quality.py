@@ -89,6 +89,7 @@ def looks_of(campaign: Campaign) -> list[Look]:
         )
         for place in places.select_related("annotator", "campaign__task")
     ]
+    # Paused people last, as nothing is to be done about them now.
     return sorted(looks, key=lambda look: (look.is_paused, look.evidence.get("accuracy") or 0))
 
 

@@ -280,6 +280,7 @@ def numbers_of(campaign: Campaign, rows: Sequence[Row]) -> Numbers:
         earned=earned,
         paid=sum(row.sums.get("paid", 0) for row in rows),
         cost=cost,
+        # The median: one person who left the page open would distort a mean.
         hourly=per_hour((row.earned, row.seconds) for row in rows),
         people_left=left,
         people_paid=people_paid(campaign, rows),

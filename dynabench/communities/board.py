@@ -107,6 +107,7 @@ def board_of(
     # What knows nothing gets no points, which makes tasks comparable.
     floors = {task.code: floor_of(task) for task in tasks}
     lines = across(entrants, weights, floors)
+    # In the order in which the tasks joined.
     heads = [
         Head(task, in_words(task.config.metrics.main), floors[task.code], weights[task.code])
         for task in tasks

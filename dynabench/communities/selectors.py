@@ -22,6 +22,7 @@ def entries_for(user: Person, community: Community) -> list[CommunityTask]:
     """
     # An order in a subquery costs time and changes nothing.
     visible = listed_tasks(user).order_by()
+    # A community may hold private tasks, which others must not even see the names of.
     rows = community.entries.filter(state=IN, task__in=visible.values("pk"))
     entries = list(rows.select_related("task"))
     look_up_roles(user, [entry.task for entry in entries])

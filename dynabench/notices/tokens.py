@@ -24,6 +24,7 @@ def _remind(token: ApiToken) -> bool:
     # One conditional update, which succeeds in one of several workers.
     if not note_reminded(token):
         return False
+    # By its name: the token itself is stored nowhere.
     values = {"token": str(token), "day": f"{token.expires_at:%Y-%m-%d}"}
     lines = [
         _("Your token %(token)s ends on %(day)s. Programs that use it stop then.") % values,

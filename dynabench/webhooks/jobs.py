@@ -23,6 +23,7 @@ def deliver_due() -> int:
     stop = time.monotonic() + MOST_SECONDS
     note_events()
     tried = 0
+    # A batch at a time, as other workers send meanwhile.
     while time.monotonic() < stop:
         claimed = send_due()
         if not claimed:

@@ -84,6 +84,7 @@ def _write_files(task: str, check: JsonObject, examples: Path, folder: Path) -> 
     _write(folder / "examples.jsonl", _json_lines(inputs))
     _write(folder / "answers.jsonl", _json_lines(answers))
     readme = Template((folder / "README.md").read_text(encoding="utf-8"))
+    # Names of images have no capitals.
     name = folder.resolve().name.lower()
     rules = _rules_of_answers(model)
     _write(folder / "README.md", readme.substitute(task=task, name=name, rules=rules))

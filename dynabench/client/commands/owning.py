@@ -25,6 +25,7 @@ def add(commands: Any) -> None:
     parser = command(commands, "round", change, "open, pause, close or release a round of yours")
     _add_round(parser)
     what = parser.add_mutually_exclusive_group(required=True)
+    # The option is a verb, the state an adjective.
     for name, state in (("open", "open"), ("pause", "paused"), ("close", "closed")):
         what.add_argument(f"--{name}", dest="state", action="store_const", const=state)
     what.add_argument("--release", action="store_true", help="and wait until its files are there")
