@@ -41,11 +41,17 @@ def _tell(task: Task, now: datetime) -> bool:
     if not count:
         return False
     values = {"task": task.name, "count": count}
-    subject = ngettext("%(task)s: %(count)d new report", "%(task)s: %(count)d new reports", count)
-    lines = [
-        _("People say that something is wrong with passages of %(task)s.") % values,
-        _("Read what they say, then keep or retire each passage:"),
-        settings.SITE_URL + reverse("own:reports", args=[task.code]),
-    ]
-    mail_members(task, REVIEWERS, subject % values, "\n\n".join(lines) + "\n")
+
+    def write() -> tuple[str, str]:
+        subject = ngettext(
+            "%(task)s: %(count)d new report", "%(task)s: %(count)d new reports", count
+        )
+        lines = [
+            _("People say that something is wrong with passages of %(task)s.") % values,
+            _("Read what they say, then keep or retire each passage:"),
+            settings.SITE_URL + reverse("own:reports", args=[task.code]),
+        ]
+        return subject % values, "\n\n".join(lines) + "\n"
+
+    mail_members(task, REVIEWERS, write)
     return True

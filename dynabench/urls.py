@@ -4,7 +4,6 @@ from django.contrib import admin
 from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
 from django.views.generic import RedirectView
-from django.views.i18n import set_language
 
 from core.accounts import views
 from dynabench import download, health, help_pages, pages, styleguide, task_pages
@@ -77,7 +76,7 @@ urlpatterns = [
     path("healthz/", health.healthz, name="healthz"),
     path("metrics", metrics, name="prometheus"),
     path("readyz/", health.readyz, name="readyz"),
-    path("i18n/", login_not_required(set_language), name="set_language"),
+    path("i18n/", views.choose_language, name="set_language"),
     path("api/v1/", include(("dynabench.api", "v1"), namespace="v1")),
     path("accounts/logout/", views.sign_out, name="account_logout"),
     path("accounts/email/", views.addresses, name="account_email"),

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
+from core.accounts.languages import Letter, write_in_language_of
 from core.accounts.models import User
 from tasks.models import NoInvitations, Task
 
@@ -19,27 +20,36 @@ SALT = "tasks.invitations"
 logger = logging.getLogger(__name__)
 
 
-def mail_members(task: Task, roles: Collection[str], subject: str, text: str) -> None:
-    """Mail each member of the task with one of the roles that counts, after the commit."""
+def mail_members(task: Task, roles: Collection[str], write: Letter) -> None:
+    """Mail each member of the task with one of the roles, in their language, after the commit."""
     # People of a panel are no colleagues: nobody may write to them outside of their study.
     members = task.members.colleagues().standing().filter(role__in=roles, user__is_active=True)
-    for address in members.values_list("user__email", flat=True):
-        transaction.on_commit(partial(_send, subject, text, address))
+    for member in members.select_related("user"):
+        mail_person(member.user, write)
 
 
-def mail_person(user: User, subject: str, text: str) -> None:
-    """Mail a person, after the commit."""
-    mail_address(user.email, subject, text)
+def mail_person(user: User, write: Letter) -> None:
+    """Mail a person, in their language, after the commit."""
+    mail_address(user.email, *write_in_language_of(user, write))
 
 
-def mail_administrators(subject: str, text: str) -> None:
-    """Mail each administrator, after the commit."""
-    for boss in User.objects.filter(is_superuser=True, is_active=True):
-        mail_person(boss, subject, text)
+def mail_administrators(write: Letter) -> None:
+    """Mail each administrator, in their language, after the commit."""
+    for administrator in User.objects.filter(is_superuser=True, is_active=True):
+        mail_person(administrator, write)
 
 
-def mail_invitation(address: str, subject: str, text: str) -> None:
-    """Mail an invitation after the commit, with a link to get no more; none where it was used."""
+def text_to_decide(about: str, page: str) -> str:
+    """Return the text of a mail about something that waits for a decision at an address."""
+    words = _("Approve or decline it here:")
+    return f"{about}\n\n{words}\n{page}\n"
+
+
+def mail_invitation(address: str, write: Letter) -> None:
+    """Mail an invitation after the commit, with a link to get no more; none where it was used.
+
+    It is in the language of the account with the address, or else of the page that is answered.
+    """
     if not wants_invitations(address):
         return
     # The link holds a keyed digest and not the address: who forwards the mail reveals nothing, and
@@ -47,10 +57,16 @@ def mail_invitation(address: str, subject: str, text: str) -> None:
     off = settings.SITE_URL + reverse(
         "uninvited", args=[signing.dumps(_digest(address), salt=SALT)]
     )
-    words = _("To get no invitations from this site:")
-    full_text = f"{text}\n{words} {off}\n"
+
+    def write_with_link() -> tuple[str, str]:
+        subject, text = write()
+        words = _("To get no invitations from this site:")
+        return subject, f"{text}\n{words} {off}\n"
+
+    account = User.objects.filter(email__iexact=address).first()
+    subject, text = write_in_language_of(account, write_with_link) if account else write_with_link()
     # After the commit: a mail about an invitation that was rolled back could not be accepted.
-    transaction.on_commit(partial(_send, subject, full_text, address, unsubscribed_by(off)))
+    transaction.on_commit(partial(_send, subject, text, address, unsubscribed_by(off)))
 
 
 def wants_invitations(address: str) -> bool:

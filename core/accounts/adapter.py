@@ -15,9 +15,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, override
 
 from core.accounts.access_services import has_confirmed
+from core.accounts.languages import active_language
 from core.accounts.models import User
 from core.accounts.places import leave_place
 from core.accounts.reauthentication import did_recently, other_ways
@@ -39,6 +40,12 @@ SAYS_IT_WAS_SENT = "account/messages/email_confirmation_sent.txt"
 
 class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
     """allauth's, which sends mails as far as they can be sent."""
+
+    def new_user(self, request: HttpRequest) -> User:
+        """Return an account that is not stored yet, with the language of the page."""
+        user: User = super().new_user(request)
+        user.language = active_language()
+        return user
 
     def clean_email(self, email: str) -> str:
         """Return the address in its stored form, for every form of allauth.
@@ -124,7 +131,11 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
             is_closed = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
             provider = settings.OIDC_NAME if is_closed else ""
             named = {"site_url": settings.SITE_URL, "provider": provider}
-            super().send_mail(template_prefix, email, {**named, **context})
+            # Without an account of theirs, people get it in the language of the page.
+            person = context.get("user")
+            chosen = person.language if person else ""
+            with override(chosen or active_language()):
+                super().send_mail(template_prefix, email, {**named, **context})
         except OSError as error:  # smtplib's errors, too
             logger.error("The mail %s could not be sent: %s", template_prefix, error)
             self._not_sent(template_prefix.removeprefix(MAIL), email)

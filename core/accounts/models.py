@@ -47,6 +47,10 @@ class User(AbstractUser):
     username = None  # type: ignore[assignment]
     is_staff = None  # type: ignore[assignment]  # the admin asks for roles
     email = models.EmailField("e-mail address", unique=True)
+    language = models.CharField(
+        max_length=10, blank=True, default="", db_default="", editable=False,
+        help_text="Of the mails to the person; empty: the site's.",
+    )  # fmt: skip
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS = []

@@ -100,6 +100,11 @@ def _forget_name(user: User) -> None:
         one.save(update_fields=["object_repr", "change_message"])
 
 
+def set_language(*, user: User, language: str) -> None:
+    """Store the language of the mails to a person; repeating it changes nothing, no lock."""
+    User.objects.filter(pk=user.pk).update(language=language)
+
+
 def log(
     actor: Actor,
     action: str,

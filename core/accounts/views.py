@@ -13,7 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import check_for_language
 from django.utils.translation import gettext as _
+from django.views import i18n
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -21,7 +23,7 @@ from core.accounts.forms import TokenForm
 from core.accounts.models import ApiToken, User
 from core.accounts.people import person
 from core.accounts.reauthentication import ask_provider, other_ways
-from core.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode
+from core.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode, set_language
 from core.accounts.tokens import create_token, revoke_token
 from core.accounts.undo_services import find_undo, undo
 from core.web.htmx import htmx_partial, render_page
@@ -34,6 +36,16 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     """Sign out as allauth does; the next person at this browser finds no stored text."""
     response: HttpResponse = account_views.logout(request)
     forget_text(response)
+    return response
+
+
+@login_not_required
+def choose_language(request: HttpRequest) -> HttpResponse:
+    """Change the language of the pages as Django does, and of the mails to who is signed in."""
+    response = i18n.set_language(request)
+    chosen = request.POST.get("language", "")
+    if request.user.is_authenticated and check_for_language(chosen):
+        set_language(user=person(request), language=chosen)
     return response
 
 

@@ -7,6 +7,7 @@ campaign it is.
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -26,16 +27,20 @@ DAYS = 14
 
 def mail_invitations(campaign: Campaign, addresses: Sequence[str]) -> None:
     """Email each address a link of its own, but not those that want no invitations."""
-    words = {"name": campaign.name, "days": DAYS}
     for address in addresses:
-        url = settings.SITE_URL + reverse("campaigns:arrive", args=[campaign.slug])
-        lines = [
-            _("You are invited to take part in the study “%(name)s”.") % words,
-            f"{url}?key={link_key(campaign)}",
-            _("The link is yours alone and works for %(days)d days. You need no account.") % words,
-        ]
-        subject = _("An invitation to “%(name)s”") % words
-        mail_invitation(address, subject, "\n\n".join(lines) + "\n")
+        mail_invitation(address, partial(_write_invitation, campaign, link_key(campaign)))
+
+
+def _write_invitation(campaign: Campaign, key: str) -> tuple[str, str]:
+    """Return subject and text of an invitation with this key."""
+    words = {"name": campaign.name, "days": DAYS}
+    url = settings.SITE_URL + reverse("campaigns:arrive", args=[campaign.slug])
+    lines = [
+        _("You are invited to take part in the study “%(name)s”.") % words,
+        f"{url}?key={key}",
+        _("The link is yours alone and works for %(days)d days. You need no account.") % words,
+    ]
+    return _("An invitation to “%(name)s”") % words, "\n\n".join(lines) + "\n"
 
 
 def is_invited(campaign: Campaign, user: User | AnonymousUser) -> bool:

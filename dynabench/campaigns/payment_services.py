@@ -161,19 +161,22 @@ def _warn_owners(campaign: Campaign) -> int:
     if not n:
         return 0
     page = reverse("own-campaigns:campaign", args=[campaign.task.code, campaign.slug])
-    words = {"n": n, "name": campaign.name, "at": date_format(first + after, "j M, H:i")}
-    lines = [
-        ngettext(
-            "%(n)d submission to “%(name)s” waits for your decision.",
-            "%(n)d submissions to “%(name)s” wait for your decision.",
-            n,
-        ),
-        _("The panel approves by itself from %(at)s (UTC) on."),
-    ]
-    sentences = "\n".join(line % words for line in lines)
-    text = f"{sentences}\n{settings.SITE_URL}{page}\n"
-    subject = _("The panel approves soon: “%(name)s”") % words
-    mail_members(campaign.task, OWNERS, subject, text)
+
+    def write() -> tuple[str, str]:
+        words = {"n": n, "name": campaign.name, "at": date_format(first + after, "j M, H:i")}
+        lines = [
+            ngettext(
+                "%(n)d submission to “%(name)s” waits for your decision.",
+                "%(n)d submissions to “%(name)s” wait for your decision.",
+                n,
+            ),
+            _("The panel approves by itself from %(at)s (UTC) on."),
+        ]
+        sentences = "\n".join(line % words for line in lines)
+        subject = _("The panel approves soon: “%(name)s”") % words
+        return subject, f"{sentences}\n{settings.SITE_URL}{page}\n"
+
+    mail_members(campaign.task, OWNERS, write)
     return n
 
 

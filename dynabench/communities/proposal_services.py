@@ -18,7 +18,7 @@ from dynabench.communities.models import (
     ProposedTask,
 )
 from dynabench.communities.permissions import IN, can_propose, can_run, listed_communities
-from tasks.mails import mail_administrators, mail_person
+from tasks.mails import mail_administrators, mail_person, text_to_decide
 from tasks.making.proposal_services import (
     ask_approval,
     decide_proposal,
@@ -44,8 +44,12 @@ def propose_community(*, proposer: User, name: str, slug: str, goal: str) -> Com
     proposal = CommunityProposal.objects.create(proposer=locked, name=name, slug=slug, goal=goal)
     log(proposer, "community.proposed", proposal)
     page = f"{settings.SITE_URL}/communities/proposals/{proposal.pk}/"
-    subject = f"Dynabench: a community is proposed: {name}"
-    mail_administrators(subject, f"{proposal.goal}\n\nDecide: {page}\n")
+
+    def write() -> tuple[str, str]:
+        subject = _("A community is proposed: %(name)s") % {"name": name}
+        return subject, text_to_decide(goal, page)
+
+    mail_administrators(write)
     return proposal
 
 
@@ -90,7 +94,7 @@ def decide_community(
     locked.save(update_fields=["community", "state", "reason", "decided_by", "decided_at"])
     log(actor, f"community.{locked.state}", locked, reason=reason)
     page = f"/communities/{slug}/manage/" if approve else "/communities/"
-    tell_proposer(locked.proposer, locked.name, locked.state, reason, page)
+    tell_proposer(locked.proposer, locked.name, is_approved=approve, reason=reason, page=page)
     return locked
 
 
@@ -111,10 +115,15 @@ def ask_for_task(*, community: Community | None, actor: User, **request: Any) ->
     proposal = ask_approval(actor=actor, **request)
     ProposedTask.objects.update_or_create(proposal=proposal, defaults={"community": community})
     page = f"{settings.SITE_URL}/new/proposals/{proposal.pk}/"
+
+    def write() -> tuple[str, str]:
+        names = {"community": community.name, "name": proposal.name}
+        subject = _("A task needs approval for %(community)s: %(name)s") % names
+        return subject, text_to_decide(proposal.goal, page)
+
     # `ask_approval` has written to the administrators.
     for owner in community.owners.filter(is_active=True, is_superuser=False):
-        subject = f"Dynabench: a task waits for approval for {community.name}: {proposal.name}"
-        mail_person(owner, subject, f"{proposal.goal}\n\nDecide: {page}\n")
+        mail_person(owner, write)
     return proposal
 
 

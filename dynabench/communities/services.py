@@ -17,7 +17,7 @@ from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.permissions import IN, can_run, listed_communities
 from dynabench.communities.rules import MOST
 from tasks.contexts.media.services import decoded
-from tasks.mails import mail_person
+from tasks.mails import mail_person, text_to_decide
 from tasks.models import Task
 from tasks.permissions import can_own, check_approved
 from tasks.services import account_of
@@ -167,9 +167,15 @@ def ask_to_join(*, community: Community, task: Task, actor: User) -> CommunityTa
     log(actor, f"community.task_{entry.state}", task, community=community.slug)
     if not runs:
         page = f"{settings.SITE_URL}/communities/{community.slug}/manage/"
+
+        def write() -> tuple[str, str]:
+            names = {"task": task.name, "community": community.name}
+            subject = _("A task asks to join %(community)s") % names
+            about = _("The owners of %(task)s ask to join %(community)s.") % names
+            return subject, text_to_decide(about, page)
+
         for owner in community.owners.filter(is_active=True):
-            text = f"A task asks to join {community.name}.\n\nDecide: {page}\n"
-            mail_person(owner, f"Dynabench: a task asks to join {community.name}", text)
+            mail_person(owner, write)
     return entry
 
 

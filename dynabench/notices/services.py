@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.accounts.languages import in_language_of
 from core.accounts.models import User
 from dynabench.notices.duties import DutyNews, duty_news, undone
 from dynabench.notices.facts import facts
@@ -112,7 +113,8 @@ def send_digests() -> int:
         if not row.update(told_at=now):
             continue
         try:
-            _digest_mail(user, fresh, fresh_mentions).send()
+            with in_language_of(user):
+                _digest_mail(user, fresh, fresh_mentions).send()
         except AWAY as error:
             logger.error("The mail server is away; digests wait: %s", error)
             # Given back, so that the next call sends it.
@@ -181,7 +183,7 @@ def _digest_mail(user: User, notices: list[DigestItem], mentions: list[Mention])
     subject = _("Your tasks need you") if About.TASKS in kinds_in_it else _("News of your work")
     # With one kind in it, the mail program's button switches that kind off; else everything.
     headers = unsubscribed_by(kinds[0][1] if len(kinds) == 1 else off)
-    return EmailMessage(subject, text, None, [user.email], headers=headers)
+    return EmailMessage(str(subject), text, None, [user.email], headers=headers)
 
 
 def person_of(token: str) -> User:

@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from core.accounts.models import ApiToken
@@ -24,12 +25,16 @@ def _remind(token: ApiToken) -> bool:
     # One conditional update, which succeeds in one of several workers.
     if not note_reminded(token):
         return False
-    # By its name: the token itself is stored nowhere.
-    values = {"token": str(token), "day": f"{token.expires_at:%Y-%m-%d}"}
-    lines = [
-        _("Your token %(token)s ends on %(day)s. Programs that use it stop then.") % values,
-        _("Make another one, and revoke this one, on your account page:"),
-        settings.SITE_URL + reverse("tokens"),
-    ]
-    mail_person(token.user, _("Your token %(token)s ends soon") % values, "\n\n".join(lines) + "\n")
+
+    def write() -> tuple[str, str]:
+        # By its name: the token itself is stored nowhere.
+        values = {"token": str(token), "day": date_format(token.expires_at, "j F Y")}
+        lines = [
+            _("Your token %(token)s ends on %(day)s. Programs that use it stop then.") % values,
+            _("Make another one, and revoke this one, on your account page:"),
+            settings.SITE_URL + reverse("tokens"),
+        ]
+        return _("Your token %(token)s ends soon") % values, "\n\n".join(lines) + "\n"
+
+    mail_person(token.user, write)
     return True

@@ -116,7 +116,7 @@ def _sign_in(user: User) -> dict[str, Section]:
 
 def _about(user: User) -> dict[str, Section]:
     """Return the account, without secrets, and what was done with it for tasks."""
-    names = ("email", "date_joined", "last_login", "is_superuser", "is_active")
+    names = ("email", "language", "date_joined", "last_login", "is_superuser", "is_active")
     decided = OwnerDecision.objects.filter(owner=user)
     return {
         "account": {name: getattr(user, name) for name in names},

@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from core.accounts.languages import write_in_language_of
 from core.data.encryption import Unreadable, decrypt
 from core.errors import Refused
 from dynabench.webhooks.events import Happened, happened, may_know
@@ -253,11 +254,15 @@ def _note_failure(hook: Webhook, reply: Reply, now: datetime) -> None:
 
 def _mail_switched_off(hook: Webhook, reply: Reply) -> None:
     """Email a webhook's person that it was switched off, and why."""
-    page = f"{settings.SITE_URL}/account/webhooks/"
-    values = {"webhook": hook, "error": reply.error, "url": page}
-    text = render_to_string("webhooks/mail.txt", values)
+
+    def write() -> tuple[str, str]:
+        page = f"{settings.SITE_URL}/account/webhooks/"
+        values = {"webhook": hook, "error": reply.error, "url": page}
+        return _("Your webhook was switched off"), render_to_string("webhooks/mail.txt", values)
+
+    subject, text = write_in_language_of(hook.user, write)
     try:
-        send_mail(_("Your webhook was switched off"), text, None, [hook.user.email])
+        send_mail(subject, text, None, [hook.user.email])
     except Exception:  # mail servers fail in many ways; the page says it too
         logger.exception("No mail could be sent about %s", hook)
 

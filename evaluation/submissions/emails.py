@@ -10,6 +10,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
+from core.accounts.languages import write_in_language_of
 from evaluation.models import Submission
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.selectors import ended, list_runs
@@ -50,11 +51,15 @@ def _untold() -> QuerySet[Submission]:
 def _mail(submission: Submission) -> tuple[str, str, str]:
     """Return subject, text and address."""
     assert submission.owner
-    progress = progress_of(submission, list_runs(submission))
     path = reverse("evaluation:model", args=[submission.pk])
-    values = {"submission": submission, "progress": progress, "url": settings.SITE_URL + path}
-    text = render_to_string("evaluation/mail.txt", values)
-    return f"{submission.name}: {progress.sentence}", text, submission.owner.email
+
+    def write() -> tuple[str, str]:
+        progress = progress_of(submission, list_runs(submission))
+        values = {"submission": submission, "progress": progress, "url": settings.SITE_URL + path}
+        text = render_to_string("evaluation/mail.txt", values)
+        return f"{submission.name}: {progress.sentence}", text
+
+    return *write_in_language_of(submission.owner, write), submission.owner.email
 
 
 def send(subject: str, text: str, address: str) -> None:

@@ -12,7 +12,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.data.rows import changed_fields
 from core.errors import Invalid, Refused
-from tasks.mails import mail_administrators, mail_person
+from tasks.mails import mail_administrators, mail_person, text_to_decide
 from tasks.making.services import find_source, make_own_task
 from tasks.making.templates import Source, renamed, text_in
 from tasks.models import Task, TaskProposal
@@ -60,8 +60,12 @@ def ask_approval(
     # Logged and mailed also when it is asked again.
     log(actor, "proposal.made", request)
     page = settings.SITE_URL + reverse("proposal", args=[request.pk])
-    subject = f"Dynabench: a task waits for your approval: {task.name}"
-    mail_administrators(subject, f"{goal}\n\nDecide: {page}\n")
+
+    def write() -> tuple[str, str]:
+        subject = _("A task needs your approval: %(name)s") % {"name": task.name}
+        return subject, text_to_decide(goal, page)
+
+    mail_administrators(write)
     return request
 
 
@@ -100,7 +104,7 @@ def decide_proposal(
     log(actor, f"proposal.{locked.state}", locked, reason=reason)
     task = locked.task
     page = reverse("own:access", args=[task.code]) if task else reverse("new")
-    tell_proposer(locked.proposer, locked.name, locked.state, reason, page)
+    tell_proposer(locked.proposer, locked.name, is_approved=approve, reason=reason, page=page)
     return locked
 
 
@@ -140,8 +144,20 @@ def _text_in(source: Source | None) -> str:
     return text_in(source)
 
 
-def tell_proposer(proposer: User, name: str, state: str, reason: str, page: str) -> None:
+def tell_proposer(proposer: User, name: str, *, is_approved: bool, reason: str, page: str) -> None:
     """Mail the decision on a proposal; `page` is the path where the work continues."""
-    words = [f"Your proposal “{name}” is {state}.", reason]
-    text = "\n\n".join([*filter(None, words), f"{settings.SITE_URL}{page}"])
-    mail_person(proposer, f"Dynabench: {name} is {state}", f"{text}\n")
+
+    def write() -> tuple[str, str]:
+        values = {"name": name}
+        if is_approved:
+            subject = _("“%(name)s” was approved") % values
+            decision = _("Your proposal “%(name)s” was approved.") % values
+        else:
+            subject = _("“%(name)s” was declined") % values
+            decision = _("Your proposal “%(name)s” was declined.") % values
+        paragraphs = [decision, f"{settings.SITE_URL}{page}\n"]
+        if reason:
+            paragraphs.insert(1, reason)
+        return subject, "\n\n".join(paragraphs)
+
+    mail_person(proposer, write)

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 from django.conf import settings
 from django.db import transaction
@@ -54,7 +55,7 @@ def invite(
         key = secrets.token_urlsafe(32)
         invitations.append(_made(task, key, role=role, days=days, address=address))
         log(actor, "invitation.made", task, user=address, role=role)
-        mail_invitation(address, *_mail(invitations[-1], key, actor))
+        mail_invitation(address, partial(_write_mail, invitations[-1], key, actor))
     return invitations
 
 
@@ -170,7 +171,7 @@ def _made(task: Task, key: str, *, days: int, **values: object) -> Invitation:
     return Invitation.objects.create(task=task, digest=digest_of(key), ends_at=ends_at, **values)
 
 
-def _mail(invitation: Invitation, key: str, actor: User) -> tuple[str, str]:
+def _write_mail(invitation: Invitation, key: str, actor: User) -> tuple[str, str]:
     """Return the subject and the text of the mail."""
     task = {"task": invitation.task.name, "role": _(TaskMember.Role(invitation.role).label)}
     task["person"] = str(annotator_of(actor))  # a stranger may read the mail: no address

@@ -71,13 +71,17 @@ def _tell(failure: TargetFailure, now: datetime) -> bool:
         return False
     target, task = failure.target, failure.target.task
     values = {"target": target.name, "task": task.name, "count": failure.count}
-    subject = _("%(task)s: the target %(target)s fails") % values
-    lines = [
-        _("%(target)s failed %(count)d times while people wrote for %(task)s. It said last:")
-        % values,
-        failure.detail,
-        _("Meanwhile nobody gets a verdict. Mend the target, or pause the round, here:"),
-        settings.SITE_URL + reverse("own:rounds", args=[task.code]),
-    ]
-    mail_members(task, EDITORS, subject, "\n\n".join(lines) + "\n")
+
+    def write() -> tuple[str, str]:
+        subject = _("%(task)s: the target %(target)s fails") % values
+        lines = [
+            _("%(target)s failed %(count)d times while people wrote for %(task)s. It said last:")
+            % values,
+            failure.detail,
+            _("Meanwhile nobody gets a verdict. Mend the target, or pause the round, here:"),
+            settings.SITE_URL + reverse("own:rounds", args=[task.code]),
+        ]
+        return subject, "\n\n".join(lines) + "\n"
+
+    mail_members(task, EDITORS, write)
     return True

@@ -19,7 +19,7 @@ LARGE = {
     *("annotation.assignment", "annotation.attempt", "annotation.example"),
     *("annotation.targetoutput", "evaluation.datasetrow", "evaluation.evaluationrun"),
     *("evaluation.score", "leaderboard.comparison", "leaderboard.resample", "leaderboard.turn"),
-    *("tasks.context", "tasks.contexts.media", "validation.consensus", "validation.queueitem"),
+    *("tasks.context", "tasks.media", "validation.consensus", "validation.queueitem"),
     *("validation.judgelease", "validation.validation"),
 }
 """Tables of a row or more for each example, answer, vote or person."""

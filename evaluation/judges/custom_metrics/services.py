@@ -18,7 +18,7 @@ from core.jobs.queue import enqueue
 from evaluation.judges.custom_metrics.selectors import runs_to_score
 from evaluation.models import CustomMetric
 from tasks.config.schema import CUSTOM, CUSTOM_PREFIX
-from tasks.mails import mail_administrators, mail_person
+from tasks.mails import mail_administrators, mail_person, text_to_decide
 from tasks.models import Task
 
 MOST_BYTES = 20_000
@@ -76,7 +76,12 @@ def propose_metric(
     log(actor, "metric.proposed", metric, digest=digest)
     enqueue(metric.function, metric.pk)
     page = settings.SITE_URL + page_of(metric)
-    mail_administrators(f"Dynabench: {metric} is proposed", f"{about}\n\nDecide: {page}\n")
+
+    def write() -> tuple[str, str]:
+        subject = _("A metric is proposed: %(metric)s") % {"metric": metric}
+        return subject, text_to_decide(about, page)
+
+    mail_administrators(write)
     return metric
 
 
@@ -117,8 +122,13 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
     if approve:
         enqueue(metric.function, metric.pk)
     if metric.requested_by:
-        text = f"{reason}\n\n{settings.SITE_URL}{page_of(metric)}\n".lstrip()
-        mail_person(metric.requested_by, f"Dynabench: {metric} is {metric.review}", text)
+
+        def write() -> tuple[str, str]:
+            subject = _("%(metric)s was approved") if approve else _("%(metric)s was declined")
+            text = f"{reason}\n\n{settings.SITE_URL}{page_of(metric)}\n".lstrip()
+            return subject % {"metric": metric}, text
+
+        mail_person(metric.requested_by, write)
 
 
 def _decide_one(rows: QuerySet[CustomMetric], **columns: Any) -> int:

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.accounts.languages import write_in_language_of
 from core.accounts.models import User
 from evaluation.models import Dataset, EvaluationRun
 from evaluation.submissions.emails import AWAY, send
@@ -91,9 +92,9 @@ def _untold(dataset: Dataset) -> list[Follow]:
 
 
 def _mail(dataset: Dataset, one: Follow) -> tuple[str, str, str]:
-    """Return subject, text and address."""
+    """Return subject and text, in the follower's language, and address."""
     task, number = one.task, dataset.round.number
-    subject = _("%(task)s: round %(number)d is released") % {"task": task.name, "number": number}
+    names = {"task": task.name, "number": number}
     values = {
         "task": task,
         "round": number,
@@ -102,4 +103,9 @@ def _mail(dataset: Dataset, one: Follow) -> tuple[str, str, str]:
         "data_url": settings.SITE_URL + reverse("evaluation:datasets", args=[task.code, number]),
         "task_url": settings.SITE_URL + reverse("task", args=[task.code]),
     }
-    return subject, render_to_string("leaderboard/follow_mail.txt", values), one.user.email
+
+    def write() -> tuple[str, str]:
+        text = render_to_string("leaderboard/follow_mail.txt", values)
+        return _("%(task)s: round %(number)d is released") % names, text
+
+    return *write_in_language_of(one.user, write), one.user.email
