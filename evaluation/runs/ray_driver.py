@@ -98,15 +98,15 @@ def main() -> None:
     """Do the job on standard input, and tell on standard output what comes of it."""
     with os.fdopen(os.dup(1), "wb") as out:
         os.dup2(2, 1)  # what libraries print is no message, and goes to the log
-        requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        threading.Thread(target=_listen, args=[requests], daemon=True).start()
+        incoming: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=[incoming], daemon=True).start()
 
         def tell(word: str, value: Any) -> None:
             pickle.dump((word, value), out)
             out.flush()
 
         try:
-            match requests.get():
+            match incoming.get():
                 case Job() as job:
                     with Connected(job) as cluster:
                         signal.signal(signal.SIGTERM, _stop)  # after Ray has set its own
@@ -115,13 +115,13 @@ def main() -> None:
                     with Placed(place) as there:
                         signal.signal(signal.SIGTERM, _stop)
                         while True:  # until `_listen` sees that the worker has closed the pipe
-                            there.do(_next(requests), tell)
+                            there.do(_next(incoming), tell)
         except NotNow as why:
             tell(NOT_NOW, str(why))
     os._exit(0)  # at once, whatever threads of Ray are still alive
 
 
-def _listen(requests: "queue.SimpleQueue[Any]") -> None:
+def _listen(incoming: "queue.SimpleQueue[Any]") -> None:
     """Pass on the requests of the worker, and end this process when they end.
 
     A worker may be killed in the middle of one: whatever cannot be read is the end.
@@ -129,18 +129,18 @@ def _listen(requests: "queue.SimpleQueue[Any]") -> None:
     lines = os.fdopen(os.dup(0), "rb")  # Python closes its own at the end, while this one reads
     try:
         while True:
-            requests.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
+            incoming.put(pickle.load(lines))  # noqa: S301 (our parent wrote it)
     except (EOFError, pickle.UnpicklingError):
         pass
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _next(requests: "queue.SimpleQueue[Any]") -> Ask:
+def _next(incoming: "queue.SimpleQueue[Any]") -> Ask:
     """Wait for the next request."""
     while True:
         try:
-            ask: Ask = requests.get(timeout=LOOK_SECONDS)
+            ask: Ask = incoming.get(timeout=LOOK_SECONDS)
             return ask
         except queue.Empty:  # Python handles signals in between
             pass
