@@ -4,9 +4,11 @@ import gzip
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import pytest
 
+from tasks import formats
 from tasks.formats import FORMATS, TOOLS, reading
 from tasks.formats.base import KEPT, PARTS, Item, Vote
 from tasks.formats.reading import lines_of, table
@@ -411,3 +413,16 @@ def test_snli(of):
 def test_tables_part_their_cells_by_what_they_are_told():
     file = io.BufferedReader(io.BytesIO(b"a\tb\n1\t2\n"))
     assert [*table("\t")(file)] == [(2, b'{"a": "1", "b": "2"}')]
+
+
+def test_another_packages_format_joins_unless_the_name_is_taken(monkeypatch):
+    monkeypatch.setattr(formats, "FORMATS", dict(formats.FORMATS))
+    monkeypatch.setattr(formats, "TOOLS", dict(formats.TOOLS))
+    (written, form), *_ = formats.TOOLS.items()
+    formats.register_format("theirs", form)
+    formats.register_format("read_only", replace(form, write=None))
+    assert formats.FORMATS["theirs"] is formats.TOOLS["theirs"] is form
+    assert "read_only" in formats.FORMATS
+    assert "read_only" not in formats.TOOLS
+    with pytest.raises(ValueError, match=written):
+        formats.register_format(written, form)
