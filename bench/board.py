@@ -150,7 +150,7 @@ class Site:
         from leaderboard.board.matrix import score_matrix
         from leaderboard.board.tables import public_table
         from leaderboard.jobs import renew_boards, unresampled
-        from leaderboard.rounds.matrix import as_json, rounds_of
+        from leaderboard.rounds.matrix import rounds_body, rounds_of
         from tasks.selectors import seen_rounds
         from validation.statistics.cache import all_numbers
 
@@ -159,7 +159,7 @@ class Site:
         renew_boards()
         seen = seen_rounds([self.task])
         matrix = score_matrix(self.task)
-        rounds = as_json(matrix, rounds_of(matrix, seen, all_numbers(seen)))
+        rounds = rounds_body(matrix, rounds_of(matrix, seen, all_numbers(seen)))
         return {"board": public_table(self.task), "rounds": rounds["rounds"]}
 
 

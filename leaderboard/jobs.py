@@ -16,8 +16,8 @@ from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import powers_of
 from evaluation.scoring.metrics.base import divide
 from evaluation.sets.selectors import newest_versions
-from leaderboard.board.bootstrap import resample_plain, resample_suite, resampled
-from leaderboard.board.rates import is_ready
+from leaderboard.board.bootstrap import resample_plain, resample_suite, sum_resamples
+from leaderboard.board.rates import may_freeze
 from leaderboard.board.services import freeze_rates, note_renewed, store_resamples
 from leaderboard.board.sets import shown_sets
 from leaderboard.models import Board, Resample
@@ -62,7 +62,7 @@ def _renew(task: Task, stop: float) -> int:
     known_to = board.renewed_to if board else None
     if made or known_to is None or (newest and newest > known_to):
         note_renewed(task=task, to=began)
-    if not (board and board.rates) and is_ready(task):
+    if not (board and board.rates) and may_freeze(task):
         try:
             freeze_rates(task=task)
         except Refused as reason:
@@ -122,7 +122,7 @@ def _resample_own(pk: int) -> bool:
     outcome = CustomOutcome.objects.select_related("metric__task", "run__version").get(pk=pk)
     run, numbers = outcome.run, np.frombuffer(outcome.values, dtype="<f4")
     statistics = ((place, (number,)) for place, number in enumerate(numbers.tolist()))
-    (sums,) = resampled(statistics, [powers_of], run.version.sha256)
+    (sums,) = sum_resamples(statistics, [powers_of], run.version.sha256)
     values = divide(sums[:, 1], sums[:, 0])
     metric = outcome.metric.key
     store_resamples(run=run, values={metric: np.asarray(values, dtype="<f4").tobytes()})

@@ -24,7 +24,11 @@ urlpatterns = [
     path("t/<slug:code>/battle/vote/", battle_views.vote, name="battle-vote"),
     path("t/<slug:code>/battle/consent/", battle_views.consent, name="battle-consent"),
     path("t/<slug:code>/battle/<uuid:uuid>/", battle_views.battle_over, name="battle-over"),
-    path("t/<slug:code>/battle/<uuid:uuid>/leave/", battle_views.leave, name="battle-leave"),
+    path(
+        "t/<slug:code>/battle/<uuid:uuid>/leave/",
+        battle_views.leave_conversation,
+        name="battle-leave",
+    ),
     path("t/<slug:code>/leaderboard/embed/", snapshot_views.embed, name="embed"),
     path("t/<slug:code>/leaderboard/forks/", fork_views.forks, name="forks"),
     path(
@@ -39,8 +43,8 @@ urlpatterns = [
         snapshot_views.snapshot,
         name="snapshot",
     ),
-    path("t/<slug:code>/leaderboard/compare/", compare_views.compare, name="compare"),
-    path("t/<slug:code>/leaderboard/rounds/", rounds_views.rounds, name="rounds"),
+    path("t/<slug:code>/leaderboard/compare/", compare_views.comparison, name="compare"),
+    path("t/<slug:code>/leaderboard/rounds/", rounds_views.rounds_page, name="rounds"),
     path(
         "t/<slug:code>/leaderboard/training-dates/",
         rounds_views.training_dates,

@@ -41,12 +41,12 @@ def run_in_parts(
 ) -> list[Row]:
     """Return the logits of each encoding, in order; `run` gets only what may share a batch."""
     found: dict[int, Row] = {}
-    for part in parts([len(encoding) for encoding in batch], tokens.fill):
+    for part in batch_parts([len(encoding) for encoding in batch], tokens.fill):
         found |= zip(part, run([batch[number] for number in part]), strict=True)
     return [found[number] for number in range(len(batch))]
 
 
-def parts(sizes: Sequence[int], fill: Fill) -> list[list[int]]:
+def batch_parts(sizes: Sequence[int], fill: Fill) -> list[list[int]]:
     """Return the rows that may share a batch: all of them, those of equal size, or each alone."""
     numbers = [*range(len(sizes))]
     if fill == "alone":
@@ -84,7 +84,7 @@ def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
     return {"places": places, "spots": spots, "owners": owners.reshape(-1, width)}
 
 
-def cut(logits: Logits, batch: Sequence[Piece], fill: Fill) -> list[Logits]:
+def cut_padding(logits: Logits, batch: Sequence[Piece], fill: Fill) -> list[Logits]:
     """Return one array per encoding, without the columns of the padding."""
     if logits.ndim == 2:
         return list(logits)

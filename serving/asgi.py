@@ -19,10 +19,10 @@ from .bodies import (
     Message,
     Receive,
     Send,
+    check_method,
     check_size,
     deadline_seconds,
-    only,
-    parse,
+    parse_json,
     read_body,
 )
 from .codecs import Answer
@@ -104,17 +104,17 @@ class Application:
             receive
         )  # whatever the answer: else the connection is closed with it
         if path == "/health":
-            only(method, "GET")
+            check_method(method, "GET")
             return {"status": "ok"}
         if path.startswith("/v1/"):
             return await self._openai.answer(scope, body, receive, self._asker(scope))
         if path == "/models":
-            only(method, "GET")
+            check_method(method, "GET")
             names = await asyncio.to_thread(self.registry.known_names, self._asker(scope))
             return {"models": names}
         match path.split("/"):
             case ["", "models", name, ("health" | "info" | "predict") as action]:
-                only(method, "POST" if action == "predict" else "GET")
+                check_method(method, "POST" if action == "predict" else "GET")
             case _:
                 raise UnknownError("There is no such route. A model's base is /models/<name>.")
         # Programs that wait for a model have no proof; its health tells no more than its name.
@@ -154,7 +154,7 @@ async def _predicted(
     """Return the answers, and whether the call had a single input. Raises ServingError."""
 
     def submit() -> tuple[Future[list[Answer]], bool]:
-        rows, single = _rows(parse(body), model.fields)
+        rows, single = _rows(parse_json(body), model.fields)
         return model.submit(rows, deadline=deadline), single
 
     try:

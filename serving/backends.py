@@ -12,12 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .arrays import arrays_of, cut, packed_rows, run_in_parts
+from .arrays import arrays_of, cut_padding, packed_rows, run_in_parts
 from .codecs import Logits, Piece
 from .errors import CannotExportError, MisconfiguredError, first_words
 from .spec import HEADS, LOOKS, SPAN, WRITES, ModelFolder, ModelSpec, PictureSettings
 from .tokens import Tokens, keep_tokens, kept_tokens, read_tokens
-from .trial import Trial, settle, torch_run, try_alone
+from .trial import Trial, choose_filling, torch_run, try_alone
 
 if TYPE_CHECKING:
     import torch
@@ -113,7 +113,7 @@ class OnnxBackend:
 
     def _run_part(self, part: Sequence[Piece]) -> list[Logits]:
         (logits,) = self._session.run(None, arrays_of(part, self._tokens))
-        return cut(logits, part, self._tokens.fill)
+        return cut_padding(logits, part, self._tokens.fill)
 
 
 class TorchBackend:
@@ -148,7 +148,7 @@ class TorchBackend:
         arrays = arrays_of(part, self._tokens).items()
         with torch.inference_mode():
             logits = self._model(**{k: torch.from_numpy(a).to(self._device) for k, a in arrays})
-        return cut(logits.float().cpu().numpy(), part, self._tokens.fill)
+        return cut_padding(logits.float().cpu().numpy(), part, self._tokens.fill)
 
 
 def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
@@ -267,7 +267,7 @@ def settled_model(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Modul
     if folder.pictures:
         return torch_model(spec, folder), tokens
     logits = logits_of(read_model(spec, folder, torch.float32), folder)
-    tokens = settle(spec.name, logits, tokens, try_alone(spec.name, logits, tokens, folder))
+    tokens = choose_filling(spec.name, logits, tokens, try_alone(spec.name, logits, tokens, folder))
     return logits, tokens
 
 
@@ -281,7 +281,7 @@ def _prepared(
     """
     import torch
 
-    from .packing import pack
+    from .packing import pack_model
 
     tokens = read_tokens(spec, folder)
     if folder.pictures:
@@ -289,9 +289,9 @@ def _prepared(
     model = read_model(spec, folder, torch.float32)
     logits = logits_of(model, folder)
     trial = try_alone(spec.name, logits, tokens, folder)
-    tokens = settle(spec.name, logits, tokens, trial)
+    tokens = choose_filling(spec.name, logits, tokens, trial)
     if spec.backend == "onnx" or not torch.cuda.is_available():
-        packed, feed = pack(logits, model, tokens.pad), replace(tokens.packed(), fill="right")
+        packed, feed = pack_model(logits, model, tokens.pad), replace(tokens.packed(), fill="right")
         if packed and trial.agrees(torch_run(packed, feed)):
             return packed.to(_precision(spec)), feed, trial
         logger.info("%s: its architecture cannot be packed; batches are padded", spec.name)

@@ -17,7 +17,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-def only(method: str, allowed: str) -> None:
+def check_method(method: str, allowed: str) -> None:
     """Raise WrongMethodError for another method."""
     if method != allowed:
         raise WrongMethodError(f"Use {allowed}.")
@@ -65,7 +65,7 @@ def _too_large(most: int) -> TooLargeError:
     return TooLargeError(f"The body is larger than {most} bytes. Send fewer inputs.")
 
 
-def parse(body: bytearray) -> Any:
+def parse_json(body: bytearray) -> Any:
     """Parse the JSON of a body. Raises BadRequestError."""
     try:
         return orjson.loads(body)  # refuses halves of surrogate pairs, which are no characters

@@ -110,7 +110,7 @@ class Packed(torch.nn.Module):
         return cast(torch.Tensor, self._logits(input_ids, None, token_type_ids))
 
 
-def pack(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Packed | None:
+def pack_model(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Packed | None:
     """Return the packed module if it gives the logits of the padded one, both in fp32, else None.
 
     The model may be changed in either case.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from .arrays import arrays_of, cut, run_in_parts
+from .arrays import arrays_of, cut_padding, run_in_parts
 from .codecs import Codec, Logits, Piece, codec_for
 from .errors import BadRequestError, MisconfiguredError, first_words
 from .spec import ModelFolder
@@ -59,7 +59,7 @@ def torch_run(logits: "torch.nn.Module", tokens: Tokens) -> Run:
         arrays = arrays_of(part, tokens)
         with torch.inference_mode():
             found = logits(**{name: torch.from_numpy(array) for name, array in arrays.items()})
-        return cut(found.float().numpy(), part, tokens.fill)
+        return cut_padding(found.float().numpy(), part, tokens.fill)
 
     return lambda batch: run_in_parts(batch, tokens, run_part)
 
@@ -81,7 +81,7 @@ def try_alone(name: str, logits: "torch.nn.Module", tokens: Tokens, folder: Mode
     return Trial(rows, alone, ([*short, 0], [long, half, 0]))
 
 
-def settle(name: str, logits: "torch.nn.Module", tokens: Tokens, trial: Trial) -> Tokens:
+def choose_filling(name: str, logits: "torch.nn.Module", tokens: Tokens, trial: Trial) -> Tokens:
     """Return the tokens with the quickest filling that agrees. Raises MisconfiguredError."""
     ways: Sequence[Fill] = get_args(Fill)
     for fill in ways[2:] if logits.is_stateful else ways:  # it attends by the length of a batch

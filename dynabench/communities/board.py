@@ -208,10 +208,10 @@ def _rows(task: Task) -> list[Row]:
     """Return the models of the public board, by their main metric over the sets that count."""
     from leaderboard.board.matrix import score_matrix  # loads numpy
     from leaderboard.board.opening import opening_of
-    from leaderboard.board.ranked import ranked
+    from leaderboard.board.ranked import rank_board
 
     matrix = score_matrix(task)
-    board = ranked(matrix, opening_of(task, matrix))
+    board = rank_board(matrix, opening_of(task, matrix))
     rows = []
     for ranked_row in board.rows:
         model, main = ranked_row.model, ranked_row.metrics[matrix.main]

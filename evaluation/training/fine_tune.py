@@ -29,13 +29,13 @@ from evaluation.training.data import (
 )
 from evaluation.training.folders import atomic_folder
 from evaluation.training.softening import divide_head
-from serving.arrays import arrays_of, cut, parts, run_in_parts
+from serving.arrays import arrays_of, batch_parts, cut_padding, run_in_parts
 from serving.backends import logits_of, restore_attention
 from serving.codecs import Answer, Codec, Logits, Piece
 from serving.errors import BadRequestError, MisconfiguredError
 from serving.spec import FIELDS, OUTPUTS, SPAN, ModelFolder, ModelSpec
 from serving.tokens import Tokens, codec_of, read_tokens
-from serving.trial import settle, try_alone
+from serving.trial import choose_filling, try_alone
 
 if TYPE_CHECKING:
     import torch
@@ -273,7 +273,7 @@ class _Trained:
         folder, tokens = _read_folder(base, reading)
         logits = logits_of(model, folder)
         try:
-            tokens = settle(
+            tokens = choose_filling(
                 "The base", logits, tokens, try_alone("The base", logits, tokens, folder)
             )
         except MisconfiguredError as error:
@@ -283,7 +283,7 @@ class _Trained:
 
     def groups(self, encodings: Sequence[Encoding]) -> list[list[int]]:
         """Return the numbers of the encodings that may share a batch."""
-        return parts([len(encoding) for encoding in encodings], self.tokens.fill)
+        return batch_parts([len(encoding) for encoding in encodings], self.tokens.fill)
 
     def logits(self, encodings: Sequence[Encoding]) -> "torch.Tensor":
         """Return logits [encodings, labels], or [encodings, 2, tokens] with start and end.
@@ -324,7 +324,7 @@ class _Trained:
         encodings = [encodings_of(row, self.codec) for row in rows]
 
         def run(pieces: Sequence[Encoding]) -> Sequence[Logits]:
-            return cut(self.logits(pieces).numpy(), pieces, self.tokens.fill)
+            return cut_padding(self.logits(pieces).numpy(), pieces, self.tokens.fill)
 
         with torch.inference_mode():
             return encodings, run_sorted(encodings, run)

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from core.errors import Refused
 from core.web.api import check_query
 from leaderboard.board.opening import start_of
-from leaderboard.board.query import Asked, asked
+from leaderboard.board.query import BoardRequest, read_request
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy
@@ -38,13 +38,13 @@ def matrix_for(
     return score_matrix(task, request.user if mine in YES else None)
 
 
-def asked_of(request: Request, task: Task, matrix: "Matrix") -> Asked:
+def requested_board(request: Request, task: Task, matrix: "Matrix") -> BoardRequest:
     """Return the weights and options that the query asks for.
 
     Raises Refused (422), and Http404 when there is no fork of that name.
     """
     start = start_of(task, matrix, request.query_params.get("fork"))
-    return asked(dict(request.query_params.lists()), start, matrix.modes)
+    return read_request(dict(request.query_params.lists()), start, matrix.modes)
 
 
 def version_of(task: Task, matrix: "Matrix", *more: object) -> str:

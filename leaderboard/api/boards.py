@@ -8,9 +8,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from core.web.api import versioned, weights
-from leaderboard.api.asking import MINE, asked_of, matrix_for, version_of
+from leaderboard.api.asking import MINE, matrix_for, requested_board, version_of
 from leaderboard.api.schemas import RoundsMatrix, Seen, TrainingDates
-from leaderboard.board.query import Asked
+from leaderboard.board.query import BoardRequest
 from leaderboard.scoring.weights import METRIC, SET
 from tasks.access import find_task
 from tasks.models import Task
@@ -47,16 +47,16 @@ class LeaderboardView(APIView):
         """
         task = find_task(request, code)
         matrix = matrix_for(request, task, "mode", "fork", prefixes=(METRIC, SET))
-        found = asked_of(request, task, matrix)
+        found = requested_board(request, task, matrix)
         version = version_of(task, matrix, found.weighting.query, found.mode)
         return versioned(request, version, lambda: _board_body(task, matrix, found))
 
 
-def _board_body(task: Task, matrix: "Matrix", found: Asked) -> dict[str, Any]:
-    from leaderboard.board.ranked import ranked
-    from leaderboard.board.tables import as_table
+def _board_body(task: Task, matrix: "Matrix", found: BoardRequest) -> dict[str, Any]:
+    from leaderboard.board.ranked import rank_board
+    from leaderboard.board.tables import board_table
 
-    table = as_table(task, matrix, ranked(matrix, found.weighting, found.mode))
+    table = board_table(task, matrix, rank_board(matrix, found.weighting, found.mode))
     published = {str(model.id) for model in matrix.models if model.is_published}
     rows = [{**row, "is_published": row["id"] in published} for row in table["rows"]]
     return {**table, "rows": rows}
@@ -69,10 +69,9 @@ class TrainingDatesView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Each model's accuracy before and after its training, and on what is held back."""
         from leaderboard.board.matrix import score_matrix
-        from leaderboard.rounds.held_back import as_json
 
         task = find_task(request, code)
-        body = as_json(score_matrix(task), seen_rounds([task]))
+        body = training_dates_body(score_matrix(task), seen_rounds([task]))
         return Response(TrainingDates(body).data)
 
 
@@ -88,9 +87,9 @@ class RoundsMatrixView(APIView):
         kept = all_numbers(seen)
 
         def body() -> dict[str, Any]:
-            from leaderboard.rounds.matrix import as_json, rounds_of
+            from leaderboard.rounds.matrix import rounds_body, rounds_of
 
-            found = as_json(matrix, rounds_of(matrix, seen, kept))
+            found = rounds_body(matrix, rounds_of(matrix, seen, kept))
             return {**found, "is_counting": len(kept) < len(seen)}
 
         states = [(round.number, round.state) for round in seen]

@@ -13,7 +13,7 @@ from core.web.api import versioned
 from leaderboard.api.asking import MINE, matrix_for, version_of
 from leaderboard.api.schemas import Compared
 from leaderboard.board.columns import OF_RUNS
-from leaderboard.compare.views import SAME, SIDES, asked_page, places_of
+from leaderboard.compare.views import SAME, SIDES, model_places, requested_page
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit, can_take
@@ -50,7 +50,7 @@ class CompareView(APIView):
         matrix = matrix_for(request, task, "a", "b", "set", "page")
         pair = _pair(request, matrix)
         is_editor, takes = can_edit(request.user, task), can_take(request.user, task)
-        name, page = request.query_params.get("set", ""), asked_page(request.query_params)
+        name, page = request.query_params.get("set", ""), requested_page(request.query_params)
 
         def body() -> dict[str, Any]:
             return _body(task, matrix, pair, name, page, is_editor=is_editor, takes=takes)
@@ -60,7 +60,7 @@ class CompareView(APIView):
 
 def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
     """Return the places of the two models in the matrix. Raises Refused."""
-    places = places_of(matrix)
+    places = model_places(matrix)
     asked = {side: request.query_params.get(side, "") for side in SIDES}
     for side, text in asked.items():
         if not text:
@@ -87,10 +87,10 @@ def _body(
     is_editor: bool,
     takes: bool,
 ) -> dict[str, Any]:
-    from leaderboard.compare.models import compared, example_page, runs_of
+    from leaderboard.compare.models import compare_models, example_page, shared_runs
 
-    pairs = runs_of(matrix, *pair)
-    found = compared(task, matrix, *pair, pairs)
+    pairs = shared_runs(matrix, *pair)
+    found = compare_models(task, matrix, *pair, pairs)
     shown = example_page(task, pairs if takes else {}, name, page, is_editor=is_editor)
     return {
         "a": _model(matrix, pair[0]),

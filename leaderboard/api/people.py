@@ -7,7 +7,7 @@ from rest_framework.views import APIView
 
 from leaderboard.api.schemas import People
 from leaderboard.people.activity import team_week
-from leaderboard.people.views import enter, places_of
+from leaderboard.people.views import enter_ranking, visible_lines
 
 
 class PeopleView(APIView):
@@ -17,7 +17,7 @@ class PeopleView(APIView):
 
         Sensitive tasks have no ranking, and paid people no place in one.
         """
-        task, me = enter(request, code)
+        task, me = enter_ranking(request, code)
         team = team_week(task) if task.config.context else None
-        body = {"in_ranking": me.in_ranking, "team": team, "places": places_of(task, me)}
+        body = {"in_ranking": me.in_ranking, "team": team, "places": visible_lines(task, me)}
         return Response(People(body).data)

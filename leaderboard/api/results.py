@@ -20,7 +20,7 @@ class ResultsView(APIView):
 
         Ask again until `is_over`.
         """
-        from leaderboard.board.model_result import results_of
+        from leaderboard.board.model_result import model_results
 
         submission, viewer = find_submission(request, pk)
-        return Response(results_of(submission, viewer, request.user))
+        return Response(model_results(submission, viewer, request.user))

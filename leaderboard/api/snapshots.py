@@ -19,7 +19,7 @@ from core.accounts.models import ApiToken
 from core.web.api import Pages, read, versioned
 from leaderboard.api.arenas import ArenaTable
 from leaderboard.api.schemas import Kept
-from leaderboard.board.exports import bibtex
+from leaderboard.board.exports import snapshot_bibtex
 from leaderboard.models import Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
@@ -48,7 +48,7 @@ class TableField(serializers.Field[Any, Any, Any, Any]):
 class OneSnapshot(ListedSnapshot):
     """A snapshot; `table` is what the digest is of, with sorted keys and without spaces."""
 
-    bibtex = serializers.CharField()
+    snapshot_bibtex = serializers.CharField()
     changes = serializers.ListField(child=serializers.CharField(), help_text="Since the last one.")
     table = TableField()
 
@@ -63,7 +63,7 @@ class NewSnapshot(serializers.Serializer[Any]):
     description = serializers.CharField(max_length=500, required=False, allow_blank=True)
 
 
-class NewestFirst(Pages):
+class SnapshotPages(Pages):
     """Pages by number."""
 
     ordering = "-number"
@@ -76,7 +76,7 @@ class Snapshots(generics.ListAPIView[Snapshot]):
     is_public = True
     write_scope = ApiToken.Scope.OWN
     serializer_class = ListedSnapshot
-    pagination_class = NewestFirst
+    pagination_class = SnapshotPages
     queryset = Snapshot.objects.none()
 
     def get_queryset(self):  # type: ignore[no-untyped-def]
@@ -118,7 +118,7 @@ class SnapshotView(APIView):
             last = task.snapshots.filter(number__lt=number).first()
             return {
                 **ListedSnapshot(found).data,
-                "bibtex": bibtex(found.table, number, found.title, found.sha256, address),
+                "bibtex": snapshot_bibtex(found.table, number, found.title, found.sha256, address),
                 "changes": what_changed(last.table, found.table) if last else [],
                 "table": found.table,
             }

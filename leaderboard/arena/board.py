@@ -24,7 +24,7 @@ Table = Mapping[str, Any]
 """A report for programs, with the shares of wins among the first models."""
 
 
-class Line(NamedTuple):
+class ArenaLine(NamedTuple):
     """A model of the table, and its strength with the ends of its interval."""
 
     model: Mapping[str, Any]
@@ -91,9 +91,9 @@ def report_body(task: Task, kept: Kept) -> dict[str, Any]:
     return {"task": named, "date": kept.counted_at.date().isoformat(), **kept.numbers}
 
 
-def lines_of(table: Table) -> list[Line]:
+def arena_lines(table: Table) -> list[ArenaLine]:
     """Return the models as the page draws them."""
-    return [Line(one, one["strength"], one["low"], one["high"]) for one in table["models"]]
+    return [ArenaLine(one, one["strength"], one["low"], one["high"]) for one in table["models"]]
 
 
 EFFECTS = {
@@ -114,10 +114,10 @@ def style_values(table: Table) -> Mapping[str, Any] | None:
         (_(EFFECTS[one["name"]]), [None if one[k] is None else log(2) * one[k] for k in ENDS])
         for one in style["effects"]
     ]
-    return {"lines": lines_of(style), "battles": style["battles"], "effects": effects}
+    return {"lines": arena_lines(style), "battles": style["battles"], "effects": effects}
 
 
-def heats(table: Table) -> Iterator[tuple[str, list[Heat]]]:
+def win_rows(table: Table) -> Iterator[tuple[str, list[Heat]]]:
     """Yield the rows of the matrix: a model and its shares of wins against the first models."""
     for model, shares in zip(table["models"], table["wins"], strict=False):
         yield (
@@ -126,7 +126,7 @@ def heats(table: Table) -> Iterator[tuple[str, list[Heat]]]:
         )
 
 
-def notices(table: Table) -> list[str]:
+def arena_notices(table: Table) -> list[str]:
     """Return the sentences that a reader of the strengths should know."""
     found = []
     if table["is_bounded"]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.files.tables import csv_text
-from leaderboard.board.exports import latex
+from leaderboard.board.exports import escape_latex
 
 Table = Mapping[str, Any]
 COLUMNS = ("rank", "name", "strength", "low", "high", "battles", "wins", "ties")
@@ -12,7 +12,7 @@ STYLED = ("rank", "strength", "low", "high")
 """Columns that are there once more, `style_…`, with the style of answers held constant."""
 
 
-def as_csv(table: Table) -> str:
+def arena_csv(table: Table) -> str:
     """Write a line for each model; unknown values are empty."""
     styled = {model["name"]: model for model in (table["style"] or {"models": ()})["models"]}
     return csv_text(
@@ -27,12 +27,12 @@ def _cells(model: Mapping[str, Any], styled: Mapping[str, Any]) -> list[Any]:
     return [*(model[name] for name in COLUMNS), *(styled.get(name) for name in STYLED)]
 
 
-def as_latex(table: Table, address: str = "") -> str:
+def arena_latex(table: Table, address: str = "") -> str:
     """Write a table for a paper (package booktabs)."""
     lines = [
-        rf"% {latex(table['task']['code'])} on {table['date']}: "
+        rf"% {escape_latex(table['task']['code'])} on {table['date']}: "
         rf"{table['battles']} comparisons by {table['voters']} voters",
-        *([f"% {latex(address)}"] if address else []),
+        *([f"% {escape_latex(address)}"] if address else []),
         r"\begin{tabular}{rlrrrr}",
         r"\toprule",
         r"Rank & Model & Strength & Battles & Wins & Ties \\",
@@ -51,5 +51,6 @@ def _latex_line(model: Mapping[str, Any]) -> str:
         strength += f" [${low:.2f}$, ${high:.2f}$]"
     counts = (str(model[part]) for part in ("battles", "wins", "ties"))
     return (
-        " & ".join([str(model["rank"] or "--"), latex(model["name"]), strength, *counts]) + r" \\"
+        " & ".join([str(model["rank"] or "--"), escape_latex(model["name"]), strength, *counts])
+        + r" \\"
     )

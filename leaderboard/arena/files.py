@@ -14,7 +14,7 @@ LONGEST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparisonLine:
     """A comparison of two models, by their names, and the line where it begins."""
 
     number: int
@@ -25,7 +25,7 @@ class Line:
     winner: str
 
 
-def read_comparisons(lines: Iterable[bytes]) -> Iterator[Line | LineError]:
+def read_comparisons(lines: Iterable[bytes]) -> Iterator[ComparisonLine | LineError]:
     """Yield the comparisons of a file, and the lines that cannot be read; ignore other columns."""
     for row in read_table(plain_lines(lines), _header, _value):
         yield row if isinstance(row, LineError) else _line(row.line, row.values)
@@ -58,10 +58,10 @@ def _value(name: str, cell: str) -> str:
     return value
 
 
-def _line(number: int, values: Mapping[str, str]) -> Line | LineError:
+def _line(number: int, values: Mapping[str, str]) -> ComparisonLine | LineError:
     for name in COLUMNS:
         if name not in values:
             return LineError(number, f"`{name}`: empty; fill it")
     if values["left"] == values["right"]:
         return LineError(number, "`right`: the same model as `left`; name two models")
-    return Line(number, *(values[name] for name in COLUMNS))
+    return ComparisonLine(number, *(values[name] for name in COLUMNS))

@@ -32,7 +32,7 @@ OUTCOMES = {"left": LEFT, "right": RIGHT, "tie": TIE, "both_bad": TIE}
 
 
 @dataclass(frozen=True)
-class Line:
+class ReportLine:
     """A model: wins and ties (“both bad” included) among its battles."""
 
     name: str
@@ -50,7 +50,7 @@ class Report:
     compared.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[ReportLine, ...]
     battles: int
     voters: int
     is_bounded: bool
@@ -161,7 +161,7 @@ def _report(names: list[str], votes: Votes, draws: int, style: Floats | None = N
 
     order = sorted(range(count), key=place)
     sums = np.stack([played, wins, ties]).sum(axis=2).astype(int)
-    lines = tuple(Line(names[n], found.strengths[n], *sums[:, n].tolist()) for n in order)
+    lines = tuple(ReportLine(names[n], found.strengths[n], *sums[:, n].tolist()) for n in order)
     voters = len(np.unique(votes.voter))
     wins = shares[np.ix_(order, order)]
     return Report(lines, len(votes.left), voters, found.is_bounded, wins, found.style)

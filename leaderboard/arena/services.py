@@ -11,7 +11,7 @@ from django.db import transaction
 from core.accounts.models import Annotator, User
 from core.accounts.services import log
 from core.errors import Refused
-from leaderboard.arena.files import LONGEST, Line, read_comparisons
+from leaderboard.arena.files import LONGEST, ComparisonLine, read_comparisons
 from leaderboard.models import Comparison, Contestant
 from tasks.config.parsing import dump_yaml
 from tasks.line_files import LineError
@@ -92,9 +92,9 @@ class _Import:
         self._models = dict(task.contestants.values_list("name", "pk"))
         self._people: dict[str, int] = {}
 
-    def store(self, batch: Sequence[Line | LineError]) -> None:
+    def store(self, batch: Sequence[ComparisonLine | LineError]) -> None:
         """Store what is new of some lines; after a bad one they are only checked."""
-        lines: dict[Key, Line] = {}
+        lines: dict[Key, ComparisonLine] = {}
         for line in batch:
             if isinstance(line, LineError):
                 self._bad(line.line, line.message)
@@ -115,7 +115,7 @@ class _Import:
         self.summary.bad += 1
         self._on_bad(number, reason)
 
-    def _fresh(self, lines: dict[Key, Line]) -> list[tuple[str, Line]]:
+    def _fresh(self, lines: dict[Key, ComparisonLine]) -> list[tuple[str, ComparisonLine]]:
         """Return the lines that are not stored yet, each with its uid.
 
         People may share an id, for example when several compare one pair; the second person's
@@ -152,12 +152,12 @@ class _Import:
     def _pseudonym(self, worker: str) -> str:
         return fitting(f"{self.task.code}:{worker}", 40)
 
-    def _add_models(self, lines: Sequence[Line]) -> None:
+    def _add_models(self, lines: Sequence[ComparisonLine]) -> None:
         names = {name for line in lines for name in (line.left, line.right)}
         for name in sorted(names - self._models.keys()):
             self._models[name] = Contestant.objects.create(task=self.task, name=name).pk
 
-    def _add_people(self, lines: Sequence[Line]) -> None:
+    def _add_people(self, lines: Sequence[ComparisonLine]) -> None:
         names = {self._pseudonym(line.worker) for line in lines} - self._people.keys()
         source = Annotator.Source.IMPORT
         rows = [Annotator(pseudonym=name, source=source) for name in sorted(names)]
@@ -165,7 +165,7 @@ class _Import:
         found = Annotator.objects.filter(pseudonym__in=names)
         self._people |= dict(found.values_list("pseudonym", "pk"))
 
-    def _row(self, uid: str, line: Line) -> Comparison:
+    def _row(self, uid: str, line: ComparisonLine) -> Comparison:
         return Comparison(
             task=self.task,
             uid=uid,
@@ -181,5 +181,5 @@ def _numbered(uid: str, number: int) -> str:
     return uid if number == 1 else fitting(f"{uid} ({number})", LONGEST)
 
 
-def _choice(line: Line) -> Choice:
+def _choice(line: ComparisonLine) -> Choice:
     return line.left, line.right, line.winner

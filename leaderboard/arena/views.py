@@ -13,15 +13,15 @@ from core.charts import matrix, reach
 from core.data.adaptive_cache import Kept
 from leaderboard.arena.board import (
     Table,
-    heats,
+    arena_lines,
+    arena_notices,
     kept_table,
-    lines_of,
-    notices,
     report_body,
     style_values,
+    win_rows,
 )
-from leaderboard.arena.exports import as_csv, as_latex
-from leaderboard.board.exports import as_json
+from leaderboard.arena.exports import arena_csv, arena_latex
+from leaderboard.board.exports import table_json
 from leaderboard.board.views import Files, as_file, sentence
 from tasks.access import find_task
 from tasks.models import Task
@@ -29,9 +29,9 @@ from tasks.models import Task
 ROWS = 100
 """Models on a page."""
 FILES: Files = {
-    "csv": (lambda table, _: as_csv(table), "csv", "text/csv"),
-    "json": (lambda table, _: as_json(table), "json", "application/json"),
-    "latex": (as_latex, "tex", "application/x-tex"),
+    "csv": (lambda table, _: arena_csv(table), "csv", "text/csv"),
+    "json": (lambda table, _: table_json(table), "json", "application/json"),
+    "latex": (arena_latex, "tex", "application/x-tex"),
 }
 """As those of `leaderboard.board.views`."""
 
@@ -53,14 +53,14 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
 
 def board_values(table: Table) -> dict[str, Any]:
     """Return what a page shows of a ranking. `page` has all lines."""
-    lines, names = lines_of(table), [one["name"] for one in table["models"]]
+    lines, names = arena_lines(table), [one["name"] for one in table["models"]]
     first = names[: len(table["wins"])]
     return {
         "page": lines,
         "scale": reach(end for line in lines for end in line[1:]),
-        "notices": notices(table),
+        "notices": arena_notices(table),
         "style": style_values(table),
-        "wins": matrix(first, heats(table), title=_("Wins"), corner=_("Model")),
+        "wins": matrix(first, win_rows(table), title=_("Wins"), corner=_("Model")),
     }
 
 

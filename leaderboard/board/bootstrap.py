@@ -36,7 +36,7 @@ Values = NDArray[np.float32]
 def resample_plain(run: EvaluationRun) -> dict[str, Values]:
     """Compute each metric of the task that is available here on DRAWS resamples. Streams."""
     config = run.submission.task.config
-    metrics, groups = [*metrics_here(config)], groups_of(config)
+    metrics, groups = [*available_metrics(config)], groups_of(config)
     names = [metric.name for metric in metrics]
     vectors = [metric.vectors for metric in metrics]
     if part := _worst_group(run, groups):
@@ -46,7 +46,7 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
         vectors.append(partial(_of_some, share))
 
     def statistics() -> Iterator[tuple[int, tuple[Any, ...]]]:
-        pairs = zip(map(groups.named, set_rows(run.version)), answers_of(run), strict=True)
+        pairs = zip(map(groups.named, set_rows(run.version)), read_answers(run), strict=True)
         for place, (row, answer) in enumerate(pairs):
             value = None if answer is None else answer.value
             found = [metric.statistic(value, row) for metric in metrics]
@@ -54,7 +54,7 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
                 found[-1] = (found[-1], is_in(row, part.slice))
             yield place, tuple(found)
 
-    sums = resampled(statistics(), vectors, run.version.sha256)
+    sums = sum_resamples(statistics(), vectors, run.version.sha256)
     return {
         name: metric.value(of_metric).astype(np.float32)
         for name, metric, of_metric in zip(names, metrics, sums, strict=True)
@@ -83,7 +83,7 @@ def _of_some(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
     return vectors
 
 
-def metrics_here(config: TaskConfig) -> Iterator[Metric]:
+def available_metrics(config: TaskConfig) -> Iterator[Metric]:
     """Yield the metrics of a task that can be computed on this machine."""
     for name in config.metrics.computed:
         with suppress(Unavailable):
@@ -109,7 +109,7 @@ def resample_suite(run: EvaluationRun) -> dict[str, Values]:
         for place, row in enumerate(set_rows(run.version))
         if row.uid in answers
     )
-    (sums,) = resampled(statistics, [metric.vectors], run.version.sha256)
+    (sums,) = sum_resamples(statistics, [metric.vectors], run.version.sha256)
     return {WORST_KIND: metric.value(sums).astype(np.float32)} if sums.size else {}
 
 
@@ -127,13 +127,13 @@ def number_of(score: Score) -> Number:
     )
 
 
-def answers_of(run: EvaluationRun) -> Iterator[Answer | None]:
+def read_answers(run: EvaluationRun) -> Iterator[Answer | None]:
     """Yield a model's answers in a plain run, in the order of the set."""
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
         yield from read_predictions(lines)
 
 
-def resampled(
+def sum_resamples(
     statistics: Iterable[tuple[int, Sequence[Any]]],
     vectors: Sequence[Callable[[Sequence[Any]], Sums]],
     sha256: str,

@@ -31,7 +31,7 @@ class BoardScore(NamedTuple):
         return self.value is None and self.least is not None
 
 
-class Column(NamedTuple):
+class MetricColumn(NamedTuple):
     """One number of all models, by place; lists that the garbage collector passes by."""
 
     values: Sequence[float | None]
@@ -60,7 +60,7 @@ class ScoreColumn(NamedTuple):
 class Metrics(Mapping[str, Cell]):
     """A model's metrics over the weighted sets."""
 
-    def __init__(self, columns: Mapping[str, Column], place: int) -> None:
+    def __init__(self, columns: Mapping[str, MetricColumn], place: int) -> None:
         self._columns, self._place = columns, place
 
     def __getitem__(self, name: str) -> Cell:

@@ -42,6 +42,6 @@ AXES: Mapping[tuple[str, str], str] = {
 """The columns of scores that have another name than they: by suite and score."""
 
 
-def drawn(metrics: Sequence[str]) -> tuple[str, ...]:
+def drawn_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     """Return the metrics that are computed from examples and may count."""
     return tuple(name for name in metrics if name not in COSTS and name not in ASIDE)

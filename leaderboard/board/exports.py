@@ -34,7 +34,7 @@ FINE = ("memory", "memory_mean", "latency_p95")
 """Metrics with two digits after the point."""
 
 
-def is_same(before: Table, after: Table) -> bool:
+def shows_same(before: Table, after: Table) -> bool:
     """Return whether two boards show the same."""
     left, right = (
         {k: v for k, v in table.items() if k not in PASSING} for table in (before, after)
@@ -42,12 +42,12 @@ def is_same(before: Table, after: Table) -> bool:
     return left == right
 
 
-def as_json(table: Table) -> str:
+def table_json(table: Table) -> str:
     """Write the whole table as JSON."""
     return json.dumps(table, ensure_ascii=False, indent=2) + "\n"
 
 
-def as_csv(table: Table) -> str:
+def board_csv(table: Table) -> str:
     """Write a line for each model, with intervals; what was not run is empty."""
     names = [metric["name"] for metric in table["metrics"]]
     numbers = [
@@ -138,7 +138,7 @@ def _early_of(table: Table) -> str:
     return "; ".join(f"{one['name']} v{one['version']}: {early_words(one)}" for one in found)
 
 
-def as_latex(table: Table, address: str = "") -> str:
+def board_latex(table: Table, address: str = "") -> str:
     """Write a table for a paper (package booktabs): metrics that count, intervals in brackets."""
     metrics = _counting(table)
     names = [metric["name"] for metric in metrics]
@@ -146,19 +146,19 @@ def as_latex(table: Table, address: str = "") -> str:
     sets = ", ".join(f"{one['name']} v{one['version']}" for one in table["sets"])
     words, below = formula_of(table), [*filter(None, (_early_of(table), _ranges_of(table)))]
     lines = [
-        rf"% {latex(table['task']['code'])} on {table['date']}: {latex(sets)}",
-        *([f"% {latex(address)}"] if address else []),
-        *([f"% {latex(words)}"] if words else []),
-        *(f"% {latex(notice)}" for notice in table.get("notices", ()) if notice == METHOD),
+        rf"% {escape_latex(table['task']['code'])} on {table['date']}: {escape_latex(sets)}",
+        *([f"% {escape_latex(address)}"] if address else []),
+        *([f"% {escape_latex(words)}"] if words else []),
+        *(f"% {escape_latex(notice)}" for notice in table.get("notices", ()) if notice == METHOD),
         r"\begin{tabular}{ll" + "r" * (1 + len(names)) + "}",
         r"\toprule",
-        " & ".join(map(latex, heads)) + r" \\",
+        " & ".join(map(escape_latex, heads)) + r" \\",
         r"\midrule",
         *(
             " & ".join(
                 [
-                    latex(row["rank"]) or "--",
-                    latex(row["model"]),
+                    escape_latex(row["rank"]) or "--",
+                    escape_latex(row["model"]),
                     _latex_cell("dynascore", row["dynascore"]),
                     *(_latex_cell(name, row["metrics"][name]) for name in names),
                 ]
@@ -167,7 +167,7 @@ def as_latex(table: Table, address: str = "") -> str:
             for row in table["rows"]
         ),
         r"\bottomrule",
-        *(rf"\multicolumn{{{3 + len(names)}}}{{l}}{{{latex(note)}}} \\" for note in below),
+        *(rf"\multicolumn{{{3 + len(names)}}}{{l}}{{{escape_latex(note)}}} \\" for note in below),
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
@@ -235,7 +235,7 @@ def _latex_cell(name: str, cell: Mapping[str, float | None]) -> str:
     return f"{shown} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def latex(text: str) -> str:
+def escape_latex(text: str) -> str:
     r"""Escape a text for LaTeX, on one line.
 
     >>> latex("50 % of a_b\n")
@@ -244,14 +244,14 @@ def latex(text: str) -> str:
     return "".join(LATEX.get(letter, letter) for letter in " ".join(text.split()))
 
 
-def bibtex(table: Table, number: int, title: str, sha256: str, address: str) -> str:
+def snapshot_bibtex(table: Table, number: int, title: str, sha256: str, address: str) -> str:
     """Write an entry that cites a snapshot."""
     code = table["task"]["code"]
     year, month, _ = table["date"].split("-")
     name = title or f"Leaderboard of {table['task']['name']}, snapshot {number}"
     key = re.sub(r"[^a-z0-9-]", "", f"dynabench-{code}-{number}")
     fields = {
-        "title": f"{{{latex(name)}}}",
+        "title": f"{{{escape_latex(name)}}}",
         "author": "{Dynabench}",
         "year": year,
         "month": str(int(month)),

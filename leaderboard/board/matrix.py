@@ -39,10 +39,10 @@ from leaderboard.board.columns import (
     LESS_IS_BETTER,
     OF_RUNS,
     UNITS,
-    drawn,
+    drawn_metrics,
 )
 from leaderboard.board.query import MODES, Mode
-from leaderboard.board.sets import Set, shown_sets, with_detectable
+from leaderboard.board.sets import BoardSet, shown_sets, with_detectable
 from leaderboard.models import Board, Resample
 from leaderboard.scoring.pools import Pool, locally_measured_pool, plain_pool, shipped_pool
 from tasks.config.schema import CUSTOM_PREFIX, LLM_JUDGE
@@ -115,7 +115,7 @@ class Matrix:
     main: str
     metrics: tuple[str, ...]
     models: tuple[Model, ...]
-    sets: tuple[Set, ...]
+    sets: tuple[BoardSet, ...]
     numbers: Numbers
     frozen: Frozen | None  # None: no rates are frozen yet
     pool: Pool | None = None  # what anchors the scores; None: the task has none
@@ -130,12 +130,12 @@ class Matrix:
         return any(one.access == Access.SCORING for one in self.counting)
 
     @property
-    def counting(self) -> tuple[Set, ...]:
+    def counting(self) -> tuple[BoardSet, ...]:
         """Return the sets that have a weight."""
         return tuple(one for one in self.sets if one.counts)
 
     @property
-    def provisional(self) -> tuple[Set, ...]:
+    def provisional(self) -> tuple[BoardSet, ...]:
         """Return the counting sets that were taken while their rounds were still being judged."""
         return tuple(one for one in self.counting if one.is_provisional)
 
@@ -164,7 +164,7 @@ class Matrix:
     @property
     def drawn(self) -> tuple[str, ...]:
         """Return the metrics that are resampled, in the order of `numbers.draws`."""
-        return drawn(self.metrics)
+        return drawn_metrics(self.metrics)
 
 
 def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = True) -> Matrix:
@@ -320,7 +320,7 @@ class _Table:
         self._is_public = np.array([public for _, public in models], dtype=bool)
         self._metrics = metrics
         self._runs: dict[str, tuple[int, int, str]] = {}  # model, version, suite
-        shape, of_examples = (len(models), len(versions)), len(drawn(metrics))
+        shape, of_examples = (len(models), len(versions)), len(drawn_metrics(metrics))
         cells = (*shape, len(metrics))
         counting_sets = sum(counts for _, counts, _ in versions)
         self.numbers = Numbers(
@@ -406,7 +406,7 @@ class _Table:
         scores = Score.objects.filter(
             run__version__in=self._versions,
             run__outcome=Outcome.OK,
-            metric__in=[*drawn(self._metrics), *(name for _, name in AXES), *self._customs],
+            metric__in=[*drawn_metrics(self._metrics), *(name for _, name in AXES), *self._customs],
             slice="",
             kind="",
         )
@@ -440,7 +440,7 @@ class _Table:
         interval, normal to each side. They are independent between models, so that differences look
         less sure than they are.
         """
-        numbers, of_examples = self.numbers, drawn(self._metrics)
+        numbers, of_examples = self.numbers, drawn_metrics(self._metrics)
         draws = numbers.draws
         counts, columns = len(draws), [self._metrics.index(name) for name in of_examples]
         exact = [pk for pk, place in self._versions.items() if not self._sealed[place]]

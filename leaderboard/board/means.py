@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from leaderboard.board.cells import Column
+from leaderboard.board.cells import MetricColumn
 from leaderboard.board.intervals import correlations, mean_with_ends
 from leaderboard.board.matrix import Floats, Marks, Matrix
 
@@ -36,7 +36,7 @@ class Means:
     high: Floats
     draws: Draws
     sets: tuple[int, ...]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, MetricColumn]
 
     @property
     def unsure(self) -> Marks:
@@ -52,10 +52,10 @@ class Means:
 def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
     """Return the means over counting sets; one draw uses the same resample of each set."""
     of_sets = tuple(weights.get(one.name, 0.0) for one in matrix.counting)
-    return kept(matrix, of_sets, lambda: _means(matrix, of_sets))
+    return memoised(matrix, of_sets, lambda: _means(matrix, of_sets))
 
 
-def kept(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
+def memoised(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
     """Return the cached value that was made of these numbers, or make and cache it."""
     memo = matrix.numbers.memo
     found: T | None = memo.get(key)
@@ -82,29 +82,29 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
         ]
     )
     shown = {
-        name: Column(*(optional(some[:, place]) for some in (values, low, high)))
+        name: MetricColumn(*(none_for_nan(some[:, place]) for some in (values, low, high)))
         for place, name in enumerate(matrix.metrics)
     }
     return Means(values, low, high, draws, tuple(used.tolist()), shown)
 
 
-def table_of(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
+def means_table(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
     """Return the means as `leaderboard.scoring.dynascore` reads them, by id of the model."""
-    rows = optional(means.values)
+    rows = none_for_nan(means.values)
     return {
         str(model.id): dict(zip(matrix.metrics, row, strict=True))
         for model, row in zip(matrix.models, rows, strict=True)
     }
 
 
-def optional(values: Floats) -> list[Any]:
+def none_for_nan(values: Floats) -> list[Any]:
     """Return the values as lists, with None for NaN."""
     shown = values.astype(object)
     shown[np.isnan(values)] = None
     return cast(list[Any], shown.tolist())
 
 
-def errors_of(matrix: Matrix, means: Means) -> dict[str, float]:
+def main_errors(matrix: Matrix, means: Means) -> dict[str, float]:
     """Return standard errors of the main metric, by id of the model."""
     errors = means.draws[matrix.drawn.index(matrix.main)].std(axis=-1, ddof=1).tolist()
     return {str(model.id): error for model, error in zip(matrix.models, errors, strict=True)}

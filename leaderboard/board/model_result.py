@@ -20,8 +20,8 @@ from leaderboard.board.columns import AXES as COLUMNS
 from leaderboard.board.exports import early_words
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
-from leaderboard.board.ranked import Ranked, RankedModel, ranked
-from leaderboard.board.sets import Set
+from leaderboard.board.ranked import Ranked, RankedModel, rank_board
+from leaderboard.board.sets import BoardSet
 from leaderboard.board.tables import cell_of
 from tasks.config.schema import LLM_JUDGE
 from tasks.models import Round
@@ -37,7 +37,7 @@ DIGITS = 6
 NOTHING = Cell(None)
 
 
-def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str, Any]:
+def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[str, Any]:
     """Return a model's results on its board, by the weights that it opens with.
 
     Unknown values are None, and `notes` says why. An unpublished model is placed among the
@@ -45,7 +45,7 @@ def results_of(submission: Submission, viewer: Viewer, user: Person) -> dict[str
     """
     task, runs = submission.task, list_runs(submission)
     matrix = score_matrix(task, None if submission.is_published else user)
-    board = ranked(matrix, opening_of(task, matrix))
+    board = rank_board(matrix, opening_of(task, matrix))
     row = next((row for row in board.rows if submission.pk in row.model.files), None)
     progress = _settled(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
     rounds = _rounds(matrix, row, seen_rounds([task]))
@@ -112,7 +112,7 @@ def _rounds(
 
 
 def _on(
-    matrix: Matrix, row: RankedModel | None, place: int, one: Set, metric: str | None
+    matrix: Matrix, row: RankedModel | None, place: int, one: BoardSet, metric: str | None
 ) -> tuple[float | None, str]:
     if metric is None:
         return None, f"none of this task's metrics is an accuracy; see scores[{one.name!r}]."
@@ -126,7 +126,7 @@ def _on(
     return None, f"not run on {one.name} v{one.version}{older}."
 
 
-def _warnings(one: Set) -> Iterator[str]:
+def _warnings(one: BoardSet) -> Iterator[str]:
     """Yield what a reader of the number on a round's set should know."""
     if words := early_words(asdict(one)):
         yield f"{words}: {one.title} was taken before its round was judged to the end."

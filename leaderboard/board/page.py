@@ -31,14 +31,14 @@ from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_by_set
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.cells import BoardScore, Cell, ScoreColumn
-from leaderboard.board.cells import Column as Measured
+from leaderboard.board.cells import MetricColumn as Measured
 from leaderboard.board.columns import ASIDE, COSTS
 from leaderboard.board.exports import digits_of
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.presets import presets
-from leaderboard.board.query import Asked, sliders
-from leaderboard.board.ranked import Ranked, RankedModel, moved, ranked
+from leaderboard.board.query import BoardRequest, sliders
+from leaderboard.board.ranked import Ranked, RankedModel, describe_moves, rank_board
 from leaderboard.board.scales import rule_of
 from leaderboard.board.tables import anchors_of, cell_of
 from leaderboard.scoring.formula import formula, priced_formula
@@ -76,7 +76,7 @@ LEAST_SPAN = 0.25
 
 
 @dataclass(frozen=True)
-class Column:
+class BoardColumn:
     """A metric's column. sort: the query that sorts by it; order: of aria-sort, or empty.
 
     scale: from the least to the greatest value of all models.
@@ -113,20 +113,22 @@ class BoardLine:
     marks: list[str]
     score: str
     interval: str
-    cells: list[tuple[Column, int | None, str, str, list[str]]]  # shade, text, interval, more of it
+    cells: list[
+        tuple[BoardColumn, int | None, str, str, list[str]]
+    ]  # shade, text, interval, more of it
     open: str
     is_open: bool
 
 
-def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]:
+def page_values(matrix: Matrix, asked: BoardRequest, was: Weighting | None) -> dict[str, Any]:
     """Return what the template shows.
 
     was: the weights under which the reader last saw the board; None for another page.
     """
-    board, sort = ranked(matrix, asked.weighting, asked.mode), asked.options.get("sort", "")
-    rows = in_order(board, sort, matrix.less_is_better)
+    board, sort = rank_board(matrix, asked.weighting, asked.mode), asked.options.get("sort", "")
+    rows = sort_rows(board, sort, matrix.less_is_better)
     page = Paginator(rows, ROWS).get_page(asked.options.get("page"))
-    found = columns(matrix, asked, board)
+    found = board_columns(matrix, asked, board)
     opened = asked.options.get("open", "")
     return {
         "matrix": matrix,
@@ -139,7 +141,7 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
         "scale": _reach(board.rows[0].scores) if board.rows else None,
         "width": len(found) + 3,
         "lines": [_line(matrix, row, found, asked) for row in page.object_list],
-        "results": results(matrix, opened) if opened else [],
+        "results": opened_results(matrix, opened) if opened else [],
         "opened": {str(model.id): model.name for model in matrix.models}.get(opened, ""),
         "sort": sort,
         "model_order": {"model": "ascending", "-model": "descending"}.get(sort, ""),
@@ -149,14 +151,14 @@ def shown(matrix: Matrix, asked: Asked, was: Weighting | None) -> dict[str, Any]
         "set_sliders": (sets := sliders(SET, asked.weighting.sets)),
         "sliders": metrics + sets,
         "formulas": _formulas(matrix, asked, board),
-        "parts": parts([*page.object_list]),
+        "parts": draw_parts([*page.object_list]),
         "formula": _formula(matrix, asked, board),
-        "plane": plane(board, matrix, asked),
-        "trend": trend(board, matrix),
+        "plane": draw_plane(board, matrix, asked),
+        "trend": draw_trend(board, matrix),
     }
 
 
-def _formula(matrix: Matrix, asked: Asked, board: Ranked) -> str:
+def _formula(matrix: Matrix, asked: BoardRequest, board: Ranked) -> str:
     """Describe how the scores are computed, with the anchors or the exchange rates."""
     weights, main = asked.weighting.metrics, matrix.main
     if board.anchors:
@@ -165,11 +167,11 @@ def _formula(matrix: Matrix, asked: Asked, board: Ranked) -> str:
     return priced_formula(weights, main, board.rates.values, budgets, say=_, words=in_words)
 
 
-def _effect(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) -> str:
+def _effect(matrix: Matrix, board: Ranked, asked: BoardRequest, was: Weighting | None) -> str:
     """Describe what the weights changed since the reader saw the board, or since it opened."""
     if (was or asked.start) == asked.weighting:
         return ""
-    sentences = " ".join(moved(ranked(matrix, was or asked.start, asked.mode), board))
+    sentences = " ".join(describe_moves(rank_board(matrix, was or asked.start, asked.mode), board))
     return (
         sentences
         if was
@@ -177,7 +179,7 @@ def _effect(matrix: Matrix, board: Ranked, asked: Asked, was: Weighting | None) 
     )
 
 
-def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:
+def _links(asked: BoardRequest, page: Page[RankedModel]) -> dict[str, str]:
     """Return the queries of the page's other links."""
     options = asked.options
     return {
@@ -192,7 +194,7 @@ def _links(asked: Asked, page: Page[RankedModel]) -> dict[str, str]:
     }
 
 
-def _formulas(matrix: Matrix, asked: Asked, board: Ranked) -> list[tuple[str, str]]:
+def _formulas(matrix: Matrix, asked: BoardRequest, board: Ranked) -> list[tuple[str, str]]:
     """Return the queries of the board by its other formulas, with the names of these."""
     usual = matrix.modes[0]
     return [
@@ -202,7 +204,7 @@ def _formulas(matrix: Matrix, asked: Asked, board: Ranked) -> list[tuple[str, st
     ]
 
 
-def parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
+def draw_parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
     """Draw what each metric adds to the first known scores; None when none is anchored."""
     whole = (row for row in rows if row.parts and len(row.parts) == len(row.points))
     first = [*islice(whole, IN_PARTS)]
@@ -224,12 +226,12 @@ def _reach(column: Measured | ScoreColumn) -> Place:
     return reach(chain.from_iterable(column))
 
 
-def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:
+def board_columns(matrix: Matrix, asked: BoardRequest, board: Ranked) -> list[BoardColumn]:
     """Return the columns in the order of the configuration, without mere details of others."""
     weights = asked.weighting.metrics
     heaviest = sorted(weights, key=lambda name: -weights[name])[:HEAVIEST]
     return [
-        Column(
+        BoardColumn(
             name,
             *head,
             name not in heaviest and not asked.options.get("all"),
@@ -240,7 +242,7 @@ def columns(matrix: Matrix, asked: Asked, board: Ranked) -> list[Column]:
             name in matrix.weighable,
         )
         for name, head in zip(
-            matrix.metrics, heads(matrix.metrics, matrix.less_is_better), strict=True
+            matrix.metrics, column_heads(matrix.metrics, matrix.less_is_better), strict=True
         )
         if name not in ASIDE
     ]
@@ -250,13 +252,13 @@ def _more(row: RankedModel, name: str) -> list[str]:
     """Describe what else is known of a metric: for robustness the drop and the consistency."""
     known = {one: row.metrics[one] for one in FURTHER.get(name, ()) if one in row.columns}
     return [
-        f"{in_words(one)} {texts(one, cell)[0]} {_unit(one)}"
+        f"{in_words(one)} {cell_texts(one, cell)[0]} {_unit(one)}"
         for one, cell in known.items()
         if cell.value is not None
     ]
 
 
-def _sorting(asked: Asked, name: str, *, is_less_better: bool) -> tuple[str, str]:
+def _sorting(asked: BoardRequest, name: str, *, is_less_better: bool) -> tuple[str, str]:
     """Return the query that sorts by a column, and how the board is sorted by it now.
 
     The first click sorts the best first, the second the worst first.
@@ -269,7 +271,7 @@ def _sorting(asked: Asked, name: str, *, is_less_better: bool) -> tuple[str, str
     return asked.link(sort=other), "ascending" if is_ascending else "descending"
 
 
-def in_order(ranked: Ranked, sort: str, less: Collection[str]) -> list[RankedModel]:
+def sort_rows(ranked: Ranked, sort: str, less: Collection[str]) -> list[RankedModel]:
     """Sort the rows by rank, or by a metric or name, the best first; `-` reverses that.
 
     Rows without the value come last. An unknown sort is ignored.
@@ -290,7 +292,9 @@ def in_order(ranked: Ranked, sort: str, less: Collection[str]) -> list[RankedMod
     return sorted(rows, key=key)
 
 
-def _line(matrix: Matrix, row: RankedModel, shown: Sequence[Column], asked: Asked) -> BoardLine:
+def _line(
+    matrix: Matrix, row: RankedModel, shown: Sequence[BoardColumn], asked: BoardRequest
+) -> BoardLine:
     """Return a row in words."""
     numbers = matrix.numbers
     marks = {
@@ -303,9 +307,9 @@ def _line(matrix: Matrix, row: RankedModel, shown: Sequence[Column], asked: Aske
     return BoardLine(
         row,
         [mark for mark, holds in marks.items() if holds],
-        *texts("dynascore", row.dynascore),
+        *cell_texts("dynascore", row.dynascore),
         [
-            (column, column.shade(cell), *texts(column.name, cell), _more(row, column.name))
+            (column, column.shade(cell), *cell_texts(column.name, cell), _more(row, column.name))
             for column in shown
             for cell in [row.metrics[column.name]]
         ],
@@ -314,24 +318,24 @@ def _line(matrix: Matrix, row: RankedModel, shown: Sequence[Column], asked: Aske
     )
 
 
-def heads(names: Sequence[str], less: Collection[str]) -> list[tuple[str, str, bool]]:
+def column_heads(names: Sequence[str], less: Collection[str]) -> list[tuple[str, str, bool]]:
     """Return the title and unit of each metric, and whether less of it is better."""
     return [(in_words(name), _unit(name), name in less) for name in names]
 
 
-def top(task: Task) -> dict[str, Any]:
+def first_models(task: Task) -> dict[str, Any]:
     """Return the first models of the public board by the owner's weights, with score and interval.
 
     Models that were not run are left out. provisional: the sets behind the scores that are still
     being judged.
     """
     matrix = score_matrix(task)
-    rows = [row for row in ranked(matrix, opening_of(task, matrix)).rows if row.rank]
-    first = [(row, *texts("dynascore", row.dynascore)) for row in rows[:FIRST]]
+    rows = [row for row in rank_board(matrix, opening_of(task, matrix)).rows if row.rank]
+    first = [(row, *cell_texts("dynascore", row.dynascore)) for row in rows[:FIRST]]
     return {"top": first, "provisional": matrix.provisional}
 
 
-def texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
+def cell_texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
     """Return a number (or a score's range) and its interval as people read them; "" for none."""
     if isinstance(cell, BoardScore) and cell.is_range:
         value = _range(name, cell.least, cell.most)
@@ -355,7 +359,7 @@ def _text(name: str, value: float) -> str:
     return f"{value:,.{digits_of(name, value)}f}".replace("-", "−")
 
 
-def results(matrix: Matrix, opened: str) -> list[SetResults]:
+def opened_results(matrix: Matrix, opened: str) -> list[SetResults]:
     """Return what was measured on the board's sets for the model with that id. Two queries."""
     found = [pk for model in matrix.models if str(model.id) == opened for pk in model.files]
     versions = [one.version_id for one in matrix.sets]
@@ -365,7 +369,7 @@ def results(matrix: Matrix, opened: str) -> list[SetResults]:
     return results_by_set(shown, matrix.main, exact=False)
 
 
-def plane(ranked: Ranked, matrix: Matrix, asked: Asked) -> Mapping[str, Any]:
+def draw_plane(ranked: Ranked, matrix: Matrix, asked: BoardRequest) -> Mapping[str, Any]:
     """Plot two metrics against each other; return the plot, its table and the chosen metrics."""
     usual = {"x": "throughput", "y": matrix.main}
     chosen = {axis: asked.options.get(axis, "") for axis in usual}
@@ -407,7 +411,7 @@ def _axis(name: str) -> str:
     return f"{in_words(name)} ({_unit(name)})"
 
 
-def trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
+def draw_trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
     """Draw the first models' main metric over the rounds; None with fewer than two rounds."""
     rounds = [(n, one) for n, one in enumerate(matrix.sets) if one.round is not None]
     rounds.sort(key=lambda pair: (pair[1].round, pair[1].name))

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.board.query import Asked
+from leaderboard.board.query import BoardRequest
 from leaderboard.scoring.weights import Weighting
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
@@ -30,7 +30,7 @@ class Preset:
     is_chosen: bool
 
 
-def presets(asked: Asked, main: str) -> Iterator[Preset]:
+def presets(asked: BoardRequest, main: str) -> Iterator[Preset]:
     """Yield the weights that the board opens with, then presets whose metrics the task has."""
     yield _preset(asked, _("Owner's"), asked.start)
     for title, others in PRESETS.items():
@@ -42,6 +42,6 @@ def presets(asked: Asked, main: str) -> Iterator[Preset]:
             yield _preset(asked, words, Weighting(metrics, asked.weighting.sets))
 
 
-def _preset(asked: Asked, title: str, weighting: Weighting) -> Preset:
+def _preset(asked: BoardRequest, title: str, weighting: Weighting) -> Preset:
     link = replace(asked, weighting=weighting).link()
     return Preset(title, link, weighting == asked.weighting)

@@ -25,7 +25,7 @@ Query = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Asked:
+class BoardRequest:
     """A board as somebody wants to see it. start: the owner's weights, or those of a fork."""
 
     start: Weighting
@@ -43,18 +43,18 @@ class Asked:
         return next((mode for mode in MODES if mode == self.options.get("mode")), None)
 
     @property
-    def kept(self) -> Mapping[str, str]:
+    def lasting_options(self) -> Mapping[str, str]:
         """Return the options that stay while weights or the order change."""
         return {name: text for name, text in self.options.items() if name not in PASSING}
 
     def link(self, **changes: str) -> str:
         """Return the query of the same board with changed options; an empty text removes one."""
-        options = {name: text for name, text in {**self.kept, **changes}.items() if text}
+        options = {name: text for name, text in {**self.lasting_options, **changes}.items() if text}
         weights = self.weighting.query if self.is_changed else ""
         return "?" + "&".join(part for part in (weights, urlencode(options)) if part)
 
 
-def asked(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) -> Asked:
+def read_request(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) -> BoardRequest:
     """Read what a query requests of a board that has these formulas.
 
     Raises WeightsError, also for the weight of an unknown metric or set.
@@ -63,10 +63,10 @@ def asked(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) -> Aske
     options = {name: query[name][-1] for name in OPTIONS if any(query.get(name, ()))}
     if options.get("mode", modes[0]) not in modes:
         raise WeightsError(f"mode: choose among {', '.join(modes)}.", "mode")
-    return Asked(start, read_weights(_chosen(query, start, settled), start), options)
+    return BoardRequest(start, read_weights(_chosen(query, start, changed_value), start), options)
 
 
-def before(query: Query, start: Weighting) -> Weighting | None:
+def former_weighting(query: Query, start: Weighting) -> Weighting | None:
     """Return the weights of the board from which the form was sent; None when there was no form.
 
     Raises WeightsError.
@@ -75,7 +75,7 @@ def before(query: Query, start: Weighting) -> Weighting | None:
     return read_weights(_chosen(query, start, lambda texts: texts[0]), start) if is_form else None
 
 
-def settled(texts: Sequence[str]) -> str:
+def changed_value(texts: Sequence[str]) -> str:
     """Choose the value that was changed among the former weight, the slider's and the box's.
 
     Without JavaScript, nothing keeps slider and box alike.
@@ -91,7 +91,7 @@ def _chosen(
 ) -> dict[str, str]:
     """Return the weights that a query sets; those that equal the rounded start stay unrounded."""
     opening = {
-        prefix + name: shown(weight)
+        prefix + name: weight_text(weight)
         for prefix, weights in ((METRIC, start.metrics), (SET, start.sets))
         for name, weight in weights.items()
     }
@@ -99,7 +99,7 @@ def _chosen(
     return {name: text for name, text in chosen.items() if text != opening[name]}
 
 
-def shown(weight: float) -> str:
+def weight_text(weight: float) -> str:
     """Return a weight as sliders can express it, with one decimal."""
     return f"{round(weight, 1):g}"
 
@@ -127,16 +127,18 @@ def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
         Slider(
             prefix + name,
             name,
-            shown(weight),
+            weight_text(weight),
             step,
-            shown(total),
+            weight_text(total),
             f"{100 * weight / total:.0f}",
         )
         for name, weight in weights.items()
     ]
 
 
-def typed(query: Query, prefix: str, start: Mapping[str, float]) -> list[Slider]:
+def typed_sliders(query: Query, prefix: str, start: Mapping[str, float]) -> list[Slider]:
     """Return the sliders as they were sent, for weights that cannot be used."""
-    texts = {name: query.get(prefix + name, [shown(weight)]) for name, weight in start.items()}
-    return [Slider(prefix + name, name, settled(text), "0.1") for name, text in texts.items()]
+    texts = {
+        name: query.get(prefix + name, [weight_text(weight)]) for name, weight in start.items()
+    }
+    return [Slider(prefix + name, name, changed_value(text), "0.1") for name, text in texts.items()]

@@ -15,10 +15,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from leaderboard.board import notices
-from leaderboard.board.cells import BoardScore, Cell, Column, Metrics, ScoreColumn
+from leaderboard.board.cells import BoardScore, Cell, MetricColumn, Metrics, ScoreColumn
 from leaderboard.board.columns import COSTS, UPLOADED
 from leaderboard.board.matrix import Floats, Matrix, Model, Numbers
-from leaderboard.board.means import Means, errors_of, kept, means_over_sets, optional, table_of
+from leaderboard.board.means import (
+    Means,
+    main_errors,
+    means_over_sets,
+    means_table,
+    memoised,
+    none_for_nan,
+)
 from leaderboard.board.pairs import sure_pairs
 from leaderboard.board.query import Mode
 from leaderboard.board.scales import anchors_for, rule_of
@@ -47,7 +54,7 @@ class RankedModel(NamedTuple):
     missing: tuple[str, ...]
     in_the_loop: tuple[str, ...]  # the weighted sets that people wrote against it
     scores: ScoreColumn
-    columns: Mapping[str, Column]
+    columns: Mapping[str, MetricColumn]
     points: Mapping[str, Sequence[float | None]]  # of the anchored score, by metric; else empty
 
     @property
@@ -85,7 +92,7 @@ class Ranked:
     anchors: Anchors | None = None  # of mode anchored
 
 
-def ranked(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ranked:
+def rank_board(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ranked:
     """Rank the models by score; after them come those that lack a result, by name.
 
     mode: one of the matrix's formulas, by default its usual one. The latest results are cached with
@@ -98,7 +105,7 @@ def ranked(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -> Ra
         *(matrix.models, matrix.sets, matrix.frozen, matrix.pool, *matrix.customs.values()),
         *(weighting, wanted),
     )
-    return kept(matrix, key, lambda: how(matrix, weighting))
+    return memoised(matrix, key, lambda: how(matrix, weighting))
 
 
 def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
@@ -108,7 +115,7 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
     anchors = anchors_for(matrix, matrix.pool)
     weights = _defined(matrix, means, weighting.metrics)
     scores, parts = anchored_scores(matrix, means, anchors, weights)
-    shown = {name: optional(values) for name, values in parts.items()}
+    shown = {name: none_for_nan(values) for name, values in parts.items()}
     rates = Rates(dict.fromkeys(matrix.weighable), tuple(matrix.pool.rows))
     told = (
         *notices.of_sets(matrix),
@@ -161,7 +168,7 @@ def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
         return Rates(dict(matrix.frozen.rates), matrix.frozen.pool)
     weighted = {name: weight for name, weight in rule.weights.items() if weight}
     own = replace(rule, weights=weighted)
-    return exchange_rates(own, table_of(matrix, means), errors_of(matrix, means))
+    return exchange_rates(own, means_table(matrix, means), main_errors(matrix, means))
 
 
 def _rows(
@@ -179,7 +186,9 @@ def _rows(
     firsts = dict(zip(places.tolist(), (1 + sure.sum(axis=0)).tolist(), strict=True))
     lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
     known = np.where(is_range, np.nan, score.least)
-    scores = ScoreColumn(*map(optional, (known, score.low, score.high, score.least, score.most)))
+    scores = ScoreColumn(
+        *map(none_for_nan, (known, score.low, score.high, score.least, score.most))
+    )
     order = _in_order((score.least + score.most) / 2, firsts, models)
     ranks = _ranks_of([at for at in order if not is_range[at]], firsts)
     ranks |= {at: _open(firsts[at], lasts[at]) for at in order if is_range[at]}
@@ -257,7 +266,7 @@ def _why(numbers: Numbers, at: int, run: Sequence[int]) -> str:
     return f" (measured by {', '.join(others)})" if others else " (too short a run to measure it)"
 
 
-def moved(before: Ranked, after: Ranked) -> list[str]:
+def describe_moves(before: Ranked, after: Ranked) -> list[str]:
     """Describe what new weights did: “ALBERT moved from 3 to 1.”, the longest ways first."""
     was = {row.model.id: row.rank_number for row in before.rows}
     steps = [

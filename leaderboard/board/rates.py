@@ -13,7 +13,7 @@ from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import accepted
 from leaderboard.board.columns import OWN
 from leaderboard.board.matrix import Matrix, score_matrix
-from leaderboard.board.means import Means, errors_of, means_over_sets, table_of
+from leaderboard.board.means import Means, main_errors, means_over_sets, means_table
 from leaderboard.board.opening import opening_of
 from leaderboard.board.scales import rule_of
 from leaderboard.scoring.dynascore import Rates, exchange_rates, moved_by
@@ -27,7 +27,7 @@ POOL = 3
 """Complete models that exchange rates are frozen on, at least."""
 
 
-class FoundRates(NamedTuple):
+class PoolRates(NamedTuple):
     """Rates, whose costs they rest on, and whether one of the models decides the order."""
 
     rates: Rates
@@ -35,7 +35,7 @@ class FoundRates(NamedTuple):
     is_sensitive: bool
 
 
-def found_rates(task: Task) -> FoundRates:
+def read_rates(task: Task) -> PoolRates:
     """Compute the exchange rates of the complete public models as if nothing was frozen.
 
     The pool has the names that are shown, and all sets weigh alike. Raises Refused when the models
@@ -43,7 +43,7 @@ def found_rates(task: Task) -> FoundRates:
     """
     matrix = score_matrix(task, is_frozen=False)
     means = means_over_sets(matrix, dict.fromkeys((one.name for one in matrix.counting), OF_SET))
-    complete, table = _complete(matrix, means), table_of(matrix, means)
+    complete, table = _complete(matrix, means), means_table(matrix, means)
     if len(complete) < POOL:
         raise Refused(
             _(
@@ -52,7 +52,7 @@ def found_rates(task: Task) -> FoundRates:
             )
             % {"needed": POOL, "found": len(complete)}
         )
-    pool, errors = {one: table[one] for one in complete}, errors_of(matrix, means)
+    pool, errors = {one: table[one] for one in complete}, main_errors(matrix, means)
     rule = rule_of(matrix, dict.fromkeys(matrix.weighable, 1.0))
     rates = exchange_rates(rule, pool, errors)
     if len(matrix.weighable) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
@@ -62,10 +62,10 @@ def found_rates(task: Task) -> FoundRates:
     names = {str(model.id): model.name for model in matrix.models}
     shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))
     is_sensitive = bool(moved_by(owners, pool, errors=errors))
-    return FoundRates(shown, matrix.numbers.runner, is_sensitive)
+    return PoolRates(shown, matrix.numbers.runner, is_sensitive)
 
 
-def is_ready(task: Task) -> bool:
+def may_freeze(task: Task) -> bool:
     """Return whether rates may be frozen automatically: nothing more is to come soon.
 
     While evaluations are under way, a metric that no model has yet would stay without a rate.

@@ -58,9 +58,9 @@ def freeze_rates(*, task: Task, actor: User | None = None, again: bool = False) 
 
     None: they are frozen already and `again` is False. Raises Refused with too few models.
     """
-    from leaderboard.board.rates import found_rates
+    from leaderboard.board.rates import read_rates
 
-    found = found_rates(task)
+    found = read_rates(task)
     Board.objects.get_or_create(task=task)
     with transaction.atomic():
         board = Board.objects.select_for_update(of=("self",)).get(task=task)

@@ -21,7 +21,7 @@ Access = EvaluationSet.Access
 
 
 @dataclass(frozen=True)
-class Set:
+class BoardSet:
     """The newest version of a set of examples.
 
     Those with access `scoring` count, unless they are small. While there is none all others do: a
@@ -57,7 +57,7 @@ class Set:
         return f"{self.name} v{self.version}"
 
 
-def shown_sets(task: Task) -> tuple[Set, ...]:
+def shown_sets(task: Task) -> tuple[BoardSet, ...]:
     """Return the newest versions of sets that are not hidden: counting ones first, then by name.
 
     One query.
@@ -78,10 +78,10 @@ def shown_sets(task: Task) -> tuple[Set, ...]:
     return tuple(sorted(sets, key=lambda one: (not one.counts, one.round or 0, one.name)))
 
 
-def _set(task: Task, row: EvaluationSetVersion) -> Set:
+def _set(task: Task, row: EvaluationSetVersion) -> BoardSet:
     one = row.evaluation_set
     is_of_round = one.source in (EvaluationSet.Source.ROUND, EvaluationSet.Source.HELD)
-    return Set(
+    return BoardSet(
         version_id=row.pk,
         name=one.name,
         version=row.version,
@@ -109,7 +109,7 @@ def least_of(task: Task) -> int:
     return rows_per_example(task.config) * (own.n if own else least_examples())
 
 
-def with_detectable(one: Set, values: NDArray[np.float64], main: str) -> Set:
+def with_detectable(one: BoardSet, values: NDArray[np.float64], main: str) -> BoardSet:
     """Add the least difference that the set can show, between models as good as the median."""
     known = values[~np.isnan(values)]
     if not len(known) or not issubclass(METRICS[main], Mean):

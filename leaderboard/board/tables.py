@@ -18,7 +18,7 @@ from leaderboard.board.exports import formula_of
 from leaderboard.board.matrix import DRAWS, Matrix, score_matrix
 from leaderboard.board.opening import opening_of
 from leaderboard.board.query import Mode
-from leaderboard.board.ranked import Ranked, RankedModel, ranked
+from leaderboard.board.ranked import Ranked, RankedModel, rank_board
 from leaderboard.board.scales import rule_of
 from leaderboard.scoring.weights import Weighting
 from tasks.config.schema import LLM_JUDGE
@@ -37,7 +37,7 @@ CODE = (
 )
 
 
-def as_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
+def board_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
     """Return all that is shown of a board and what it depends on. Only for public matrices."""
     table = {
         "task": {"code": task.code, "name": task.name},
@@ -142,14 +142,14 @@ def _cell(cell: Cell | BoardScore) -> dict[str, float | None]:
     }
 
 
-def canonical(table: Table) -> bytes:
+def canonical_bytes(table: Table) -> bytes:
     """Return the bytes whose SHA-256 a snapshot keeps: sorted keys, no spaces, UTF-8."""
     return json.dumps(table, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def digest(table: Table) -> str:
+def table_digest(table: Table) -> str:
     """Return the SHA-256 of the canonical bytes, in hex."""
-    return hashlib.sha256(canonical(table)).hexdigest()
+    return hashlib.sha256(canonical_bytes(table)).hexdigest()
 
 
 def public_table(
@@ -157,7 +157,9 @@ def public_table(
 ) -> dict[str, Any]:
     """Return the public board under some weights (default: those it opens with) as JSON values."""
     matrix = score_matrix(task)
-    return as_table(task, matrix, ranked(matrix, weighting or opening_of(task, matrix), mode))
+    return board_table(
+        task, matrix, rank_board(matrix, weighting or opening_of(task, matrix), mode)
+    )
 
 
 @lru_cache

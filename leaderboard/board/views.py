@@ -13,9 +13,15 @@ from django.views.decorators.http import require_safe
 from core.web.downloads import attachment
 from core.web.htmx import htmx_partial, render_page
 from leaderboard.board import exports
-from leaderboard.board.exports import Table, is_same
+from leaderboard.board.exports import Table, shows_same
 from leaderboard.board.opening import start_of
-from leaderboard.board.query import Asked, Query, asked, before, typed
+from leaderboard.board.query import (
+    BoardRequest,
+    Query,
+    former_weighting,
+    read_request,
+    typed_sliders,
+)
 from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError
 from tasks.access import ANY, find_task
 from tasks.models import Task
@@ -25,9 +31,9 @@ if TYPE_CHECKING:  # it loads numpy
 
 Files = Mapping[str, tuple[Callable[[Table, str], str], str, str]]
 FILES: Files = {
-    "csv": (lambda table, _: exports.as_csv(table), "csv", "text/csv"),
-    "json": (lambda table, _: exports.as_json(table), "json", "application/json"),
-    "latex": (exports.as_latex, "tex", "application/x-tex"),
+    "csv": (lambda table, _: exports.board_csv(table), "csv", "text/csv"),
+    "json": (lambda table, _: exports.table_json(table), "json", "application/json"),
+    "latex": (exports.board_latex, "tex", "application/x-tex"),
 }
 """By the name in a URL: what writes it, the end of its name, its type."""
 
@@ -44,7 +50,7 @@ def board(request: HttpRequest, code: str) -> HttpResponse:
     matrix = score_matrix(task, request.user if _wants_own(request) else None)
     query, start = dict(request.GET.lists()), start_of(task, matrix, request.GET.get("fork"))
     try:
-        found, was = asked(query, start, matrix.modes), before(query, start)
+        found, was = read_request(query, start, matrix.modes), former_weighting(query, start)
     except WeightsError as error:
         return _refused(request, {"task": task, "matrix": matrix}, query, start, error)
     if "format" in found.options:
@@ -56,12 +62,12 @@ def board(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, task: Task, matrix: "Matrix", found: Asked, was: Weighting | None
+    request: HttpRequest, task: Task, matrix: "Matrix", found: BoardRequest, was: Weighting | None
 ) -> HttpResponse:
     """Render the page; for htmx the rows, or the results of one of them."""
-    from leaderboard.board.page import shown
+    from leaderboard.board.page import page_values
 
-    values = {"task": task, "here": request.path, **shown(matrix, found, was)}
+    values = {"task": task, "here": request.path, **page_values(matrix, found, was)}
     opened = found.options.get("open", "")
     part = "opened" if opened and not was else "rows"  # what the form sends keeps its row open
     response = render_page(request, "leaderboard/board.html", values, part=part)
@@ -71,11 +77,11 @@ def _page(
     return response
 
 
-def _file(request: HttpRequest, task: Task, matrix: "Matrix", found: Asked) -> HttpResponse:
-    from leaderboard.board.ranked import ranked
-    from leaderboard.board.tables import as_table
+def _file(request: HttpRequest, task: Task, matrix: "Matrix", found: BoardRequest) -> HttpResponse:
+    from leaderboard.board.ranked import rank_board
+    from leaderboard.board.tables import board_table
 
-    table = as_table(task, matrix, ranked(matrix, found.weighting, found.mode))
+    table = board_table(task, matrix, rank_board(matrix, found.weighting, found.mode))
     lasting = _lasting(task, table) if found.options["format"] == "latex" else ""
     address = request.build_absolute_uri(lasting or request.path + found.link())
     return as_file(table, found.options["format"], f"{task.code}-leaderboard", address)
@@ -84,7 +90,7 @@ def _file(request: HttpRequest, task: Task, matrix: "Matrix", found: Asked) -> H
 def _lasting(task: Task, table: Table) -> str:
     """Return the address of the newest snapshot if it shows this table, else ""."""
     last = task.snapshots.first()
-    if last is None or not is_same(last.table, table):
+    if last is None or not shows_same(last.table, table):
         return ""
     return reverse("leaderboard:snapshot", args=[task.code, last.number])
 
@@ -121,7 +127,10 @@ def _refused(
     text = _(str(error))
     if "format" in query:
         return sentence(text, 422)
-    metrics, sets = typed(query, METRIC, start.metrics), typed(query, SET, start.sets)
+    metrics, sets = (
+        typed_sliders(query, METRIC, start.metrics),
+        typed_sliders(query, SET, start.sets),
+    )
     values |= {
         "here": request.path,
         "error": text,

@@ -26,13 +26,13 @@ from evaluation.scoring.metrics import Metric
 from evaluation.scoring.metrics.base import Mean, plain
 from evaluation.sets.selectors import set_rows
 from evaluation.submissions.visibility import Viewer, may_see_wrong
-from leaderboard.board.bootstrap import answers_of, metrics_here
+from leaderboard.board.bootstrap import available_metrics, read_answers
 from leaderboard.board.cells import Cell
 from leaderboard.board.columns import OF_RUNS
 from leaderboard.board.intervals import correlations, difference_ends
 from leaderboard.board.matrix import Matrix
 from leaderboard.board.means import Draws
-from leaderboard.board.sets import Set
+from leaderboard.board.sets import BoardSet
 from leaderboard.board.tables import cell_of, code_version
 from leaderboard.scoring.ranks import (
     ALPHA,
@@ -75,7 +75,7 @@ class ComparedMetric:
     found: the test on a scale of 0 to 1. adjusted: its p after `correction`; None: not tested.
     """
 
-    set: Set
+    set: BoardSet
     metric: str
     values: tuple[Cell, Cell]
     found: Difference | None
@@ -117,7 +117,7 @@ class ComparedMetric:
 
 
 @dataclass(frozen=True)
-class Measured:
+class SetDifferences:
     """What two models' answers to a set showed, by metric and of the main one by slice."""
 
     metrics: Mapping[str, Difference]
@@ -145,7 +145,7 @@ class Comparison:
 class ExamplePage:
     """The sets whose examples somebody may read, and a page of those of the chosen set."""
 
-    readable: list[str]
+    readable_runs: list[str]
     set: str  # empty: none is chosen
     examples: list["Example"]
     with_gold: bool  # whether the reader may know what is right
@@ -172,7 +172,7 @@ def p_text(p: float) -> str:
     return f"{p:.2g}" if p >= LEAST_P else f"< {LEAST_P:.4f}"
 
 
-def runs_of(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
+def shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
     """Return the runs of two models (by their places) on the sets both were run on, by version."""
     sides = {pk: side for side in (first, second) for pk in matrix.models[side].files}
     versions = [one.version_id for one in matrix.sets]
@@ -190,7 +190,7 @@ def runs_of(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
     }
 
 
-def readable(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
+def readable_runs(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
     """Return the runs whose examples the reader may see, by the name of the set.
 
     Everybody may read inputs that may leave the site; the task's editors read them all.
@@ -211,7 +211,7 @@ def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
     return all(may_see_wrong(run, viewer) for run in pair)
 
 
-def compared(
+def compare_models(
     task: Task, matrix: Matrix, first: int, second: int, pairs: Mapping[int, Pair]
 ) -> Comparison:
     """Compare two models: rows with Holm's correction, slices with Benjamini and Hochberg's.
@@ -270,7 +270,7 @@ def _cells(matrix: Matrix, models: tuple[int, int], place: int, metric: str) -> 
 
 
 def _difference(
-    matrix: Matrix, models: tuple[int, int], place: int, metric: str, read: Measured | None
+    matrix: Matrix, models: tuple[int, int], place: int, metric: str, read: SetDifferences | None
 ) -> Difference | None:
     """Return the difference on examples, else on resamples; None when there is nothing to compare.
 
@@ -311,7 +311,7 @@ def on_resamples(
     return Difference(value, low, high, p, n, n, "resamples")
 
 
-def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, Measured]:
+def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, SetDifferences]:
     """Return what the examples of as many sets as may be read show, by version."""
     left, versions = MOST, []
     for one in matrix.sets:
@@ -328,7 +328,7 @@ def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, Me
     }
     kept = cache.get_many(keys.values())
     fresh = {
-        version: measured(task.config, pairs[version])
+        version: measure_differences(task.config, pairs[version])
         for version, key in keys.items()
         if key not in kept
     }
@@ -337,7 +337,7 @@ def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, Me
     return {version: fresh.get(version) or kept[key] for version, key in keys.items()}
 
 
-def measured(config: TaskConfig, pair: Pair) -> Measured:
+def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
     """Compare two models' answers to all examples of a set, read once side by side.
 
     Only metrics that are means over examples are compared. Memory holds some numbers per example.
@@ -360,7 +360,7 @@ def measured(config: TaskConfig, pair: Pair) -> Measured:
     held = {name: (np.asarray(one), np.asarray(other)) for name, (one, other) in grades.items()}
     main = held.get(config.metrics.main)
     large = {name: np.asarray(places) for name, places in parts.items() if len(places) >= LEAST}
-    return Measured(
+    return SetDifferences(
         metrics={name: _tested(*both, clusters) for name, both in held.items()},
         slices={
             name: _tested(
@@ -380,7 +380,7 @@ def _tested(first: Any, second: Any, contexts: Any) -> Difference:
 
 
 def _means(config: TaskConfig) -> list[Metric]:
-    return [metric for metric in metrics_here(config) if isinstance(metric, Mean)]
+    return [metric for metric in available_metrics(config) if isinstance(metric, Mean)]
 
 
 def _graded(metric: Metric, answer: Answer | None, row: SetRow) -> float:
@@ -398,7 +398,7 @@ def _parts(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
 
 def side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | None]]:
     """Yield the examples of a set with both models' answers, in order. Streams."""
-    return zip(set_rows(pair[0].version), *map(answers_of, pair), strict=True)
+    return zip(set_rows(pair[0].version), *map(read_answers, pair), strict=True)
 
 
 def example_page(
@@ -408,16 +408,16 @@ def example_page(
 
     Right answers are only for readers who may see the mistakes of both models.
     """
-    runs = readable(pairs, is_editor=is_editor)
+    runs = readable_runs(pairs, is_editor=is_editor)
     if name not in runs:
         return ExamplePage([*runs], "", [], with_gold=False, next=None)
     with_gold = tells_gold(runs[name], is_editor=is_editor)
-    found = differing(task, runs[name], page, with_gold=with_gold)
+    found = differing_examples(task, runs[name], page, with_gold=with_gold)
     more = page + 1 if len(found) > EXAMPLES else None
     return ExamplePage([*runs], name, found[:EXAMPLES], with_gold=with_gold, next=more)
 
 
-def differing(task: Task, pair: Pair, page: int, *, with_gold: bool) -> list[Example]:
+def differing_examples(task: Task, pair: Pair, page: int, *, with_gold: bool) -> list[Example]:
     """Return a page of examples on which the models differ, and one more if there is one.
 
     With gold these are the examples that only one of them has right. Without it, those with

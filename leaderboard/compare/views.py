@@ -24,14 +24,14 @@ SAME = gettext_noop("Choose two different models.")
 
 @login_not_required
 @require_safe
-def compare(request: HttpRequest, code: str) -> HttpResponse:
+def comparison(request: HttpRequest, code: str) -> HttpResponse:
     """Compare two models on every set: differences, slices and, of one set, examples."""
     from leaderboard.board.matrix import score_matrix
     from leaderboard.compare.wins import win_matrix
 
     task = find_task(request, code)
     matrix = score_matrix(task, request.user if "mine" in request.GET else None)
-    places = places_of(matrix)
+    places = model_places(matrix)
     asked = {side: request.GET.get(side, "") for side in SIDES}
     chosen = [places[text] for text in asked.values() if text in places]
     errors = {side: gettext(UNKNOWN) for side, text in asked.items() if text and text not in places}
@@ -71,7 +71,7 @@ def _sides(
         yield side, gettext(title), chosen.get(side) or next(free, None), errors.get(side)
 
 
-def places_of(matrix: "Matrix") -> dict[str, int]:
+def model_places(matrix: "Matrix") -> dict[str, int]:
     """Return the places of models by the id of any of their files."""
     return {str(pk): at for at, model in enumerate(matrix.models) for pk in model.files}
 
@@ -80,12 +80,12 @@ def _compared(
     request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
 ) -> dict[str, Any]:
     """Return what is shown of two models, with examples of the set that the query names."""
-    from leaderboard.compare.models import LEAST, compared, example_page, runs_of
+    from leaderboard.compare.models import LEAST, compare_models, example_page, shared_runs
 
-    pairs, page = runs_of(matrix, *pair), asked_page(request.GET)
+    pairs, page = shared_runs(matrix, *pair), requested_page(request.GET)
     is_editor, shown = can_edit(request.user, task), pairs if can_take(request.user, task) else {}
     examples = example_page(task, shown, request.GET.get("set", ""), page, is_editor=is_editor)
-    found = compared(task, matrix, *pair, pairs)
+    found = compare_models(task, matrix, *pair, pairs)
     return {
         "first": matrix.models[pair[0]],
         "second": matrix.models[pair[1]],
@@ -101,7 +101,7 @@ def _compared(
     }
 
 
-def asked_page(query: Mapping[str, str]) -> int:
+def requested_page(query: Mapping[str, str]) -> int:
     """Return the page of examples that a query names, by default the first."""
     text = query.get("page", "")
     return int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1

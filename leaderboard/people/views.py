@@ -17,7 +17,7 @@ from tasks.models import Task
 from tasks.permissions import can_see
 
 
-def enter(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
+def enter_ranking(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
     """Return the task and the person. Raises Http404 for sensitive tasks and for paid people."""
     task = find_task(request, code)
     me = participant(request, task, can_see)
@@ -26,25 +26,25 @@ def enter(request: HttpRequest | Request, code: str) -> tuple[Task, Annotator]:
     return task, me
 
 
-def places_of(task: Task, me: Annotator) -> list[RankingLine]:
+def visible_lines(task: Task, me: Annotator) -> list[RankingLine]:
     """Return the lines that the person sees: none unless they chose to be in the ranking."""
     return ranking_lines(standings([task]), me.pseudonym) if me.in_ranking else []
 
 
 def people(request: HttpRequest, code: str) -> HttpResponse:
     """Show the first ten and one's neighbours to people in the ranking, and the team's week."""
-    task, me = enter(request, code)
+    task, me = enter_ranking(request, code)
     team = team_week(task) if task.config.context else None
-    values = {"task": task, "me": me, "places": places_of(task, me), "team": team}
+    values = {"task": task, "me": me, "places": visible_lines(task, me), "team": team}
     return render(request, "leaderboard/people.html", values)
 
 
 def people_csv(request: HttpRequest, code: str) -> HttpResponse:
     """Export the person's lines of the ranking."""
-    task, me = enter(request, code)
+    task, me = enter_ranking(request, code)
     columns = ["rank", "name", "rate", "low", "high", "verified_and_fooled", "tries"]
     rows: list[list[Any]] = [columns]
-    for place in places_of(task, me):
+    for place in visible_lines(task, me):
         one = place.standing
         numbers = [f"{share:.4f}" for share in (one.rate, one.low, one.high)]
         rows.append([place.rank, one.pseudonym, *numbers, one.fooled, one.tries])

@@ -16,7 +16,7 @@ from tasks.models import Round
 
 
 @dataclass(frozen=True)
-class Compared:
+class HeldBackLine:
     """A model on both sides of the same rounds; without those written against this very model."""
 
     model: Model
@@ -25,7 +25,7 @@ class Compared:
     difference: Cell  # released − held, in points
 
 
-def held_back(matrix: Matrix) -> list[Compared]:
+def held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
     """Return the models that were run on released and on held back rows of a round, by name."""
     metric = metric_of(matrix)
     pairs = _pairs(matrix)
@@ -38,7 +38,7 @@ def held_back(matrix: Matrix) -> list[Compared]:
         if known:
             groups = zip(*known, strict=True)
             released, held = (side_of(matrix, place, column, group) for group in groups)
-            found.append(Compared(model, released, held, minus(released.cell, held.cell)))
+            found.append(HeldBackLine(model, released, held, minus(released.cell, held.cell)))
     return sorted(found, key=lambda line: line.model.name)
 
 
@@ -54,13 +54,13 @@ def _counts(matrix: Matrix, place: int, at: int, column: int) -> bool:
     return bool(value == value) and not matrix.numbers.in_the_loop[place, at]
 
 
-def as_json(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
+def training_dates_body(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
     """Return training dates and what is held back for programs, in percent and points."""
-    dated = training_dates.as_json(matrix, training_dates.training_dates(matrix, rounds))
-    return {**dated, "held_back": [*_json_lines(held_back(matrix))]}
+    dated = training_dates.dated_body(matrix, training_dates.dated_models(matrix, rounds))
+    return {**dated, "held_back": [*_json_lines(held_back_lines(matrix))]}
 
 
-def _json_lines(lines: Sequence[Compared]) -> Iterator[Mapping[str, Any]]:
+def _json_lines(lines: Sequence[HeldBackLine]) -> Iterator[Mapping[str, Any]]:
     for line in lines:
         yield {
             "id": str(line.model.id),

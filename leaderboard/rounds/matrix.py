@@ -20,9 +20,9 @@ from core.files.tables import csv_text
 from leaderboard.board.cells import Cell
 from leaderboard.board.exports import early_words
 from leaderboard.board.matrix import Matrix, Model
-from leaderboard.board.sets import Set
+from leaderboard.board.sets import BoardSet
 from leaderboard.board.tables import cell_of
-from leaderboard.rounds.progress import Progress, Step, steps
+from leaderboard.rounds.progress import Progress, Step, progress_steps
 from tasks.models import Round
 from validation.rules.rates import Rate, newcombe
 
@@ -43,7 +43,7 @@ WORDS: Mapping[Progress, str] = {
 
 
 @dataclass(frozen=True)
-class Column:
+class RoundColumn:
     """A round with its set, if models are run on it. Rates and differences are in percent.
 
     gap: people − the best model on the set. loop_gap: people − the models in the round's loop, on
@@ -51,7 +51,7 @@ class Column:
     """
 
     number: int
-    set: Set | None
+    set: BoardSet | None
     place: int  # of the set in the matrix; -1: none
     people: Cell
     gap: Cell
@@ -108,7 +108,7 @@ class Change:
 class RoundCell(NamedTuple):
     """A model's value on a round's set, and the marks of its run there."""
 
-    column: Column
+    column: RoundColumn
     cell: Cell
     in_the_loop: bool
     outdated: bool
@@ -133,7 +133,7 @@ class ModelLine:
 class Rounds:
     """The page's table: those models first that were run on most rounds, then by their mean."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[RoundColumn, ...]
     lines: tuple[ModelLine, ...]
 
     @property
@@ -168,10 +168,10 @@ def rounds_of(matrix: Matrix, rounds: Sequence[Round], kept: Mapping[int, Kept])
 
 def _column(
     matrix: Matrix,
-    at: tuple[int, int, Set | None],
+    at: tuple[int, int, BoardSet | None],
     rounds: Mapping[int, Round],
     kept: Mapping[int, Kept],
-) -> Column:
+) -> RoundColumn:
     number, place, one = at
     before = _before(rounds, number)
     people, loop_gap = (
@@ -181,7 +181,7 @@ def _column(
     vmers = [_rate(rounds, kept, each, "vmer") for each in known]
     noises = [_noise(_rate(rounds, kept, each, "human_accuracy")) for each in known]
     gap, best = _gap(matrix, place, people)
-    return Column(
+    return RoundColumn(
         number=number,
         set=one,
         place=place,
@@ -191,7 +191,7 @@ def _column(
         loop_gap=_cell(loop_gap),
         vmer=_cell(vmers[-1]),
         noise=None if noises[-1] is None else 100 * noises[-1],
-        step=steps(vmers, noises)[-1],
+        step=progress_steps(vmers, noises)[-1],
         before=before,
     )
 
@@ -249,7 +249,7 @@ def _as_rate(cell: Cell) -> Rate | None:
     return Rate(cell.value, cell.low, cell.high, 0, "")
 
 
-def _lines(matrix: Matrix, columns: Sequence[Column]) -> Iterator[ModelLine]:
+def _lines(matrix: Matrix, columns: Sequence[RoundColumn]) -> Iterator[ModelLine]:
     run = [column.place for column in columns if column.set]
     values = matrix.numbers.values[:, run, matrix.metrics.index(matrix.main)]
     count = (~np.isnan(values)).sum(axis=1)
@@ -259,7 +259,7 @@ def _lines(matrix: Matrix, columns: Sequence[Column]) -> Iterator[ModelLine]:
         yield ModelLine(matrix.models[at], cells, _change(cells))
 
 
-def _round_cell(matrix: Matrix, model: int, column: Column) -> RoundCell:
+def _round_cell(matrix: Matrix, model: int, column: RoundColumn) -> RoundCell:
     if not column.set:
         return RoundCell(column, NOTHING, in_the_loop=False, outdated=False, kept_back=False)
     numbers, at = matrix.numbers, (model, column.place)
@@ -277,7 +277,7 @@ def _change(cells: Sequence[RoundCell]) -> Change | None:
     return Change(oldest, newest, minus(now, was))
 
 
-def charts(found: Rounds, title: str) -> list[tuple[str, SafeString]]:
+def draw_charts(found: Rounds, title: str) -> list[tuple[str, SafeString]]:
     """Draw people and the first models over the rounds, and vMER; return each with its title.
 
     A chart with fewer than two rounds is left out.
@@ -290,7 +290,7 @@ def charts(found: Rounds, title: str) -> list[tuple[str, SafeString]]:
         title: people_of(found) | models,
         _("vMER by round"): {"vMER": [column.vmer for column in found.columns]},
     }
-    made = ((title, chart(found, lines, title)) for title, lines in drawn.items())
+    made = ((title, draw_chart(found, lines, title)) for title, lines in drawn.items())
     return [one for one in made if one[1]]
 
 
@@ -299,7 +299,7 @@ def people_of(found: Rounds) -> dict[str, list[Cell]]:
     return {_("People"): [column.people for column in found.columns]}
 
 
-def chart(found: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> SafeString:
+def draw_chart(found: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> SafeString:
     """Draw the lines that have a value over the rounds; "" with fewer than two rounds."""
     known = {
         name: _points(found.columns, cells)
@@ -309,7 +309,7 @@ def chart(found: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> Saf
     return line_chart(known, title=title) if known and len(found.columns) > 1 else SafeString()
 
 
-def _points(columns: Iterable[Column], cells: Iterable[Cell]) -> list[Point]:
+def _points(columns: Iterable[RoundColumn], cells: Iterable[Cell]) -> list[Point]:
     return [
         Point(
             _("Round %(number)d") % {"number": column.number},
@@ -320,7 +320,7 @@ def _points(columns: Iterable[Column], cells: Iterable[Cell]) -> list[Point]:
 
 
 @override("en")
-def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
+def rounds_body(matrix: Matrix, found: Rounds) -> dict[str, Any]:
     """Return everything for other programs, in English; rates and differences in percent."""
     return {
         "task": matrix.task,
@@ -365,7 +365,7 @@ def as_json(matrix: Matrix, found: Rounds) -> dict[str, Any]:
     }
 
 
-def as_csv(found: Rounds) -> str:
+def rounds_csv(found: Rounds) -> str:
     """Write a line per model, per number of people and per difference, for each round.
 
     What was not run is empty.

@@ -33,7 +33,7 @@ class Step:
     high: float | None = None
 
 
-def steps(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[Step]:
+def progress_steps(vmers: Sequence[Rate | None], noises: Sequence[float | None]) -> list[Step]:
     """Compare each round's vMER with the one before and with the share of dubious labels.
 
     Parameters

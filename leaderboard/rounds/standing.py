@@ -19,10 +19,10 @@ from leaderboard.board.cells import Cell
 from leaderboard.board.columns import ASIDE
 from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.opening import opening_of
-from leaderboard.board.page import heads, texts
-from leaderboard.board.ranked import RankedModel, ranked
-from leaderboard.board.sets import Set
-from leaderboard.rounds.matrix import chart, people_of, rounds_of
+from leaderboard.board.page import cell_texts, column_heads
+from leaderboard.board.ranked import RankedModel, rank_board
+from leaderboard.board.sets import BoardSet
+from leaderboard.rounds.matrix import draw_chart, people_of, rounds_of
 from tasks.config.schema import LLM_JUDGE
 from tasks.permissions import Person
 from tasks.selectors import seen_rounds
@@ -51,30 +51,30 @@ class Standing:
     """A model's line on its board. ranked: how many models have a score."""
 
     row: RankedModel
-    ranked: int
+    rank_board: int
     score: str
     interval: str
     scale: Place
     metrics: list[Metric]
-    provisional: tuple[Set, ...]  # the sets whose rounds were still judged
-    chart: str  # its main metric, with people, by round; empty without two rounds or a value
+    provisional: tuple[BoardSet, ...]  # the sets whose rounds were still judged
+    draw_chart: str  # its main metric, with people, by round; empty without two rounds or a value
 
 
-def standing_of(submission: Submission, user: Person) -> Standing | None:
+def model_standing(submission: Submission, user: Person) -> Standing | None:
     """Return a model's standing by the owner's weights; None if it is not on the board.
 
     An unpublished model is placed among the published ones, as its owner sees it.
     """
     task = submission.task
     matrix = score_matrix(task, None if submission.is_published else user)
-    board = ranked(matrix, opening_of(task, matrix))
+    board = rank_board(matrix, opening_of(task, matrix))
     row = next((row for row in board.rows if submission.pk in row.model.files), None)
     if row is None or not matrix.sets:
         return None
     return Standing(
         row,
         sum(bool(other.rank) for other in board.rows),
-        *texts("dynascore", row.dynascore),
+        *cell_texts("dynascore", row.dynascore),
         reach(chain.from_iterable(row.scores)),
         list(_metrics(matrix, row)),
         matrix.provisional,
@@ -83,7 +83,7 @@ def standing_of(submission: Submission, user: Person) -> Standing | None:
 
 
 def _metrics(matrix: Matrix, row: RankedModel) -> Iterator[Metric]:
-    told = heads(matrix.metrics, matrix.less_is_better)
+    told = column_heads(matrix.metrics, matrix.less_is_better)
     for name, (title, unit, is_less) in zip(matrix.metrics, told, strict=True):
         cell, column = row.metrics[name], row.columns[name]
         if name in ASIDE and cell.value is None:
@@ -94,8 +94,8 @@ def _metrics(matrix: Matrix, row: RankedModel) -> Iterator[Metric]:
         is_better = None
         if cell.value is not None and middle is not None and cell.value != middle:
             is_better = (cell.value > middle) != is_less
-        value, interval = texts(name, cell)
-        shown = texts(name, Cell(middle))[0]
+        value, interval = cell_texts(name, cell)
+        shown = cell_texts(name, Cell(middle))[0]
         custom = matrix.customs.get(name)
         yield Metric(title, unit, value, interval, shown, is_better, judge, custom)
 
@@ -108,4 +108,4 @@ def _chart(submission: Submission, matrix: Matrix, row: RankedModel) -> str:
         return ""  # a line of people alone would be taken for the model's
     lines = people_of(found) | {f"{row.rank} {row.model.name}": [one.cell for one in cells]}
     title = _("%(metric)s by round") % {"metric": in_words(matrix.main)}
-    return chart(found, lines, title)
+    return draw_chart(found, lines, title)

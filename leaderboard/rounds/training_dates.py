@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evaluation.models import Submission
 from leaderboard.board.cells import Cell
 from leaderboard.board.matrix import Matrix, Model
-from leaderboard.board.sets import Set
+from leaderboard.board.sets import BoardSet
 from leaderboard.rounds.matrix import NOTHING, minus
 from tasks.models import Round
 from validation.rules.rates import wilson
@@ -32,7 +32,7 @@ class Side:
     rounds: tuple[int, ...]
     n: int
     cell: Cell
-    provisional: tuple[Set, ...] = ()  # those of the sets whose rounds were still judged
+    provisional: tuple[BoardSet, ...] = ()  # those of the sets whose rounds were still judged
 
     def as_json(self) -> dict[str, Any]:
         """Return the side for programs, in percent."""
@@ -64,7 +64,7 @@ def metric_of(matrix: Matrix) -> str | None:
     return next((name for name in SHARES if name in matrix.metrics), None)
 
 
-def training_dates(matrix: Matrix, rounds: Sequence[Round]) -> list[Dated]:
+def dated_models(matrix: Matrix, rounds: Sequence[Round]) -> list[Dated]:
     """Return the models of a board that state a day, by name. One query."""
     metric = metric_of(matrix)
     if metric is None:
@@ -115,7 +115,7 @@ def _parted(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
 
 def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
     """Return a model's share (a column of the metrics) on several sets together."""
-    sets: list[Set] = [matrix.sets[at] for at in group]
+    sets: list[BoardSet] = [matrix.sets[at] for at in group]
     sizes = [int(matrix.numbers.n[place, at, column]) or matrix.sets[at].size for at in group]
     n = sum(sizes)
     numbers = tuple(number for one in sets if (number := one.round or one.held_of))
@@ -153,7 +153,7 @@ def _joined(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
     return found
 
 
-def as_json(matrix: Matrix, lines: Sequence[Dated]) -> dict[str, Any]:
+def dated_body(matrix: Matrix, lines: Sequence[Dated]) -> dict[str, Any]:
     """Return the models before and after for programs, in percent and points."""
     return {
         "task": matrix.task,

@@ -21,10 +21,10 @@ ROWS = 100
 
 @login_not_required
 @require_safe
-def rounds(request: HttpRequest, code: str) -> HttpResponse:
+def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show every model on every round's set, and people."""
     from leaderboard.board.matrix import score_matrix
-    from leaderboard.rounds.matrix import charts, rounds_of
+    from leaderboard.rounds.matrix import draw_charts, rounds_of
 
     task = find_task(request, code)
     if "format" in request.GET:
@@ -38,7 +38,7 @@ def rounds(request: HttpRequest, code: str) -> HttpResponse:
         "matrix": matrix,
         "found": found,
         "page": Paginator(found.lines, ROWS).get_page(request.GET.get("page")),
-        "charts": charts(found, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
+        "charts": draw_charts(found, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
         "is_counting": len(kept) < len(seen),
         "mine": "mine" in request.GET,
     }
@@ -57,12 +57,12 @@ def training_dates(request: HttpRequest, code: str) -> HttpResponse:
     matrix = score_matrix(task)
     seen = seen_rounds([task])
     if "format" in request.GET:
-        return JsonResponse(held_back.as_json(matrix, seen))
+        return JsonResponse(held_back.training_dates_body(matrix, seen))
     values = {
         "task": task,
         "metric": dates.metric_of(matrix),
-        "lines": dates.training_dates(matrix, seen),
-        "held": held_back.held_back(matrix),
+        "lines": dates.dated_models(matrix, seen),
+        "held": held_back.held_back_lines(matrix),
     }
     return render(request, "leaderboard/training_dates.html", values)
 
@@ -70,7 +70,7 @@ def training_dates(request: HttpRequest, code: str) -> HttpResponse:
 def _file(task: Task, format: str) -> HttpResponse:
     """Answer with the public numbers as a file."""
     from leaderboard.board.matrix import score_matrix
-    from leaderboard.rounds.matrix import as_csv, as_json, rounds_of
+    from leaderboard.rounds.matrix import rounds_body, rounds_csv, rounds_of
 
     if format not in ("csv", "json"):
         text = _("No format %(format)r: choose csv or json.") % {"format": format[:20]}
@@ -85,5 +85,5 @@ def _file(task: Task, format: str) -> HttpResponse:
     matrix = score_matrix(task)
     found = rounds_of(matrix, seen, kept)
     if format == "json":
-        return JsonResponse(as_json(matrix, found))
-    return attachment(as_csv(found), f"{task.code}-rounds.csv", "text/csv")
+        return JsonResponse(rounds_body(matrix, found))
+    return attachment(rounds_csv(found), f"{task.code}-rounds.csv", "text/csv")

@@ -15,7 +15,7 @@ from tasks.models import Task
 SHOWN = 3
 
 
-class Line(NamedTuple):
+class PreviewLine(NamedTuple):
     """A model's rank, and its Dynascore with the ends of its interval, or from least to most."""
 
     rank: str
@@ -31,7 +31,7 @@ class Line(NamedTuple):
 class Top:
     """The first models of a board, and of when it is."""
 
-    lines: list[Line]
+    lines: list[PreviewLine]
     made_at: datetime
     provisional: list[Mapping[str, Any]]  # the sets behind the scores that were still judged
 
@@ -67,7 +67,7 @@ def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
     }
 
 
-def _line(row: Mapping[str, Any]) -> Line:
+def _line(row: Mapping[str, Any]) -> PreviewLine:
     score = row["dynascore"]
-    numbers = (score.get(part) for part in Line._fields[2:])
-    return Line(row["rank"], row["model"], *numbers)
+    numbers = (score.get(part) for part in PreviewLine._fields[2:])
+    return PreviewLine(row["rank"], row["model"], *numbers)

@@ -45,7 +45,7 @@ def take_snapshot(
 
     The lock gives numbers without gaps or doubles. Raises Refused without scores.
     """
-    from leaderboard.board.tables import digest, public_table
+    from leaderboard.board.tables import public_table, table_digest
 
     is_arena = task.config.kind == "arena"
     table = _arena_table(task) if is_arena else public_table(task, weighting, mode)
@@ -60,7 +60,7 @@ def take_snapshot(
             title=title,
             description=description,
             table=table,
-            sha256=digest(table),
+            sha256=table_digest(table),
             made_by=actor,
         )
         log(actor, "snapshot.taken", snapshot, sha256=snapshot.sha256)
@@ -83,7 +83,7 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     One without ranks is looked at until it has one, from the first score of a public model on. No
     lock: of two workers one marks the day. Then as `take_snapshot`.
     """
-    from leaderboard.board.exports import is_same
+    from leaderboard.board.exports import shows_same
     from leaderboard.board.tables import public_table
 
     public = accepted(task).filter(seen_by_all())  # each minute: no table of a board without scores
@@ -96,6 +96,6 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
     if not any(row["rank"] for row in table["rows"]):
         Board.objects.filter(task=task).update(looked_on=None)
         return None
-    if last and is_same(last.table, table):
+    if last and shows_same(last.table, table):
         return None
     return take_snapshot(task=task, actor=None)

@@ -21,7 +21,7 @@ from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.arena.board import sizes_of
 from leaderboard.arena.views import FILES as ARENA_FILES
 from leaderboard.arena.views import board_values
-from leaderboard.board.exports import Table, bibtex, formula_of, provisional_of
+from leaderboard.board.exports import Table, formula_of, provisional_of, snapshot_bibtex
 from leaderboard.board.views import FILES, as_file
 from leaderboard.models import Board, Snapshot
 from leaderboard.snapshots import services
@@ -113,7 +113,7 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
         "table": found.table,
         "last": last,
         "changes": what_changed(last.table, found.table) if last else [],
-        "bibtex": bibtex(found.table, number, found.title, found.sha256, address),
+        "bibtex": snapshot_bibtex(found.table, number, found.title, found.sha256, address),
         "formula": formula_of(found.table, say=gettext, words=in_words),
         "provisional": provisional_of(found.table.get("sets", ())),
         **(board_values(found.table) if is_arena else _lines(task, found.table)),
@@ -126,7 +126,7 @@ def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str
     """Return the file with its BibTeX entry, as in `leaderboard.board.views.FILES`."""
     number, title, sha256 = snapshot.number, snapshot.title, snapshot.sha256
     return (
-        lambda table, address: bibtex(table, number, title, sha256, address),
+        lambda table, address: snapshot_bibtex(table, number, title, sha256, address),
         "bib",
         "application/x-bibtex",
     )
@@ -136,20 +136,20 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the rows in words, and the ids of models that still have a page for everybody."""
     from leaderboard.board.cells import BoardScore, Cell
     from leaderboard.board.columns import LESS_IS_BETTER
-    from leaderboard.board.page import heads, texts
+    from leaderboard.board.page import cell_texts, column_heads
 
     metrics = table["metrics"]
     names = [metric["name"] for metric in metrics]
     own = {metric["name"] for metric in metrics if not metric.get("higher_is_better", True)}
     found = [
         (*head, metric)
-        for head, metric in zip(heads(names, LESS_IS_BETTER | own), metrics, strict=True)
+        for head, metric in zip(column_heads(names, LESS_IS_BETTER | own), metrics, strict=True)
     ]
     lines = [
         (
             row,
-            texts("dynascore", BoardScore(**row["dynascore"])),
-            [(name, *texts(name, Cell(**row["metrics"][name]))) for name in names],
+            cell_texts("dynascore", BoardScore(**row["dynascore"])),
+            [(name, *cell_texts(name, Cell(**row["metrics"][name]))) for name in names],
         )
         for row in table["rows"]
     ]
@@ -163,9 +163,9 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
 @xframe_options_exempt
 def embed(request: HttpRequest, code: str) -> HttpResponse:
     """Show the first five models as a small page that other sites may put in a frame."""
-    from leaderboard.board.page import top
+    from leaderboard.board.page import first_models
 
     task = find_task(request, code)
-    response = render(request, "leaderboard/embed.html", {"task": task, **top(task)})
+    response = render(request, "leaderboard/embed.html", {"task": task, **first_models(task)})
     response["Content-Security-Policy"] = policy(frame_ancestors=["*"])
     return response

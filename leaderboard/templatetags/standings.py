@@ -13,9 +13,9 @@ if TYPE_CHECKING:  # it loads numpy
 register = template.Library()
 
 
-@register.simple_tag
-def standing_of(submission: Submission, user: Person) -> "Standing | None":
+@register.simple_tag(name="standing_of")
+def find_standing(submission: Submission, user: Person) -> "Standing | None":
     """Return how the model stands on its board, as far as this person sees it."""
     from leaderboard.rounds import standing
 
-    return standing.standing_of(submission, user)
+    return standing.model_standing(submission, user)

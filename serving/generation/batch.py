@@ -43,7 +43,7 @@ class Batch:
         self._waiting: list[Conversation] = []
         self._writing: list[Conversation] = []
         self._reading: Conversation | None = None
-        self._kept = Kept(decoder, KEPT_TOKENS)
+        self._kept = RowMemory(decoder, KEPT_TOKENS)
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="generation", daemon=True)
@@ -169,7 +169,7 @@ def _is_over(one: Conversation) -> bool:
     return one.is_gone or one.deadline <= time.monotonic()
 
 
-class Kept:
+class RowMemory:
     """The memory of conversations that ended, the latest last, of at most `limit` tokens."""
 
     def __init__(self, decoder: Rows, limit: int) -> None:

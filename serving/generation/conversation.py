@@ -15,7 +15,7 @@ from serving.generation.sampling import (
     choose,
     likeliest,
     log_probabilities,
-    only,
+    mask_others,
 )
 from serving.generation.text import Text
 
@@ -108,7 +108,7 @@ class Conversation:
             self.tell(Piece("", "length"))
             return "length"
         left = self._left()
-        token = choose(only(logits, left) if left else logits, self.sampling, self._chance)
+        token = choose(mask_others(logits, left) if left else logits, self.sampling, self._chance)
         if self.sampling.logprobs is not None:
             self._note(token, log_probabilities(logits))
         self.ids.append(token)

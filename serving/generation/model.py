@@ -13,7 +13,7 @@ from serving.generation.batch import Batch
 from serving.generation.build import build_decoder
 from serving.generation.conversation import Conversation, Tell, conversation
 from serving.generation.decoder import Decoder
-from serving.generation.prompts import ChatTemplate, default_of, text_of
+from serving.generation.prompts import ChatTemplate, default_of, token_text
 from serving.generation.sampling import Sampling
 from serving.generation.system_text import Messages
 from serving.spec import ModelFolder, ModelSpec
@@ -115,5 +115,5 @@ def _template(name: str, exports: Path, tokenizer: Tokenizer) -> ChatTemplate:
     if source is None:
         raise MisconfiguredError(f"{name}: its tokenizer has no chat template.")
     special = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
-    tokens = {key: text_of(settings.get(key)) for key in ("bos_token", "eos_token")}
+    tokens = {key: token_text(settings.get(key)) for key in ("bos_token", "eos_token")}
     return ChatTemplate(source, special, {key: text for key, text in tokens.items() if text})

@@ -81,7 +81,7 @@ def default_of(templates: Any) -> str | None:
     return templates if isinstance(templates, str) else None
 
 
-def text_of(token: Any) -> str:
+def token_text(token: Any) -> str:
     """Return the text of a token in a tokenizer's configuration; empty: it names none."""
     text = token.get("content") if isinstance(token, Mapping) else token
     return text if isinstance(text, str) else ""

@@ -229,7 +229,7 @@ class CompletionRequest(_Body):
 Body = TypeVar("Body", bound=_Body)
 
 
-def read(kind: type[Body], value: Any) -> Body:
+def read_request(kind: type[Body], value: Any) -> Body:
     """Check a body. Raises BadRequestError, which names the parameter."""
     if not isinstance(value, Mapping):
         raise wrong_field("body", "must be a JSON object.")

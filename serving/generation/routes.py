@@ -11,10 +11,10 @@ from serving.bodies import (
     MAX_BODY_BYTES,
     Message,
     Receive,
+    check_method,
     check_size,
     deadline_seconds,
-    only,
-    parse,
+    parse_json,
 )
 from serving.errors import (
     BadRequestError,
@@ -35,7 +35,7 @@ from serving.generation.requests import (
     ChatRequest,
     CompletionRequest,
     Usage,
-    read,
+    read_request,
 )
 
 FAILED = "The model failed on this input. The server's log says why."
@@ -71,11 +71,11 @@ class OpenAIRoutes:
         """
         match scope["path"].rstrip("/").split("/"):
             case ["", "v1", "models"]:
-                only(scope["method"], "GET")
+                check_method(scope["method"], "GET")
                 names = await asyncio.to_thread(self._registry.writers, task)
                 return {"object": "list", "data": [_model(name) for name in names]}
             case ["", "v1", "models", name]:
-                only(scope["method"], "GET")
+                check_method(scope["method"], "GET")
                 await self._find(name, task)
                 return _model(name)
             case ["", "v1", "chat", "completions"]:
@@ -103,10 +103,10 @@ class OpenAIRoutes:
     async def _chat(
         self, scope: Message, body: bytearray, receive: Receive, task: int | None
     ) -> Answer:
-        only(scope["method"], "POST")
+        check_method(scope["method"], "POST")
         check_size(body, MAX_BODY_BYTES)
         deadline = time.monotonic() + deadline_seconds(scope, WAIT_SECONDS)
-        request = read(ChatRequest, parse(body))
+        request = read_request(ChatRequest, parse_json(body))
         model = await self._find(request.model, task)
         messages, sampling = [m.plain for m in request.messages], request.sampling()
         listener = _Listener([lambda tell: model.chat(messages, sampling, tell, deadline)], receive)
@@ -117,10 +117,10 @@ class OpenAIRoutes:
     async def _complete(
         self, scope: Message, body: bytearray, receive: Receive, task: int | None
     ) -> Answer:
-        only(scope["method"], "POST")
+        check_method(scope["method"], "POST")
         check_size(body, MAX_BODY_BYTES)
         deadline = time.monotonic() + deadline_seconds(scope, WAIT_SECONDS)
-        request = read(CompletionRequest, parse(body))
+        request = read_request(CompletionRequest, parse_json(body))
         model = await self._find(request.model, task)
         sampling, echo, prompts = request.sampling(), bool(request.echo), request.prompts
 

@@ -47,7 +47,7 @@ def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> i
     return int(tokens[min(place, len(tokens) - 1)])
 
 
-def only(logits: Logits, tokens: Collection[int]) -> Logits:
+def mask_others(logits: Logits, tokens: Collection[int]) -> Logits:
     """Mask the logits of all other tokens, so that they can never be chosen."""
     kept = np.full_like(logits, -np.inf)
     places = list(tokens)

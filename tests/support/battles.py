@@ -10,7 +10,7 @@ from core.accounts.models import Annotator
 from core.accounts.services import annotator_of
 from leaderboard.arena.battles import services
 from leaderboard.arena.battles.selectors import draw_pair, open_battle
-from leaderboard.arena.battles.turn_services import begin_turn, settle
+from leaderboard.arena.battles.turn_services import ask_models, begin_turn
 from leaderboard.models import Battle, Contestant, Turn
 from tasks.config.parsing import dump_yaml
 from tasks.models import TargetModel, Task
@@ -43,7 +43,7 @@ def send(task: Task, voter: Annotator, prompt: str = "Hello", **changes: Any) ->
         "drawn": None if battle else draw_pair(task),
     }
     turn, is_mine = begin_turn(voter=voter, task=task, **{**asked, **changes})
-    return settle(turn) if is_mine else turn
+    return ask_models(turn) if is_mine else turn
 
 
 def fight(

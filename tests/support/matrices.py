@@ -5,9 +5,9 @@ from uuid import UUID
 
 import numpy as np
 
-from leaderboard.board.columns import drawn
+from leaderboard.board.columns import drawn_metrics
 from leaderboard.board.matrix import DRAWS, Frozen, Matrix, Model, Numbers
-from leaderboard.board.sets import Set
+from leaderboard.board.sets import BoardSet
 from leaderboard.scoring.pools import Pool
 
 METRICS = ("accuracy", "throughput", "memory", "fairness", "robustness")
@@ -45,7 +45,7 @@ def chance_matrix(
     values[..., metrics.index("memory")] = chance.uniform(1, 15, shape[:2])
     for cell in missing:
         values[cell[0], cell[1], metrics.index(cell[2])] = np.nan
-    columns = [metrics.index(name) for name in drawn(metrics)]
+    columns = [metrics.index(name) for name in drawn_metrics(metrics)]
     centre = np.nan_to_num(values[..., columns].transpose(1, 2, 0)[..., None])
     shared = chance.standard_normal((*centre.shape[:2], 1, DRAWS))
     own = 0.5 * chance.standard_normal((*centre.shape[:3], DRAWS))
@@ -60,7 +60,7 @@ def chance_matrix(
             for n in range(models)
         ),
         sets=tuple(
-            Set(n, f"round-{n + 1}", 1, "scoring", size, dt.date(2026, 1, 1), "ab" * 32, n + 1)
+            BoardSet(n, f"round-{n + 1}", 1, "scoring", size, dt.date(2026, 1, 1), "ab" * 32, n + 1)
             for n in range(sets)
         ),
         numbers=Numbers(

@@ -11,8 +11,8 @@ import pytest
 
 from evaluation.models import EvaluationRun
 from leaderboard.board.cells import Cell
-from leaderboard.board.exports import latex
-from leaderboard.board.page import texts
+from leaderboard.board.exports import escape_latex
+from leaderboard.board.page import cell_texts
 from tests.support.board_pages import (
     ROLES,
     URL,
@@ -91,7 +91,7 @@ def test_every_door_tells_the_same_formula(client, models, mode):
     assert table["formula"] == line == api["formula"] != ""
     numbers = re.compile(r"\d[\d.e+-]*")
     assert numbers.findall(said) == numbers.findall(line)  # names of metrics are words on the page
-    assert f"% {latex(line)}" in door(format="latex").text
+    assert f"% {escape_latex(line)}" in door(format="latex").text
 
 
 def test_a_form_sent_without_javascript_leads_to_a_short_url(client, models):
@@ -318,9 +318,9 @@ def test_the_plot_of_two_metrics_and_its_table(client, models):
 
 
 def test_a_number_without_an_interval_says_why_unless_it_is_a_cost():
-    assert texts("macro_f1", Cell(0.0))[0] == texts("dynascore", Cell(0.0))[0] == "0.0"
-    assert texts("macro_f1", Cell(0.0))[1]
-    assert texts("memory", Cell(2.0)) == ("2.00", "")
+    assert cell_texts("macro_f1", Cell(0.0))[0] == cell_texts("dynascore", Cell(0.0))[0] == "0.0"
+    assert cell_texts("macro_f1", Cell(0.0))[1]
+    assert cell_texts("memory", Cell(2.0)) == ("2.00", "")
 
 
 def test_an_empty_board(client, task):

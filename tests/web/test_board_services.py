@@ -14,9 +14,9 @@ from evaluation.models import EvaluationRun, EvaluationSet, Score
 from leaderboard.board.forks.services import delete_weights, save_weights
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.opening import opening_of
-from leaderboard.board.ranked import ranked
+from leaderboard.board.ranked import rank_board
 from leaderboard.board.services import freeze_rates, note_renewed
-from leaderboard.board.tables import canonical, digest, public_table
+from leaderboard.board.tables import canonical_bytes, public_table, table_digest
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Snapshot, Weights
 from leaderboard.scoring.weights import Weighting, WeightsError, saved_weights
@@ -151,7 +151,7 @@ def test_a_snapshot_holds_all_that_is_shown(task, alice):
     )
     snapshot.refresh_from_db()
     matrix = score_matrix(task)
-    table, board = snapshot.table, ranked(matrix, SPEED)
+    table, board = snapshot.table, rank_board(matrix, SPEED)
     assert (snapshot.number, snapshot.title, snapshot.made_by) == (1, "For a paper", alice)
     assert table["weights"] == {"metrics": SPEED.metrics, "sets": SPEED.sets}
     assert [row["model"] for row in table["rows"]] == [row.model.name for row in board.rows]
@@ -171,7 +171,9 @@ def test_a_snapshot_holds_all_that_is_shown(task, alice):
     assert table["code"].startswith(f"{project['version']} (")
     assert table["date"] == timezone.now().date().isoformat()
     # The digest can be checked by whoever has the table, also after the database.
-    assert snapshot.sha256 == digest(table) == digest(json.loads(canonical(table)))
+    assert (
+        snapshot.sha256 == table_digest(table) == table_digest(json.loads(canonical_bytes(table)))
+    )
     assert LogEntry.objects.filter(action="snapshot.taken", actor=alice).count() == 1
 
 
@@ -181,7 +183,7 @@ def test_a_digest_outlives_the_database(task, alice):
     snapshot = take_snapshot(task=task, actor=alice)
     snapshot.refresh_from_db()
     assert "-0.0" not in str(snapshot.table)
-    assert snapshot.sha256 == digest(snapshot.table)
+    assert snapshot.sha256 == table_digest(snapshot.table)
 
 
 def test_nothing_scored_makes_no_snapshot(task, alice):

@@ -72,7 +72,7 @@ def test_one_model_wins_nothing(client, task, version):
 
 
 def compared(task, matrix):
-    return comparing.compared(task, matrix, 0, 1, comparing.runs_of(matrix, 0, 1))
+    return comparing.compare_models(task, matrix, 0, 1, comparing.shared_runs(matrix, 0, 1))
 
 
 def tables(page):

@@ -18,7 +18,7 @@ from evaluation.jobs import sweep_all
 from evaluation.models import Dataset, EvaluationRun, EvaluationSetVersion
 from evaluation.runs.services import request_missing
 from evaluation.sets.source_services import version_of_release
-from leaderboard.board.tables import digest
+from leaderboard.board.tables import table_digest
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Follow
 from leaderboard.rounds.following import services
@@ -153,7 +153,7 @@ def test_the_board_is_cited_by_a_snapshot_that_resolves(ranked, client, alice):
     path = urlsplit(address).path
     assert cited["bibtex"] == client.get(f"{path}?format=bibtex").text
     assert cited["sha256"] in client.get(path).text
-    assert digest(client.get(f"{path}?format=json").json()) == cited["sha256"]
+    assert table_digest(client.get(f"{path}?format=json").json()) == cited["sha256"]
     later = accepted_model(ranked.task, alice, name="later", is_published=True)
     scored(later, EvaluationSetVersion.objects.get())
     cited_later = client.get("/t/nli/leaderboard.json").json()["snapshot"]

@@ -7,7 +7,7 @@ import pytest
 from evaluation.contract import SetRow
 from evaluation.judges.llm_judges.agreement import LEAST, Pair, agreement
 from evaluation.models import EvaluationRun, EvaluationSet, LlmJudge, LlmScore, Score
-from leaderboard.board.rates import found_rates
+from leaderboard.board.rates import read_rates
 from leaderboard.board.tables import public_table
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.services import take_snapshot
@@ -86,7 +86,7 @@ def test_a_judge_who_is_not_calibrated_is_shown_and_counts_for_nothing(task, run
     table = ok(client.get(f"{BOARD}?format=json")).json()
     assert ranking(table) == ["Model 2", "Model 1", "Model 0"]
     assert "llm_judge" not in table["weights"]["metrics"]
-    assert "llm_judge" not in found_rates(task).rates.values
+    assert "llm_judge" not in read_rates(task).rates.values
     assert [row["metrics"]["llm_judge"]["value"] for row in table["rows"]] == [30.0, 60.0, 90.0]
     assert column(table)["judge"]["agreement"]["is_calibrated"] is False
     assert client.get(f"{BOARD}?w_llm_judge=8").status_code == 422

@@ -15,11 +15,11 @@ from evaluation.runs.services import claim_next
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard import jobs
 from leaderboard.board import bootstrap as resampling
-from leaderboard.board.bootstrap import CHUNK, resampled
+from leaderboard.board.bootstrap import CHUNK, sum_resamples
 from leaderboard.board.matrix import DRAWS
 from leaderboard.jobs import renew_boards, unresampled
 from leaderboard.models import Board, Resample
-from leaderboard.rounds.standing import standing_of
+from leaderboard.rounds.standing import model_standing
 from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,
@@ -154,13 +154,13 @@ def test_an_example_has_its_draws_whatever_is_left_out(monkeypatch):
         return np.array(statistics, dtype=float)[:, None]
 
     places = [0, 3, CHUNK - 1, CHUNK, 5 * CHUNK + 2]
-    (whole,) = resampled([(place, (1.0,)) for place in places], [vectors], "ab" * 32)
-    parts = [resampled([(place, (1.0,))], [vectors], "ab" * 32)[0] for place in places]
+    (whole,) = sum_resamples([(place, (1.0,)) for place in places], [vectors], "ab" * 32)
+    parts = [sum_resamples([(place, (1.0,))], [vectors], "ab" * 32)[0] for place in places]
     assert (whole == sum(parts)).all()
     assert len({part.tobytes() for part in parts}) == len(places)
-    (other,) = resampled([(place, (1.0,)) for place in places], [vectors], "cd" * 32)
+    (other,) = sum_resamples([(place, (1.0,)) for place in places], [vectors], "cd" * 32)
     assert (whole != other).any()
-    assert resampled([], [vectors], "ab" * 32)[0].size == 0
+    assert sum_resamples([], [vectors], "ab" * 32)[0].size == 0
 
 
 def test_draws_are_poissons():
@@ -176,8 +176,8 @@ def test_columns_that_come_later_are_added():
         return np.ones((len(statistics), 1 + max(statistics)))
 
     given = [(0, (0,)), (CHUNK, (2,))]
-    (sums,) = resampled(given, [wider], "ab" * 32)
-    (first,), (second,) = (resampled([one], [wider], "ab" * 32) for one in given)
+    (sums,) = sum_resamples(given, [wider], "ab" * 32)
+    (first,), (second,) = (sum_resamples([one], [wider], "ab" * 32) for one in given)
     assert sums.shape == (DRAWS, 3)
     assert (sums[:, :1] == first + second[:, :1]).all()
     assert (sums[:, 1:] == second[:, 1:]).all()
@@ -262,7 +262,7 @@ def test_one_task_in_trouble_keeps_no_other(task, evaluated, monkeypatch, caplog
 
 def test_answers_are_read_as_they_were_stored(task, evaluated):
     run = evaluated(set_version(task, rows=rows(30)), answerer(4))["plain"]
-    said = [answer.value for answer in resampling.answers_of(run)]
+    said = [answer.value for answer in resampling.read_answers(run)]
     assert said == [answerer(4)(row.inputs) for row in rows(30)]
 
 
@@ -331,7 +331,7 @@ def test_each_door_shows_the_same_interval(two_models, task, client):
     listed = client.get(f"/t/{task.code}/models/").context["rows"]
     (mine,) = (row for row in listed if row.submission.pk == one)
     assert percent(mine.scores[0][1]) == of_percent(row["metrics"]["accuracy"])
-    standing = standing_of(mine.submission, AnonymousUser())
+    standing = model_standing(mine.submission, AnonymousUser())
     paper = client.get(f"{board}?format=latex").text
     printed = describe_results(results)
     for metric in ("accuracy", "fairness", "robustness", "macro_f1"):

@@ -12,8 +12,8 @@ from evaluation.runs.services import ensure_targets
 from evaluation.submissions.selectors import published
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.opening import opening_of
-from leaderboard.board.ranked import ranked
-from leaderboard.board.rates import is_ready
+from leaderboard.board.ranked import rank_board
+from leaderboard.board.rates import may_freeze
 from leaderboard.board.services import freeze_rates
 from leaderboard.board.tables import public_table
 from leaderboard.models import Board, Resample
@@ -161,7 +161,7 @@ def test_while_no_set_has_a_weight_those_beside_the_board_count(task):
     matrix = score_matrix(task)
     assert [one.name for one in matrix.counting] == ["control"]
     assert not matrix.has_weighted
-    assert not is_ready(task)
+    assert not may_freeze(task)
     set_version(task, "round-1")
     assert [one.name for one in score_matrix(task).counting] == ["round-1"]
 
@@ -230,7 +230,9 @@ def test_costs_of_another_runner_are_not_compared(task):
     assert matrix.numbers.runner == "docker"
     known = ~np.isnan(matrix.numbers.values[..., 2:4]).any(axis=(1, 2))
     assert known.tolist() == [False, True, True, False, False, False, False]
-    found = {row.model.name: row.missing for row in ranked(matrix, opening_of(task, matrix)).rows}
+    found = {
+        row.model.name: row.missing for row in rank_board(matrix, opening_of(task, matrix)).rows
+    }
     assert found["process"] == ("throughput (measured by process)", "memory (measured by process)")
 
 
@@ -247,9 +249,9 @@ def test_one_more_model_does_not_take_the_costs_of_the_others(task):
 
     publish("another machine's", "own-docker", 5, 0)
     assert score_matrix(task).numbers.runner == "own-docker"
-    assert not is_ready(task)  # rates are not frozen by themselves on what somebody tells
+    assert not may_freeze(task)  # rates are not frozen by themselves on what somebody tells
     publish("first", "process", 1, 0)
-    assert is_ready(task)
+    assert may_freeze(task)
     publish("second", "docker", 1, 1)  # earlier in the alphabet
     assert score_matrix(task).numbers.runner == "process"
     publish("third", "docker", 2, 2)
@@ -282,7 +284,7 @@ def test_a_run_too_short_for_memory_has_no_score_by_rates_and_a_range_by_anchors
     measured(accepted_model(task, name="short", is_published=True), version, 0.9, memory=None)
     matrix = score_matrix(task)
     for mode, is_ranked in (("robust", False), ("anchored", True)):
-        rows = ranked(matrix, opening_of(task, matrix), mode).rows
+        rows = rank_board(matrix, opening_of(task, matrix), mode).rows
         (short,) = [row for row in rows if row.model.name == "short"]
         assert bool(short.rank) == is_ranked
         (missing,) = short.missing
@@ -310,7 +312,9 @@ def test_intervals_are_honest_before_and_after_resamples(task):
         Resample.objects.bulk_create(Resample(run=run, metric=m, values=one) for m in metrics)
     matrix = score_matrix(task)
     assert matrix.numbers.is_provisional
-    rows = {row.model.name: row.metrics for row in ranked(matrix, opening_of(task, matrix)).rows}
+    rows = {
+        row.model.name: row.metrics for row in rank_board(matrix, opening_of(task, matrix)).rows
+    }
     for name in ("accuracy", "fairness"):
         assert rows["few"][name].low == pytest.approx(56.55, abs=12)
         assert rows["few"][name].high == 100
@@ -394,7 +398,7 @@ def test_what_a_set_is_too_small_for_is_left_out_of_its_mean(task):
     matrix = score_matrix(task)
     column = matrix.metrics.index("fairness")
     assert matrix.numbers.undefined[:, column].tolist() == [False, True]
-    rows = {row.model.name: row for row in ranked(matrix, opening_of(task, matrix)).rows}
+    rows = {row.model.name: row for row in rank_board(matrix, opening_of(task, matrix)).rows}
     assert rows["0.75"].metrics["fairness"].value == pytest.approx(70)
     assert rows["0.75"].metrics["fairness"].low == pytest.approx(69.5, abs=0.5)
     assert rows["0.75"].metrics["fairness_gap"].value == pytest.approx(10)
@@ -403,7 +407,7 @@ def test_what_a_set_is_too_small_for_is_left_out_of_its_mean(task):
     Score.objects.filter(metric="worst_group").update(**gone)
     Board.objects.update_or_create(task=task, defaults={"renewed_to": timezone.now()})
     again = score_matrix(task)
-    board = ranked(again, opening_of(task, again))
+    board = rank_board(again, opening_of(task, again))
     assert not board.rows[0].missing
     assert "fairness" not in board.rows[0].parts
     assert any(notice.startswith("fairness is left out") for notice in board.notices)
@@ -414,8 +418,8 @@ def test_scores_without_a_value_are_not_run(task):
     measured(accepted_model(task, is_published=True), version, 0.75)
     Score.objects.filter(metric="worst_group").update(value=None, low=None, high=None)
     matrix = score_matrix(task)
-    row = ranked(matrix, opening_of(task, matrix), "robust").rows[0]
+    row = rank_board(matrix, opening_of(task, matrix), "robust").rows[0]
     assert row.metrics["fairness"].value is None
     assert row.rank == "1"  # nobody has it, so it is left out
-    notices = ranked(matrix, opening_of(task, matrix), "robust").notices
+    notices = rank_board(matrix, opening_of(task, matrix), "robust").notices
     assert any(notice.startswith("fairness ") for notice in notices)

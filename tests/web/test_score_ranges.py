@@ -9,7 +9,7 @@ import pytest
 
 from dynabench.client.commands.results import describe_results
 from evaluation.models import EvaluationRun
-from leaderboard.board.page import parts
+from leaderboard.board.page import draw_parts
 from leaderboard.models import Snapshot
 from leaderboard.snapshots.services import take_snapshot
 from tests.support.board_pages import (
@@ -97,4 +97,4 @@ def test_a_snapshot_keeps_the_range_and_earlier_ones_stay_readable(client, task,
 def test_only_whole_scores_are_drawn_in_parts(client, models, uploaded):
     found = client.get(URL).context["parts"]
     assert found["shown"] == len(models)
-    assert parts([]) is None
+    assert draw_parts([]) is None

@@ -20,7 +20,7 @@ from tasks.models import Task
 TEMPLATE = "battles/battle.html"
 
 
-def show(
+def show_battle(
     request: HttpRequest,
     task: Task,
     voter: Annotator,

@@ -121,7 +121,7 @@ def _next_number(battle: Battle) -> int:
     return last.number + (last.state == State.DONE)
 
 
-def settle(turn: Turn, seconds: float | None = None) -> Turn:
+def ask_models(turn: Turn, seconds: float | None = None) -> Turn:
     """Ask both models and store what they answer; returns the turn as it is after the wait.
 
     seconds: to wait; as long as a page waits if absent. When the wait is over first, the pool's

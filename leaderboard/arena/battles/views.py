@@ -36,7 +36,7 @@ from leaderboard.arena.battles.selectors import (
     live_contestants,
     open_battle,
 )
-from leaderboard.arena.battles.turn_services import begin_turn, keys_of, settle
+from leaderboard.arena.battles.turn_services import ask_models, begin_turn, keys_of
 from leaderboard.models import Battle, Turn
 from tasks.access import find_task, require
 from tasks.models import Task
@@ -76,28 +76,28 @@ def battle(request: HttpRequest, code: str) -> HttpResponse:
         return _send(request, task, voter, now)
     if now is None and (given := services.begin_gold(voter=voter, task=task)):
         now = battles_of(voter, task).get(pk=given.pk)
-    return page.show(request, task, voter, now)
+    return page.show_battle(request, task, voter, now)
 
 
 def _send(request: HttpRequest, task: Task, voter: Annotator, now: Battle | None) -> HttpResponse:
     """Ask both models, and show what they answer."""
     form = MessageForm(request.POST)
     if not form.is_valid():
-        return page.show(request, task, voter, now, form=form, status=422)
+        return page.show_battle(request, task, voter, now, form=form, status=422)
     try:
         check_rested(voter, task)
         drawn = draw_pair(task) if now is None else None
         turn, is_mine = begin_turn(voter=voter, task=task, drawn=drawn, **form.cleaned_data)
     except Refused as error:
-        return page.show(request, task, voter, now, form=form, refused=error)
+        return page.show_battle(request, task, voter, now, form=form, refused=error)
     if is_mine:
         note_answered(annotator=voter, task=task)
         # With a script the answers stream.
-        turn = settle(turn, SOON if htmx_partial(request) else None)
+        turn = ask_models(turn, SOON if htmx_partial(request) else None)
     if not htmx_partial(request):
         return redirect("leaderboard:battle", task.code)
     shown = battles_of(voter, task).get(pk=turn.battle_id)
-    return page.show(request, task, voter, shown)
+    return page.show_battle(request, task, voter, shown)
 
 
 @require_GET
@@ -129,7 +129,7 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
     task, voter = _entered(request, code)
     form = VoteForm(request.POST)
     if not form.is_valid():
-        return page.show(request, task, voter, open_battle(voter, task), status=422)
+        return page.show_battle(request, task, voter, open_battle(voter, task), status=422)
     mine, _ = _own_battle(request, form.cleaned_data.pop("battle"))
     if mine.task_id != task.pk:
         raise Http404
@@ -138,10 +138,10 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
         services.cast_vote(battle=mine, **form.cleaned_data)
     except Refused as error:
         shown = battles_of(voter, task).get(pk=mine.pk)
-        return page.show(request, task, voter, shown, refused=error)
+        return page.show_battle(request, task, voter, shown, refused=error)
     if not htmx_partial(request):
         return redirect("leaderboard:battle-over", code, mine.uuid)
-    return page.show(request, task, voter, battles_of(voter, task).get(pk=mine.pk))
+    return page.show_battle(request, task, voter, battles_of(voter, task).get(pk=mine.pk))
 
 
 @require_safe
@@ -152,11 +152,11 @@ def battle_over(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
         raise Http404
     if mine.ended_at is None:
         return redirect("leaderboard:battle", code)
-    return page.show(request, mine.task, voter, mine)
+    return page.show_battle(request, mine.task, voter, mine)
 
 
 @require_POST
-def leave(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
+def leave_conversation(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """End a conversation without a vote, and begin another one."""
     mine, _voter = _own_battle(request, uuid)
     if mine.task.code != code:

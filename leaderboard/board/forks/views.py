@@ -15,7 +15,7 @@ from core.accounts.models import User
 from core.web.refusals import as_form_error
 from leaderboard.board.forks import services
 from leaderboard.board.opening import start_of
-from leaderboard.board.query import Asked, asked
+from leaderboard.board.query import BoardRequest, read_request
 from leaderboard.scoring.weights import WeightsError
 from tasks.access import find_task, require
 from tasks.models import Task
@@ -54,7 +54,7 @@ def forks(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "leaderboard/forks.html", values, status=status)
 
 
-def _wanted(request: HttpRequest, task: Task) -> Asked:
+def _wanted(request: HttpRequest, task: Task) -> BoardRequest:
     """Read the weights that were sent.
 
     When they make no sense: 400 for a form, and for a link the weights that the board opens with.
@@ -65,14 +65,14 @@ def _wanted(request: HttpRequest, task: Task) -> Asked:
     start = start_of(task, matrix, request.GET.get("fork"))
     query = request.POST if request.method == "POST" else request.GET
     try:
-        return asked(dict(query.lists()), start, matrix.modes)
+        return read_request(dict(query.lists()), start, matrix.modes)
     except WeightsError as error:
         if request.method == "POST":
             raise BadRequest(str(error)) from None
-        return asked({}, start, matrix.modes)
+        return read_request({}, start, matrix.modes)
 
 
-def _is_saved(request: HttpRequest, task: Task, wanted: Asked, form: ForkForm) -> bool:
+def _is_saved(request: HttpRequest, task: Task, wanted: BoardRequest, form: ForkForm) -> bool:
     """Save the weights; return whether that worked. Otherwise the form has the reason."""
     if not isinstance(request.user, User):
         raise Http404

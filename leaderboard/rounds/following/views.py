@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from core.accounts.people import person
 from evaluation.submissions.visibility import find_submission
-from leaderboard.board.exports import Table, bibtex, early_words, is_same
+from leaderboard.board.exports import Table, early_words, shows_same, snapshot_bibtex
 from leaderboard.rounds.following import services
 from tasks.access import ANY, find_task
 from tasks.models import Task
@@ -41,12 +41,12 @@ def follow(request: HttpRequest, code: str) -> HttpResponse:
 @cache_control(public=True, max_age=300)
 def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Draw a published model's rank, for READMEs; it names the task and not the model."""
-    from leaderboard.rounds.standing import standing_of  # loads numpy
+    from leaderboard.rounds.standing import model_standing  # loads numpy
 
     submission, _viewer = find_submission(request, pk)
     if not submission.is_published or submission.withdrawn_at:
         raise Http404
-    said, found = "no rank yet", standing_of(submission, request.user)
+    said, found = "no rank yet", model_standing(submission, request.user)
     if found and found.row.rank:
         early = (early_words(asdict(one)) for one in found.provisional[:1])
         said = ", ".join([f"rank {found.row.rank} of {found.ranked}", *early])
@@ -91,6 +91,6 @@ def _cited(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | N
         "number": last.number,
         "url": address,
         "sha256": last.sha256,
-        "bibtex": bibtex(last.table, last.number, last.title, last.sha256, address),
-        "is_current": is_same(last.table, table),
+        "bibtex": snapshot_bibtex(last.table, last.number, last.title, last.sha256, address),
+        "is_current": shows_same(last.table, table),
     }

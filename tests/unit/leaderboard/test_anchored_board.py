@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.board.cells import BoardScore
-from leaderboard.board.query import asked
-from leaderboard.board.ranked import ranked
+from leaderboard.board.query import read_request
+from leaderboard.board.ranked import rank_board
 from leaderboard.board.tables import anchors_of as page_anchors
 from leaderboard.scoring.anchored import anchors_of, score_on_anchors
 from leaderboard.scoring.formula import PLACE, SENTENCE, formula
@@ -30,7 +30,7 @@ def anchored(**options):
 
 def test_an_anchored_board_scores_as_the_command_does():
     matrix = anchored(models=4)
-    found = ranked(matrix, weighting(matrix))
+    found = rank_board(matrix, weighting(matrix))
     assert (found.mode, matrix.modes[0]) == ("anchored", "anchored")
     table = {
         row.model.name: {name: cell.value for name, cell in row.metrics.items()}
@@ -92,7 +92,7 @@ def test_no_further_model_changes_a_score_or_the_order(seed, count):
     def scores(some):
         return [
             (row.model.name, row.dynascore)
-            for row in ranked(some, weighting(some)).rows
+            for row in rank_board(some, weighting(some)).rows
             if row.place < count
         ]
 
@@ -106,7 +106,7 @@ def test_a_model_no_better_in_anything_never_ranks_above(seed):
     less = chance.choice([0.0, 0.01, 5.0], values[0].shape)
     less[:, COLUMNS.index("memory")] *= -1
     values[1] = values[0] - less
-    ranks = {row.place: row.rank_number for row in ranked(board, weighting(board)).rows}
+    ranks = {row.place: row.rank_number for row in rank_board(board, weighting(board)).rows}
     assert (ranks[0] or 0) <= (ranks[1] or 0)
 
 
@@ -114,7 +114,7 @@ def test_a_model_no_better_in_anything_never_ranks_above(seed):
 def test_units_of_speed_and_memory_do_not_matter(seed, speed, memory):
     units = {"throughput": speed, "latency_p95": 1 / speed, "memory": memory, "memory_mean": memory}
     board = by_chance(seed)
-    expected = [(row.place, row.dynascore) for row in ranked(board, weighting(board)).rows]
+    expected = [(row.place, row.dynascore) for row in rank_board(board, weighting(board)).rows]
     board.numbers.memo.clear()
     for name, unit in units.items():
         board.numbers.values[..., COLUMNS.index(name)] *= unit
@@ -123,7 +123,7 @@ def test_units_of_speed_and_memory_do_not_matter(seed, speed, memory):
         for model, row in POOL.rows.items()
     }
     other = dataclasses.replace(board, pool=dataclasses.replace(POOL, rows=pool))
-    found = [(row.place, row.dynascore) for row in ranked(other, weighting(other)).rows]
+    found = [(row.place, row.dynascore) for row in rank_board(other, weighting(other)).rows]
     assert [place for place, _ in found] == [place for place, _ in expected]
     for (_, one), (_, another) in zip(found, expected, strict=True):
         assert one == pytest.approx(another, abs=1e-4)
@@ -132,16 +132,16 @@ def test_units_of_speed_and_memory_do_not_matter(seed, speed, memory):
 @given(seeds)
 def test_what_only_says_more_of_a_metric_never_counts(seed):
     board = by_chance(seed)
-    expected = [(row.place, row.dynascore) for row in ranked(board, weighting(board)).rows]
+    expected = [(row.place, row.dynascore) for row in rank_board(board, weighting(board)).rows]
     board.numbers.memo.clear()
     board.numbers.values[..., len(METRICS) :] = -board.numbers.values[..., len(METRICS) :]
-    found = [(row.place, row.dynascore) for row in ranked(board, weighting(board)).rows]
+    found = [(row.place, row.dynascore) for row in rank_board(board, weighting(board)).rows]
     assert found == expected
 
 
 def test_what_was_not_measured_leaves_a_range_and_no_main_metric_no_score():
     matrix = anchored(models=3, spread=0, missing=[(0, 0, "memory"), (1, 0, "accuracy")])
-    board = ranked(matrix, weighting(matrix))
+    board = rank_board(matrix, weighting(matrix))
     found = {row.place: row for row in board.rows}
     score, share = found[0].dynascore, 0.125
     quality = found[0].parts["accuracy"] / 0.5
@@ -156,7 +156,7 @@ def test_what_was_not_measured_leaves_a_range_and_no_main_metric_no_score():
     assert (found[2].missing, found[2].dynascore.is_range) == ((), False)
     assert sum("range" in notice for notice in board.notices) == 1
     whole = anchored(models=3)
-    assert not any("range" in one for one in ranked(whole, weighting(whole)).notices)
+    assert not any("range" in one for one in rank_board(whole, weighting(whole)).notices)
 
 
 def test_a_model_that_was_measured_less_never_stands_as_surely_better_or_worse():
@@ -169,7 +169,7 @@ def test_a_model_that_was_measured_less_never_stands_as_surely_better_or_worse()
         matrix.numbers.values[..., accuracy].T[..., None]
         - matrix.numbers.draws[:, 0].mean(axis=-1, keepdims=True)
     ).astype(np.float32)
-    found = {row.place: row for row in ranked(matrix, weighting(matrix)).rows}
+    found = {row.place: row for row in rank_board(matrix, weighting(matrix)).rows}
     assert found[0].dynascore.least < found[1].dynascore.value < found[0].dynascore.most
     assert [(row.first, row.last) for row in found.values()] == [(1, 2), (1, 2)]
     assert {row.rank for row in found.values()} == {"1–2", "1"}
@@ -178,7 +178,7 @@ def test_a_model_that_was_measured_less_never_stands_as_surely_better_or_worse()
 @given(seeds)
 def test_the_range_and_the_ranks_hold_whatever_the_missing_numbers_are(seed):
     board, chance = by_chance(seed), np.random.default_rng(seed)
-    before = {row.place: row for row in ranked(board, weighting(board)).rows}
+    before = {row.place: row for row in rank_board(board, weighting(board)).rows}
     values, main = board.numbers.values, METRICS.index("accuracy")
     lacking = np.isnan(values) & ~board.numbers.undefined
     lacking[..., main] = False
@@ -188,7 +188,7 @@ def test_the_range_and_the_ranks_hold_whatever_the_missing_numbers_are(seed):
         some = lacking[..., place]
         values[..., place][some] = chance.choice([least, most, (least + most) / 2], some.sum())
     board.numbers.memo.clear()
-    after = {row.place: row for row in ranked(board, weighting(board)).rows}
+    after = {row.place: row for row in rank_board(board, weighting(board)).rows}
     for place, row in before.items():
         now = after[place].dynascore
         if row.dynascore.is_range:
@@ -200,14 +200,14 @@ def test_the_range_and_the_ranks_hold_whatever_the_missing_numbers_are(seed):
 def test_a_board_without_a_pool_is_not_anchored():
     matrix = chance_matrix()
     assert matrix.modes == ("robust", "classic")
-    assert ranked(matrix, weighting(matrix)).mode == "robust"
+    assert rank_board(matrix, weighting(matrix)).mode == "robust"
     with pytest.raises(WeightsError):
-        asked({"mode": ["anchored"]}, weighting(matrix), matrix.modes)
+        read_request({"mode": ["anchored"]}, weighting(matrix), matrix.modes)
 
 
 def test_the_formula_names_each_share_and_anchor():
     matrix = anchored()
-    board = ranked(matrix, weighting(matrix))
+    board = rank_board(matrix, weighting(matrix))
     told = formula(WEIGHTS, "accuracy", page_anchors(matrix, board))
     for part in ("0.5 +", "0.125 × memory", "accuracy from 50 to 100", "memory from 40 to 1"):
         assert part in told
@@ -216,7 +216,7 @@ def test_the_formula_names_each_share_and_anchor():
 
 def test_the_formula_is_said_in_another_language():
     matrix = anchored()
-    board = ranked(matrix, weighting(matrix))
+    board = rank_board(matrix, weighting(matrix))
     catalogue = {
         SENTENCE: "%(places)s; %(main)s; %(shares)s; %(version)s",
         PLACE: "%(metric)s: %(low)s bis %(high)s",

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from evaluation.seeds import OFFICIAL
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.presets import PRESETS, presets
-from leaderboard.board.query import Asked, asked, before, settled, shown, sliders, typed
+from leaderboard.board.query import (
+    BoardRequest,
+    changed_value,
+    former_weighting,
+    read_request,
+    sliders,
+    typed_sliders,
+    weight_text,
+)
 from leaderboard.scoring.weights import METRIC, Weighting, WeightsError, opening_weights
 from tasks.config.loading import load_config
 
@@ -22,37 +30,39 @@ START = Weighting({"accuracy": 4.0, "throughput": 1 / 3}, {"round-1": 5.0})
 
 
 def form(was, slider, box):
-    return {f"{METRIC}{name}": [shown(each[name]) for each in (was, slider, box)] for name in was}
+    return {
+        f"{METRIC}{name}": [weight_text(each[name]) for each in (was, slider, box)] for name in was
+    }
 
 
 @given(weightings, weightings)
 def test_a_link_leads_to_the_same_board(start, wanted):
     """To six digits, as in a URL; what looks like the rounded start is taken for it."""
-    query = Asked(start, wanted, {"sort": "-memory", "page": "3"}).link()
-    found = asked(parse_qs(query[1:]), start)
+    query = BoardRequest(start, wanted, {"sort": "-memory", "page": "3"}).link()
+    found = read_request(parse_qs(query[1:]), start)
     assert found.options == {"sort": "-memory"}
     for name, weight in wanted.metrics.items():
         assert found.weighting.metrics[name] == pytest.approx(weight, rel=1e-5, abs=0.051)
 
 
 def test_a_link_without_changes_names_no_weights():
-    assert Asked(START, START, {"sort": "model"}).link(sort="") == "?"
-    assert Asked(START, START, {}).link(open="x") == "?open=x"
+    assert BoardRequest(START, START, {"sort": "model"}).link(sort="") == "?"
+    assert BoardRequest(START, START, {}).link(open="x") == "?open=x"
 
 
 def test_a_form_that_was_not_touched_keeps_the_unrounded_start():
     query = form(START.metrics, START.metrics, START.metrics)
-    assert asked(query, START).weighting == START
-    assert before(query, START) == START
-    assert before({"w_accuracy": ["2"]}, START) is None
+    assert read_request(query, START).weighting == START
+    assert former_weighting(query, START) == START
+    assert former_weighting({"w_accuracy": ["2"]}, START) is None
 
 
 def test_slider_or_box_whichever_was_moved():
     moved = {**START.metrics, "accuracy": 1.0}
     for slider, box in ((moved, START.metrics), (START.metrics, moved), (moved, moved)):
         query = form(START.metrics, slider, box)
-        assert asked(query, START).weighting.metrics == moved
-        assert before(query, START) == START
+        assert read_request(query, START).weighting.metrics == moved
+        assert former_weighting(query, START) == START
 
 
 def test_shares_in_words():
@@ -69,16 +79,16 @@ def test_shares_in_words():
 def test_what_cannot_be_used_is_shown_as_it_was_typed():
     query = {"w_accuracy": ["4", "4", "lots"]}
     with pytest.raises(WeightsError, match="from 0 to 8"):
-        asked(query, START)
-    assert [each.text for each in typed(query, METRIC, START.metrics)] == ["lots", "0.3"]
-    assert settled(["4"]) == "4"
+        read_request(query, START)
+    assert [each.text for each in typed_sliders(query, METRIC, START.metrics)] == ["lots", "0.3"]
+    assert changed_value(["4"]) == "4"
 
 
 @pytest.mark.parametrize(
     ("mode", "found"), [("classic", "classic"), ("anchored", "anchored"), ("", None), ("x", None)]
 )
 def test_modes(mode, found):
-    assert Asked(START, START, {"mode": mode}).mode == found
+    assert BoardRequest(START, START, {"mode": mode}).mode == found
 
 
 @pytest.mark.parametrize(
@@ -86,7 +96,7 @@ def test_modes(mode, found):
 )
 def test_what_the_board_does_not_have_is_refused(field, value):
     with pytest.raises(WeightsError) as refused:
-        asked({field: [value]}, START)
+        read_request({field: [value]}, START)
     assert refused.value.fields == (field,)
 
 
@@ -100,10 +110,10 @@ def test_a_preset_does_what_its_name_says_in_every_task(path):
         config.metrics.main,
         opening_weights(config.metrics.names, config.weights, ["control"]),
     )
-    _owners, *found = presets(asked({}, start), main)
+    _owners, *found = presets(read_request({}, start), main)
     assert in_words(main) in found[0].title
     told = [others for others in PRESETS.values() if {*others} <= {*config.metrics.names}]
     for preset, others in zip(found, told, strict=True):
         query = {key: [text] for key, text in parse_qsl(preset.link.removeprefix("?"))}
-        chosen = asked(query, start).weighting.metrics
+        chosen = read_request(query, start).weighting.metrics
         assert {one for one, weight in chosen.items() if weight} == {main, *others}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from leaderboard.board.matrix import DRAWS
 from leaderboard.board.means import MOST_KEPT, means_over_sets
 from leaderboard.board.pairs import bar, sure_pairs
-from leaderboard.board.ranked import moved, ranked
+from leaderboard.board.ranked import describe_moves, rank_board
 from leaderboard.scoring import dynascore
 from leaderboard.scoring.ranks import ALPHA
 from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
@@ -52,7 +52,7 @@ def shown(rows):
 def test_scores_are_those_of_the_formula(seed, of_metrics, of_sets, mode):
     matrix = chance_matrix(sets=3, seed=seed, rates=RATES)
     sets = dict(zip([one.name for one in matrix.sets], of_sets, strict=True))
-    found = ranked(matrix, Weighting(of_metrics, sets), mode)
+    found = rank_board(matrix, Weighting(of_metrics, sets), mode)
     rule = dynascore.Rule(mode=mode, weights=of_metrics, main="accuracy")
     table = over_datasets(tables(matrix), sets)
     rates = (
@@ -68,7 +68,7 @@ def test_scores_are_those_of_the_formula(seed, of_metrics, of_sets, mode):
 def test_intervals_are_those_of_the_whole_pipeline(mode):
     matrix = chance_matrix(models=6, seed=3, rates=RATES, spread=4)
     sets = {"round-1": 5.0, "round-2": 2.0}
-    found = ranked(matrix, Weighting(WEIGHTS, sets), mode)
+    found = rank_board(matrix, Weighting(WEIGHTS, sets), mode)
     rule = dynascore.Rule(mode=mode, weights=WEIGHTS, main="accuracy")
     draws = [over_datasets(tables(matrix, draw), sets) for draw in range(DRAWS)]
     table = over_datasets(tables(matrix), sets)
@@ -83,10 +83,10 @@ def test_intervals_are_those_of_the_whole_pipeline(mode):
 
 def test_without_frozen_rates_those_of_the_board_serve_and_it_says_so():
     matrix = chance_matrix(models=6, seed=1)
-    found = ranked(matrix, weighting(matrix))
+    found = rank_board(matrix, weighting(matrix))
     assert {*found.rates.pool} <= {model.name for model in matrix.models}
     assert "not frozen yet" in " ".join(found.notices)
-    frozen = ranked(
+    frozen = rank_board(
         dataclasses.replace(matrix, frozen=chance_matrix(rates=RATES).frozen), found.weighting
     )
     assert "not frozen yet" not in " ".join(frozen.notices)
@@ -101,7 +101,7 @@ def test_what_is_not_run_comes_last_and_says_why():
     )
     matrix.numbers.runners[2, 1] = "endpoint"
     matrix.numbers.outdated[0, 1] = True
-    found = ranked(matrix, weighting(matrix)).rows
+    found = rank_board(matrix, weighting(matrix)).rows
     told = {row.model.name: row.missing for row in found}
     assert [note.split()[0] for note in told["Model 0"]] == ["round-2"]
     assert told["Model 1"] == ("fairness",)
@@ -112,44 +112,46 @@ def test_what_is_not_run_comes_last_and_says_why():
     assert found[2].first is found[2].last is None
     assert next(row for row in found if row.model.name == "Model 1").metrics["accuracy"].value
     # What has no weight is not missed.
-    light = ranked(matrix, weighting(matrix, memory=0.0, fairness=0.0)).rows
+    light = rank_board(matrix, weighting(matrix, memory=0.0, fairness=0.0)).rows
     assert [row.model.name for row in light if not row.rank] == ["Model 0"]
     one = Weighting(WEIGHTS, {"round-1": 1.0, "round-2": 0.0})
-    assert [row.model.name for row in ranked(matrix, one).rows if not row.rank] == ["Model 1"]
+    assert [row.model.name for row in rank_board(matrix, one).rows if not row.rank] == ["Model 1"]
 
 
 def test_a_metric_that_nobody_has_is_left_out_and_named():
     missing = [(model, one, "fairness") for model in range(4) for one in range(2)]
     matrix = chance_matrix(models=4, missing=missing)
-    found = ranked(matrix, weighting(matrix))
+    found = rank_board(matrix, weighting(matrix))
     assert all(row.rank for row in found.rows)
     assert [n.split()[0] for n in found.notices if "fairness" in n] == ["fairness"]
-    assert not any("fairness" in n for n in ranked(matrix, weighting(matrix, fairness=0.0)).notices)
+    assert not any(
+        "fairness" in n for n in rank_board(matrix, weighting(matrix, fairness=0.0)).notices
+    )
     frozen = chance_matrix(models=4, missing=missing, rates={**RATES, "fairness": None})
-    assert any(n.startswith("fairness ") for n in ranked(frozen, weighting(frozen)).notices)
+    assert any(n.startswith("fairness ") for n in rank_board(frozen, weighting(frozen)).notices)
 
 
 def test_a_sensitive_pool_is_told():
     matrix = chance_matrix(rates=RATES, is_sensitive=True)
-    assert "another order" in " ".join(ranked(matrix, weighting(matrix)).notices)
-    assert "another order" not in " ".join(ranked(matrix, weighting(matrix), "classic").notices)
+    assert "another order" in " ".join(rank_board(matrix, weighting(matrix)).notices)
+    assert "another order" not in " ".join(rank_board(matrix, weighting(matrix), "classic").notices)
 
 
 def test_boards_without_sets_or_models_have_no_scores():
     matrix = chance_matrix(models=3, sets=0)
-    assert [row.rank for row in ranked(matrix, weighting(matrix)).rows] == ["", "", ""]
-    assert ranked(chance_matrix(models=0), weighting(chance_matrix(models=0))).rows == ()
-    one = ranked(chance_matrix(models=1), weighting(chance_matrix(models=1))).rows
+    assert [row.rank for row in rank_board(matrix, weighting(matrix)).rows] == ["", "", ""]
+    assert rank_board(chance_matrix(models=0), weighting(chance_matrix(models=0))).rows == ()
+    one = rank_board(chance_matrix(models=1), weighting(chance_matrix(models=1))).rows
     assert [(row.rank, row.first, row.last) for row in one] == [("1", 1, 1)]
 
 
 def test_weights_that_are_all_zero_are_refused():
     matrix = chance_matrix()
     with pytest.raises(WeightsError) as refused:
-        ranked(matrix, Weighting(dict.fromkeys(METRICS, 0.0), {"round-1": 1.0}))
+        rank_board(matrix, Weighting(dict.fromkeys(METRICS, 0.0), {"round-1": 1.0}))
     assert {*refused.value.fields} == {f"w_{name}" for name in METRICS}
     with pytest.raises(WeightsError) as refused:
-        ranked(matrix, Weighting(WEIGHTS, {"round-1": 0.0, "round-2": 0.0}))
+        rank_board(matrix, Weighting(WEIGHTS, {"round-1": 0.0, "round-2": 0.0}))
     assert refused.value.fields == ("d_round-1", "d_round-2")
 
 
@@ -157,8 +159,8 @@ def test_models_written_against_are_marked_on_weighted_sets():
     matrix = chance_matrix(rates=RATES)
     matrix.numbers.in_the_loop[1, 1] = True
     both, one = weighting(matrix), Weighting(WEIGHTS, {"round-1": 1.0, "round-2": 0.0})
-    assert [r.in_the_loop for r in ranked(matrix, both).rows if r.in_the_loop] == [("round-2",)]
-    assert not any(row.in_the_loop for row in ranked(matrix, one).rows)
+    assert [r.in_the_loop for r in rank_board(matrix, both).rows if r.in_the_loop] == [("round-2",)]
+    assert not any(row.in_the_loop for row in rank_board(matrix, one).rows)
 
 
 def naive(values, draws, examples):
@@ -215,7 +217,7 @@ def test_models_with_the_same_answers_share_their_rank():
     matrix = chance_matrix(models=3, rates=RATES, spread=30)
     for numbers in (matrix.numbers.values, matrix.numbers.draws.swapaxes(0, 2)):
         numbers[1] = numbers[0]
-    found = {row.model.name: row.rank for row in ranked(matrix, weighting(matrix)).rows}
+    found = {row.model.name: row.rank for row in rank_board(matrix, weighting(matrix)).rows}
     assert found["Model 0"] == found["Model 1"]
     assert found["Model 0"].endswith("=")
 
@@ -240,8 +242,8 @@ def test_a_dominated_model_more_changes_no_score_and_no_order():
             draws=matrix.numbers.draws[:, :, :5],
         ),
     )
-    before = shown(ranked(fewer, weighting(matrix)).rows)
-    after = shown(ranked(matrix, weighting(matrix)).rows)
+    before = shown(rank_board(fewer, weighting(matrix)).rows)
+    after = shown(rank_board(matrix, weighting(matrix)).rows)
     assert {key: after[key] for key in before} == before
 
 
@@ -250,23 +252,23 @@ def test_numbers_of_too_few_examples_have_no_interval_and_so_has_the_score():
     place = METRICS.index("fairness")
     for ends in (matrix.numbers.low, matrix.numbers.high):
         ends[2, 1, place] = np.nan
-    found = {row.place: row for row in ranked(matrix, weighting(matrix)).rows}
+    found = {row.place: row for row in rank_board(matrix, weighting(matrix)).rows}
     for at, row in found.items():
         intervals = [row.metrics["fairness"], row.dynascore]
         assert all((cell.low is None) == (at == 2) for cell in intervals)
         assert row.metrics["accuracy"].low is not None
     without = Weighting({**weighting(matrix).metrics, "fairness": 0.0}, weighting(matrix).sets)
-    rows = {row.place: row for row in ranked(matrix, without).rows}
+    rows = {row.place: row for row in rank_board(matrix, without).rows}
     assert rows[2].dynascore.low is not None
 
 
 def test_a_board_says_that_results_are_new():
     matrix = chance_matrix(rates=RATES)
-    before = ranked(matrix, weighting(matrix)).notices
+    before = rank_board(matrix, weighting(matrix)).notices
     new = dataclasses.replace(
         matrix, numbers=dataclasses.replace(matrix.numbers, is_provisional=True)
     )
-    (told,) = {*ranked(new, weighting(new)).notices} - {*before}
+    (told,) = {*rank_board(new, weighting(new)).notices} - {*before}
     assert "provisional" in told
 
 
@@ -274,8 +276,8 @@ def test_what_moved_is_told():
     matrix = chance_matrix(models=6, rates=RATES, spread=30)
     matrix.numbers.values[..., 1] = -matrix.numbers.values[..., 0]
     speed = Weighting({**dict.fromkeys(METRICS, 0.0), "throughput": 1.0}, weighting(matrix).sets)
-    before, after = ranked(matrix, weighting(matrix)), ranked(matrix, speed)
-    told = moved(before, after)
+    before, after = rank_board(matrix, weighting(matrix)), rank_board(matrix, speed)
+    told = describe_moves(before, after)
     ranks = {row.model.name: (row.rank_number,) for row in before.rows}
     for row in after.rows:
         ranks[row.model.name] += (row.rank_number,)
@@ -283,7 +285,7 @@ def test_what_moved_is_told():
     assert len(sentences) > 3
     assert {*told[:3]} < {*sentences}
     assert told[3:] == [f"{len(sentences) - 3} more moved."]
-    assert len(moved(before, before)) == 1
+    assert len(describe_moves(before, before)) == 1
 
 
 def test_means_over_sets_are_weighted():
@@ -299,15 +301,15 @@ def test_means_over_sets_are_weighted():
 
 def test_what_was_asked_before_is_kept_until_something_is_another():
     matrix = chance_matrix(models=6, rates=RATES)
-    first = ranked(matrix, weighting(matrix))
-    assert ranked(dataclasses.replace(matrix), weighting(matrix)) is first
-    assert ranked(matrix, weighting(matrix, memory=2.0)) is not first
-    assert ranked(matrix, weighting(matrix), "classic") is not first
+    first = rank_board(matrix, weighting(matrix))
+    assert rank_board(dataclasses.replace(matrix), weighting(matrix)) is first
+    assert rank_board(matrix, weighting(matrix, memory=2.0)) is not first
+    assert rank_board(matrix, weighting(matrix), "classic") is not first
     renamed = (matrix.models[0]._replace(name="Renamed"), *matrix.models[1:])
-    again = ranked(dataclasses.replace(matrix, models=renamed), weighting(matrix))
+    again = rank_board(dataclasses.replace(matrix, models=renamed), weighting(matrix))
     assert "Renamed" in {row.model.name for row in again.rows}
     thawed = dataclasses.replace(matrix, frozen=None)
-    assert "not frozen yet" in " ".join(ranked(thawed, weighting(matrix)).notices)
+    assert "not frozen yet" in " ".join(rank_board(thawed, weighting(matrix)).notices)
     for number in range(40):
-        ranked(matrix, weighting(matrix, memory=number / 10))
+        rank_board(matrix, weighting(matrix, memory=number / 10))
     assert len(matrix.numbers.memo) <= MOST_KEPT

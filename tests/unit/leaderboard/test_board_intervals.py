@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.board.cells import BoardScore, Cell
-from leaderboard.board.columns import drawn
+from leaderboard.board.columns import drawn_metrics
 from leaderboard.board.intervals import correlations, difference_ends, ends_of
 from leaderboard.board.matrix import DRAWS
-from leaderboard.board.ranked import ranked
+from leaderboard.board.ranked import rank_board
 from leaderboard.board.tables import cell_of
 from leaderboard.scoring.weights import Weighting
 from tests.support.matrices import METRICS, POOL, chance_matrix
@@ -42,7 +42,7 @@ def test_a_mean_over_one_set_has_the_interval_of_that_set(seed, weight, is_alone
     matrix = with_ends(chance_matrix(sets=1 if is_alone else 3, seed=seed), seed)
     sets = {one.name: 0.0 for one in matrix.sets} | {matrix.sets[-1].name: weight}
     place = len(matrix.sets) - 1
-    for row in ranked(matrix, Weighting(only(accuracy=1.0), sets), "robust").rows:
+    for row in rank_board(matrix, Weighting(only(accuracy=1.0), sets), "robust").rows:
         for name in METRICS:
             assert row.metrics[name] == cell_of(matrix, row.place, place, name)
         assert row.dynascore[:3] == pytest.approx(row.metrics["accuracy"], abs=1e-6)
@@ -53,7 +53,9 @@ def test_the_ends_over_several_sets_are_those_of_a_sum_of_independent_numbers():
     low = matrix.numbers.low[:, :, ACCURACY]
     value = matrix.numbers.values[:, :, ACCURACY]
     chance = np.random.default_rng(2)
-    for row in ranked(matrix, Weighting(only(accuracy=1.0), {"round-1": 3.0, "round-2": 1.0})).rows:
+    for row in rank_board(
+        matrix, Weighting(only(accuracy=1.0), {"round-1": 3.0, "round-2": 1.0})
+    ).rows:
         errors = (value - low)[row.place] / 1.96
         draws = chance.normal(value[row.place], errors, (100_000, 2)) @ [0.75, 0.25]
         assert row.metrics["accuracy"].low == pytest.approx(np.quantile(draws, 0.025), abs=0.03)
@@ -62,14 +64,14 @@ def test_the_ends_over_several_sets_are_those_of_a_sum_of_independent_numbers():
 def test_a_set_without_an_interval_leaves_the_mean_without_one():
     matrix = with_ends(chance_matrix(), 3)
     matrix.numbers.low[0, 0, ACCURACY] = matrix.numbers.high[0, 0, ACCURACY] = np.nan
-    rows = ranked(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0, "round-2": 1.0})).rows
+    rows = rank_board(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0, "round-2": 1.0})).rows
     unsure = [row.place for row in rows if row.metrics["accuracy"].low is None]
     assert unsure == [row.place for row in rows if row.dynascore.low is None] == [0]
 
 
 def test_a_model_without_a_result_has_neither():
     matrix = with_ends(chance_matrix(missing=[(0, 0, name) for name in METRICS]), 3)
-    rows = ranked(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0, "round-2": 1.0})).rows
+    rows = rank_board(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0, "round-2": 1.0})).rows
     (row,) = (row for row in rows if row.place == 0)
     assert (row.metrics["accuracy"], row.dynascore) == (Cell(None), BoardScore(None))
 
@@ -78,7 +80,7 @@ def test_a_model_without_a_result_has_neither():
 def test_draws_on_one_side_alone_move_no_end_through_the_value(mode):
     matrix = chance_matrix(models=3, sets=1)
     matrix.numbers.draws[0, :, 0] = np.float32(matrix.numbers.values[0, 0, ACCURACY])
-    for row in ranked(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0}), mode).rows:
+    for row in rank_board(matrix, Weighting(only(accuracy=1.0), {"round-1": 1.0}), mode).rows:
         assert row.dynascore.low <= row.dynascore.value <= row.dynascore.high
 
 
@@ -86,7 +88,7 @@ def board_by_chance(chance, truth):
     """A board of one set whose shares were measured on EXAMPLES, with their bootstrap."""
     matrix = chance_matrix(models=len(truth), sets=1, metrics=METRICS)
     values, low, high = (np.full(matrix.numbers.values.shape, np.nan) for _ in range(3))
-    columns = drawn(METRICS)
+    columns = drawn_metrics(METRICS)
     draws = np.zeros((1, len(columns), len(truth), DRAWS), dtype=np.float32)
     for model, row in enumerate(truth):
         for name, share in row.items():
@@ -114,7 +116,7 @@ def test_the_classic_interval_holds_the_true_score_at_the_boards_rates():
     held, places = [], []
     for _ in range(RUNS):
         matrix = board_by_chance(chance, truth)
-        board = ranked(matrix, Weighting({**only(), **weights}, {"round-1": 1.0}), "classic")
+        board = rank_board(matrix, Weighting({**only(), **weights}, {"round-1": 1.0}), "classic")
         used = {name: weight for name, weight in weights.items() if board.rates.values.get(name)}
         total = sum(used.values())
         for row in board.rows:
@@ -156,7 +158,7 @@ def test_the_ends_of_a_score_move_by_less_than_a_tenth_between_seeds(seed, mode)
     ends = [
         [row.dynascore[1:3] for row in sorted(found.rows, key=lambda row: row.place)]
         for again in range(4)
-        for found in [ranked(seen_again(board, seed + again, 1.25), weighting, mode)]
+        for found in [rank_board(seen_again(board, seed + again, 1.25), weighting, mode)]
     ]
     assert np.ptp(np.array(ends), axis=0).max() < 0.1
 
@@ -196,10 +198,10 @@ def test_a_metric_without_a_weight_takes_no_model_out_of_the_pool():
     missing = [(n, 0, "memory") for n in range(2)]
     matrix = chance_matrix(models=5, sets=1, missing=missing)
     names = {model.name for model in matrix.models}
-    light = ranked(
+    light = rank_board(
         matrix, Weighting(only(accuracy=4.0, throughput=1.0), {"round-1": 1.0}), "classic"
     )
     assert {*light.rates.pool} == names
     assert {*light.rates.values} == {"accuracy", "throughput"}
     heavy = Weighting(only(accuracy=4.0, memory=1.0), {"round-1": 1.0})
-    assert {*ranked(matrix, heavy, "classic").rates.pool} == names - {"Model 0", "Model 1"}
+    assert {*rank_board(matrix, heavy, "classic").rates.pool} == names - {"Model 0", "Model 1"}

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from leaderboard.board.exports import is_same
+from leaderboard.board.exports import shows_same
 from leaderboard.snapshots.diff import what_changed
 
 
@@ -29,8 +29,8 @@ def changed(**parts):
 
 
 def test_another_day_alone_is_no_change():
-    assert is_same(TABLE, changed(date="2026-01-02", code="0.2 (b)"))
-    assert not is_same(TABLE, changed(mode="classic"))
+    assert shows_same(TABLE, changed(date="2026-01-02", code="0.2 (b)"))
+    assert not shows_same(TABLE, changed(mode="classic"))
     assert len(what_changed(TABLE, changed(date="2026-01-02"))) == 1
 
 

@@ -12,7 +12,7 @@ from serving.errors import BadRequestError
 from serving.generation.calls import Call, forced_call
 from serving.generation.conversation import Piece, conversation
 from serving.generation.replies import Reply
-from serving.generation.requests import ChatRequest, read
+from serving.generation.requests import ChatRequest, read_request
 from serving.generation.sampling import Sampling
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
@@ -34,7 +34,7 @@ def tool(name: str = "Answer", **more: Any) -> dict[str, Any]:
     ],
 )
 def test_a_forced_function_is_a_choice(tools: list[Any], choice: Any) -> None:
-    asked = read(ChatRequest, CHAT | {"tools": tools, "tool_choice": choice, "stop": []})
+    asked = read_request(ChatRequest, CHAT | {"tools": tools, "tool_choice": choice, "stop": []})
     assert asked.call == Call("Answer", YES_NO)
     assert asked.sampling().choices == YES_NO
 
@@ -90,7 +90,7 @@ def test_other_calls_are_refused_at_their_place(tools: list[Any], choice: Any, p
 )  # fmt: skip
 def test_a_call_excludes_what_it_cannot_be_with(more: dict[str, Any], named: str) -> None:
     with pytest.raises(BadRequestError) as refused:
-        read(ChatRequest, CHAT | {"tools": [tool()], "tool_choice": NAMED, **more})
+        read_request(ChatRequest, CHAT | {"tools": [tool()], "tool_choice": NAMED, **more})
     assert list(refused.value.fields) == [named]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from serving.errors import BadRequestError
 from serving.generation.parameters import NOTES, OFF, without_unused
-from serving.generation.requests import ChatRequest, CompletionRequest, read
+from serving.generation.requests import ChatRequest, CompletionRequest, read_request
 from serving.generation.sampling import Sampling
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
@@ -79,25 +79,27 @@ def test_null_and_empty_parameters_change_nothing(
     if name in kind.model_fields and value is not None and (name, value) != ("tools", []):
         return  # a parameter that is served has a kind of its own
     body = BODIES[kind]
-    assert read(kind, body | {name: value}).sampling() == read(kind, body).sampling()
+    assert (
+        read_request(kind, body | {name: value}).sampling() == read_request(kind, body).sampling()
+    )
 
 
 @pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in OFF.items() for v in values])
 def test_defaults_change_nothing(name: str, value: object) -> None:
-    assert read(ChatRequest, CHAT | {name: value}) == read(ChatRequest, CHAT)
+    assert read_request(ChatRequest, CHAT | {name: value}) == read_request(ChatRequest, CHAT)
 
 
 @pytest.mark.parametrize("name", EFFECTIVE)
 def test_a_value_with_an_effect_is_refused_by_its_name(name: str) -> None:
     with pytest.raises(BadRequestError) as refused:
-        read(ChatRequest, CHAT | {name: EFFECTIVE[name]})
+        read_request(ChatRequest, CHAT | {name: EFFECTIVE[name]})
     assert list(refused.value.fields) == [name]
 
 
 @pytest.mark.parametrize("name", SERVED)
 def test_a_served_value_is_honoured(name: str) -> None:
     value, sampling = SERVED[name]
-    assert read(ChatRequest, CHAT | {name: value}).sampling() == sampling
+    assert read_request(ChatRequest, CHAT | {name: value}).sampling() == sampling
 
 
 @KINDS
@@ -105,7 +107,7 @@ def test_a_served_value_is_honoured(name: str) -> None:
 def test_notes_change_nothing(
     kind: type[ChatRequest | CompletionRequest], notes: dict[str, object]
 ) -> None:
-    assert read(kind, BODIES[kind] | notes) == read(kind, BODIES[kind])
+    assert read_request(kind, BODIES[kind] | notes) == read_request(kind, BODIES[kind])
 
 
 @given(st.text(min_size=1), st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text())
@@ -124,22 +126,22 @@ def test_an_unknown_parameter_is_off_or_refused_by_its_name(name: str, value: ob
 )
 def test_what_may_not_be_called_changes_nothing(calls: str, choice: str) -> None:
     offered = CHAT | {calls: EFFECTIVE[calls]}
-    asked = read(ChatRequest, offered | {choice: "none"})
+    asked = read_request(ChatRequest, offered | {choice: "none"})
     assert (asked.call, asked.sampling()) == (None, Sampling(512))
     with pytest.raises(BadRequestError) as refused:
-        read(ChatRequest, offered | {choice: "auto"})
+        read_request(ChatRequest, offered | {choice: "auto"})
     assert list(refused.value.fields) == [calls]
 
 
 @pytest.mark.parametrize(("name", "value"), [("n", True), ("store", 0), ("min_p", False)])
 def test_a_switch_is_no_number(name: str, value: object) -> None:
     with pytest.raises(BadRequestError):
-        read(ChatRequest, CHAT | {name: value})
+        read_request(ChatRequest, CHAT | {name: value})
 
 
 @pytest.mark.parametrize("seed", [-1, -(2**63), 2**63 - 1])
 def test_any_whole_number_is_a_seed(seed: int) -> None:
-    drawn = read(ChatRequest, CHAT | {"seed": seed}).sampling().seed
+    drawn = read_request(ChatRequest, CHAT | {"seed": seed}).sampling().seed
     assert drawn is not None
     assert drawn >= 0
 
@@ -156,7 +158,7 @@ def test_any_whole_number_is_a_seed(seed: int) -> None:
     ],
 )
 def test_turns_that_clients_send_back_are_read(turn: dict[str, object], text: str) -> None:
-    read_turn = read(ChatRequest, CHAT | {"messages": [turn]}).messages[0]
+    read_turn = read_request(ChatRequest, CHAT | {"messages": [turn]}).messages[0]
     assert read_turn.plain == {"role": turn["role"], "content": text}
 
 
@@ -174,7 +176,7 @@ def test_turns_that_clients_send_back_are_read(turn: dict[str, object], text: st
 )
 def test_turns_that_cannot_be_read_are_named_once(turn: dict[str, object], named: str) -> None:
     with pytest.raises(BadRequestError) as refused:
-        read(ChatRequest, CHAT | {"messages": [turn]})
+        read_request(ChatRequest, CHAT | {"messages": [turn]})
     assert list(refused.value.fields) == [f"messages.0.{named}"]
 
 
@@ -189,4 +191,6 @@ def test_turns_that_cannot_be_read_are_named_once(turn: dict[str, object], named
     ],
 )
 def test_streams_tell_tokens_where_they_are_asked(options: object, usage: str) -> None:
-    assert read(ChatRequest, CHAT | {"stream": True, "stream_options": options}).usage == usage
+    assert (
+        read_request(ChatRequest, CHAT | {"stream": True, "stream_options": options}).usage == usage
+    )

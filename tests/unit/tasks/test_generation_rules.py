@@ -10,8 +10,8 @@ from tokenizers.models import BPE
 from transformers.utils.chat_template_utils import render_jinja_template
 
 from serving.errors import BadRequestError, MisconfiguredError
-from serving.generation.prompts import ChatTemplate, default_of, text_of
-from serving.generation.requests import ChatRequest, CompletionRequest, read
+from serving.generation.prompts import ChatTemplate, default_of, token_text
+from serving.generation.requests import ChatRequest, CompletionRequest, read_request
 from serving.generation.sampling import (
     Sampling,
     choose,
@@ -175,17 +175,17 @@ def test_of_named_templates_the_default_counts(templates: object, source: str | 
     [("<s>", "<s>"), ({"content": "<s>", "lstrip": False}, "<s>"), (None, ""), ({}, "")],
 )
 def test_a_token_is_a_text_or_described(token: object, text: str) -> None:
-    assert text_of(token) == text
+    assert token_text(token) == text
 
 
 def test_a_plain_request_is_greedy_and_bounded() -> None:
-    assert read(ChatRequest, CHAT).sampling() == Sampling(max_tokens=512)
+    assert read_request(ChatRequest, CHAT).sampling() == Sampling(max_tokens=512)
     more = {"temperature": 0.7, "top_p": 0.9, "seed": 3, "stop": "\n", "max_tokens": 9}
-    assert read(ChatRequest, CHAT | more).sampling() == Sampling(9, 0.7, 0.9, 3, ("\n",))
+    assert read_request(ChatRequest, CHAT | more).sampling() == Sampling(9, 0.7, 0.9, 3, ("\n",))
 
 
 def test_a_schema_of_one_choice_says_what_may_be_answered() -> None:
-    request = read(ChatRequest, CHAT | {"response_format": schema()})
+    request = read_request(ChatRequest, CHAT | {"response_format": schema()})
     assert request.sampling().choices == ('{"a": "yes"}', '{"a": "nö"}')
 
 
@@ -194,7 +194,7 @@ def test_parts_and_the_developer_are_read() -> None:
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
     ]
-    plain = [one.plain for one in read(ChatRequest, CHAT | {"messages": turns}).messages]
+    plain = [one.plain for one in read_request(ChatRequest, CHAT | {"messages": turns}).messages]
     assert plain == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "ab"}]
 
 
@@ -231,7 +231,7 @@ def test_parts_and_the_developer_are_read() -> None:
 )
 def test_what_is_not_served_is_refused_by_name(change: dict[str, object], named: str) -> None:
     with pytest.raises(BadRequestError) as refused:
-        read(ChatRequest, CHAT | change)
+        read_request(ChatRequest, CHAT | change)
     assert list(refused.value.fields) == [named]
 
 
@@ -240,11 +240,11 @@ def test_what_is_not_served_is_refused_by_name(change: dict[str, object], named:
     [("a", ["a"]), (["a", "b"], ["a", "b"]), ([1, 2], [[1, 2]]), ([[1], [2]], [[1], [2]])],
 )
 def test_prompts_are_texts_or_tokens(prompt: object, prompts: object) -> None:
-    assert read(CompletionRequest, {"model": "m", "prompt": prompt}).prompts == prompts
+    assert read_request(CompletionRequest, {"model": "m", "prompt": prompt}).prompts == prompts
 
 
 @pytest.mark.parametrize("prompt", [[], ["a"] * 65, {}, [1, "a"], [-1], None])
 def test_other_prompts_are_refused(prompt: object) -> None:
     with pytest.raises(BadRequestError) as refused:
-        read(CompletionRequest, {"model": "m", "prompt": prompt})
+        read_request(CompletionRequest, {"model": "m", "prompt": prompt})
     assert list(refused.value.fields) == ["prompt"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from serving.errors import BadRequestError
-from serving.generation.requests import ChatRequest, read
+from serving.generation.requests import ChatRequest, read_request
 from serving.generation.schemas import MAX_CHOICES, MAX_PARTS, choices_of
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
@@ -63,7 +63,7 @@ WRITTEN = {
 def test_a_choice_is_the_same_however_it_is_written(name: str, around: dict[str, object]) -> None:
     named = {"name": "answer", "description": None, "schema": WRITTEN[name], **around}
     asked = {"response_format": {"type": "json_schema", "json_schema": named}}
-    assert read(ChatRequest, CHAT | asked).choices() == YES_NO
+    assert read_request(ChatRequest, CHAT | asked).choices() == YES_NO
 
 
 @pytest.mark.parametrize(

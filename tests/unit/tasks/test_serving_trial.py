@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serving import backends
-from serving.arrays import parts
+from serving.arrays import batch_parts
 from serving.backends import settled_model
 from serving.errors import BadRequestError, CannotExportError, MisconfiguredError
 from serving.registry import ServedModel
@@ -53,7 +53,7 @@ def refusal(folder: Path) -> str:
     st.lists(st.integers(1, 4), min_size=1), st.sampled_from(["right", "left", "equal", "alone"])
 )
 def test_each_row_is_in_one_part_and_padded_only_where_it_may_be(sizes: Any, fill: Any) -> None:
-    found = parts(sizes, fill)
+    found = batch_parts(sizes, fill)
     assert sorted(number for part in found for number in part) == [*range(len(sizes))]
     widths = [{sizes[number] for number in part} for part in found]
     assert fill in ("right", "left") or all(len(width) == 1 for width in widths)
