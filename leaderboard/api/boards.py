@@ -47,16 +47,18 @@ class LeaderboardView(APIView):
         """
         task = find_task(request, code)
         matrix = matrix_for(request, task, "mode", "fork", prefixes=(METRIC, SET))
-        found = requested_board(request, task, matrix)
-        version = version_of(task, matrix, found.weighting.query, found.mode)
-        return versioned(request, version, lambda: _board_body(task, matrix, found))
+        board_request = requested_board(request, task, matrix)
+        version = version_of(task, matrix, board_request.weighting.query, board_request.mode)
+        return versioned(request, version, lambda: _board_body(task, matrix, board_request))
 
 
-def _board_body(task: Task, matrix: "Matrix", found: BoardRequest) -> dict[str, Any]:
+def _board_body(task: Task, matrix: "Matrix", board_request: BoardRequest) -> dict[str, Any]:
     from leaderboard.board.ranked import rank_board
     from leaderboard.board.tables import board_table
 
-    table = board_table(task, matrix, rank_board(matrix, found.weighting, found.mode))
+    table = board_table(
+        task, matrix, rank_board(matrix, board_request.weighting, board_request.mode)
+    )
     published = {str(model.id) for model in matrix.models if model.is_published}
     rows = [{**row, "is_published": row["id"] in published} for row in table["rows"]]
     return {**table, "rows": rows}
@@ -69,6 +71,7 @@ class TrainingDatesView(APIView):
     def get(self, request: Request, code: str) -> Response:
         """Each model's accuracy before and after its training, and on what is held back."""
         from leaderboard.board.matrix import score_matrix
+        from leaderboard.rounds.held_back import training_dates_body
 
         task = find_task(request, code)
         body = training_dates_body(score_matrix(task), seen_rounds([task]))
@@ -84,14 +87,15 @@ class RoundsMatrixView(APIView):
         """The models on each round's newest set, and people. It has an ETag."""
         task = find_task(request, code)
         matrix, seen = matrix_for(request, task), seen_rounds([task])
-        kept = all_numbers(seen)
+        numbers = all_numbers(seen)
 
         def body() -> dict[str, Any]:
             from leaderboard.rounds.matrix import rounds_body, rounds_of
 
-            found = rounds_body(matrix, rounds_of(matrix, seen, kept))
-            return {**found, "is_counting": len(kept) < len(seen)}
+            table = rounds_body(matrix, rounds_of(matrix, seen, numbers))
+            # Numbers of large rounds are counted in the background.
+            return {**table, "is_counting": len(numbers) < len(seen)}
 
         states = [(round.number, round.state) for round in seen]
-        people = [(pk, one.numbers) for pk, one in sorted(kept.items())]
+        people = [(pk, counted.numbers) for pk, counted in sorted(numbers.items())]
         return versioned(request, version_of(task, matrix, states, people), body)

@@ -1,15 +1,20 @@
-"""The numbers of a board: each with its interval, a score also with what is not known of it."""
+"""The numbers of a board: each with its interval, scores also with their range."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """A number with its interval of 95 %; None: none, or too few examples to show one."""
+    """A number with its interval of 95 %; None without one, or with too few examples."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
+
+    def shares(self) -> Iterator[float | None]:
+        """Yield a number in percent and its ends as shares (0-1)."""
+        for number in self:
+            yield None if number is None else number / 100
 
 
 class BoardScore(NamedTuple):
@@ -32,7 +37,7 @@ class BoardScore(NamedTuple):
 
 
 class MetricColumn(NamedTuple):
-    """One number of all models, by place; lists that the garbage collector passes by."""
+    """One number of all models, by place: plain lists, which the garbage collector skips."""
 
     values: Sequence[float | None]
     low: Sequence[float | None]
@@ -54,7 +59,13 @@ class ScoreColumn(NamedTuple):
 
     def cell(self, place: int) -> BoardScore:
         """Return the score of one model."""
-        return BoardScore(*(some[place] for some in self))
+        return BoardScore(
+            self.values[place],
+            self.low[place],
+            self.high[place],
+            self.least[place],
+            self.most[place],
+        )
 
 
 class Metrics(Mapping[str, Cell]):

@@ -1,6 +1,7 @@
 """The columns of a board: which may count, and where the numbers of the others come from."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from evaluation.contract import GIB
 from evaluation.models import EvaluationRun
@@ -12,25 +13,25 @@ Suite = EvaluationRun.Suite
 LESS_IS_BETTER = frozenset(
     {"memory", "memory_mean", "latency_p95", "robustness_drop", "fairness_gap"}
 )
-"""Columns of which less is better, custom metrics apart."""
+"""Columns of which less is better, except custom metrics."""
 COSTS = ("throughput", "memory")
 """Metrics that are measured once: there is nothing to resample."""
 UPLOADED = "file"
-"""The runner of predictions that were uploaded: nobody saw how fast they were made."""
+"""The runner of uploaded predictions: nobody measured how fast they were made."""
 OWN = "own-"
-"""How the names begin of runners of own workers, whose people tell speed and memory."""
+"""The beginning of the names of own workers' runners, who report speed and memory themselves."""
 ELSEWHERE = ("endpoint", OWN)
-"""How the names begin of runners that are no machines of the site."""
+"""The beginnings of the names of runners that are not machines of the site."""
 OF_RUNS: Mapping[str, str] = {
     "throughput": "usage__examples_per_second",
     "memory": "usage__peak_bytes",
     "latency_p95": "usage__latency_p95_seconds",
     "memory_mean": "usage__mean_bytes",
 }
-"""Columns that are in no percent: what was measured of a plain run as a whole, by where it is."""
+"""Columns measured on a plain run as a whole, not in percent, and where a run stores them."""
 UNITS = [GIB if "bytes" in where else 1 for where in OF_RUNS.values()]
-ASIDE = frozenset(name for names in FURTHER.values() for name in names)
-"""Columns that say more of another one: they have no weight, no order and no resamples."""
+ASIDE = frozenset(chain.from_iterable(FURTHER.values()))
+"""Columns that detail another one: they have no weight, no order and no resamples."""
 AXES: Mapping[tuple[str, str], str] = {
     (Suite.PLAIN, WORST_GROUP): "fairness",
     (Suite.PLAIN, GROUP_GAP): "fairness_gap",
@@ -39,7 +40,7 @@ AXES: Mapping[tuple[str, str], str] = {
     (Suite.ROBUSTNESS, WORST_KIND_DROP): "robustness_drop",
     (Suite.ROBUSTNESS, CONSISTENCY): "robustness_consistency",
 }
-"""The columns of scores that have another name than they: by suite and score."""
+"""The columns of scores with another name than the score, by suite and score."""
 
 
 def drawn_metrics(metrics: Sequence[str]) -> tuple[str, ...]:

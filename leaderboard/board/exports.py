@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from core.files.tables import csv_text
@@ -14,7 +14,7 @@ from tasks.config.schema import CUSTOM_PREFIX
 Table = Mapping[str, Any]
 PARTS = ("value", "low", "high")
 PASSING = ("date", "code", "formula", "budgets")
-"""What alone makes no board another one; the last two follow from the rest and from the code."""
+"""Parts whose change alone makes a board no different; the last two follow from the others."""
 LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -29,17 +29,26 @@ METHOD = gettext_noop(
     "Intervals (95%) are those of a bootstrap of the examples. A Dynascore's interval combines "
     "those of its metrics (MOVER)."
 )
-"""How the intervals of a board are made; docs/statistics.md tells it whole."""
+"""How the intervals of a board are made; docs/statistics.md has the details."""
 FINE = ("memory", "memory_mean", "latency_p95")
 """Metrics with two digits after the point."""
+AGREEMENT = {
+    "kappa_low": "low",
+    "kappa": "kappa",
+    "kappa_high": "high",
+    "judged_by_both": "n",
+    "is_calibrated": "is_calibrated",
+}
+"""Columns of a file about a judge, and the names of their values in a table."""
 
 
 def shows_same(before: Table, after: Table) -> bool:
     """Return whether two boards show the same."""
-    left, right = (
-        {k: v for k, v in table.items() if k not in PASSING} for table in (before, after)
-    )
-    return left == right
+    return _lasting_parts(before) == _lasting_parts(after)
+
+
+def _lasting_parts(table: Table) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if name not in PASSING}
 
 
 def table_json(table: Table) -> str:
@@ -50,55 +59,55 @@ def table_json(table: Table) -> str:
 def board_csv(table: Table) -> str:
     """Write a line for each model, with intervals; what was not run is empty."""
     names = [metric["name"] for metric in table["metrics"]]
-    numbers = [
-        name if part == "value" else f"{name}_{part}"
-        for name in ("dynascore", *names)
-        for part in PARTS
-    ]
-    numbers[len(PARTS) : len(PARTS)] = ["dynascore_least", "dynascore_most"]
-    scales = (table.get("anchors") or {}).get("scales", {})
-    parts = [name for name in scales if table["weights"]["metrics"].get(name)]
-    judged = [*_judge_cells(table), *_version_cells(table)]
-    added = [*(f"points_{name}" for name in parts), *(name for name, _ in judged)]
-    heads = ["rank", "first", "last", "model", "owner", "team", "id", *numbers, *added]
-    rows = [[*heads, "in_the_loop", "not_run", "provisional", "formula"]]
+    parts = _weighted_scales(table)
+    facts = [*_judge_cells(table), *_version_cells(table)]  # the same in each line
+    heads = ["rank", "first", "last", "model", "owner", "team", "id"]
+    heads += _number_heads("dynascore")
+    heads += ["dynascore_least", "dynascore_most"]
+    for name in names:
+        heads += _number_heads(name)
+    heads += [f"points_{name}" for name in parts]
+    heads += [head for head, _ in facts]
+    heads += ["in_the_loop", "not_run", "provisional", "formula"]
+    rows = [heads]
     early, words = _early_of(table), formula_of(table)
     for row in table["rows"]:
-        score, cells = row["dynascore"], [row["metrics"][name] for name in names]
-        rows.append(
-            [
-                row["rank"], row["first"], row["last"], row["model"],
-                row["owner"], row.get("team", ""), row["id"],
-                *(score[part] for part in PARTS),
-                *(score.get(end, score["value"]) for end in ("least", "most")),
-                *(cell[part] for cell in cells for part in PARTS),
-                *(row.get("points", {}).get(name) for name in parts),
-                *(cell for _, cell in judged),
-                "; ".join(row["in_the_loop"]), "; ".join(row["missing"]),
-                early, words,
-            ]
-        )  # fmt: skip
+        cells = [row[head] for head in ("rank", "first", "last", "model", "owner")]
+        cells += [row.get("team", ""), row["id"]]  # snapshots of former releases have no teams
+        cells += _score_cells(row["dynascore"])
+        for name in names:
+            cells += [row["metrics"][name][part] for part in PARTS]
+        cells += [row.get("points", {}).get(name) for name in parts]
+        cells += [cell for _, cell in facts]
+        cells += ["; ".join(row["in_the_loop"]), "; ".join(row["missing"]), early, words]
+        rows.append(cells)
     return csv_text(rows)
+
+
+def _weighted_scales(table: Table) -> list[str]:
+    """Return the metrics that add points to an anchored score."""
+    anchors, weights = table.get("anchors") or {}, table["weights"]["metrics"]
+    return [name for name in anchors.get("scales", {}) if weights.get(name)]
+
+
+def _number_heads(name: str) -> list[str]:
+    return [name, f"{name}_low", f"{name}_high"]
+
+
+def _score_cells(score: Mapping[str, Any]) -> list[Any]:
+    """Return a score with its interval and its range; old snapshots have no ranges."""
+    cells = [score[part] for part in PARTS]
+    cells += [score.get(end, score["value"]) for end in ("least", "most")]
+    return cells
 
 
 def _judge_cells(table: Table) -> Iterator[tuple[str, Any]]:
     """Yield columns that name the judge of a metric and how far it agrees with people."""
     for metric in table["metrics"]:
         if judge := metric.get("judge"):
-            found = {
-                "judge": f"{judge['name']} ({judge['number']})",
-                **{
-                    part: judge["agreement"][name]
-                    for part, name in (
-                        ("kappa_low", "low"),
-                        ("kappa", "kappa"),
-                        ("kappa_high", "high"),
-                        ("judged_by_both", "n"),
-                        ("is_calibrated", "is_calibrated"),
-                    )
-                },
-            }
-            yield from ((f"{metric['name']}_{part}", cell) for part, cell in found.items())
+            yield f"{metric['name']}_judge", f"{judge['name']} ({judge['number']})"
+            for head, name in AGREEMENT.items():
+                yield f"{metric['name']}_{head}", judge["agreement"][name]
 
 
 def _version_cells(table: Table) -> Iterator[tuple[str, int]]:
@@ -111,93 +120,93 @@ def _version_cells(table: Table) -> Iterator[tuple[str, int]]:
 def judge_words(judge: Mapping[str, Any]) -> str:
     """Describe a judge and its agreement with people in plain letters."""
     agreement = judge["agreement"]
-    found = (
-        f"kappa at least {agreement['low']:.2f}, measured {agreement['kappa']:.2f}"
-        if agreement["is_calibrated"]
-        else "not calibrated"
-    )
-    return f"judge {judge['number']}, {judge['name']}: {found} on {agreement['n']} examples"
+    words = "not calibrated"
+    if agreement["is_calibrated"]:
+        words = f"kappa at least {agreement['low']:.2f}, measured {agreement['kappa']:.2f}"
+    return f"judge {judge['number']}, {judge['name']}: {words} on {agreement['n']} examples"
 
 
-def early_words(one: Table) -> str:
+def early_words(board_set: Table) -> str:
     """Describe how far a set's round was judged when it was taken, in English; "" when wholly."""
-    if not one.get("is_provisional"):
+    if not board_set.get("is_provisional"):
         return ""
-    far = f", {one['judged']:,} of {one['to_judge']:,} judged" if one.get("to_judge") else ""
-    return f"provisional{far}"
+    if not board_set.get("to_judge"):
+        return "provisional"
+    return f"provisional, {board_set['judged']:,} of {board_set['to_judge']:,} judged"
 
 
 def provisional_of(sets: Iterable[Table]) -> list[Table]:
     """Return the sets of a table that count and whose rounds were still being judged."""
-    return [one for one in sets if one.get("counts", True) and one.get("is_provisional")]
+    return [each for each in sets if each.get("counts", True) and each.get("is_provisional")]
 
 
 def _early_of(table: Table) -> str:
     """List the sets behind the scores that may still change, each with how far it was judged."""
-    found = provisional_of(table["sets"])
-    return "; ".join(f"{one['name']} v{one['version']}: {early_words(one)}" for one in found)
+    sentences = []
+    for each in provisional_of(table["sets"]):
+        sentences.append(f"{each['name']} v{each['version']}: {early_words(each)}")
+    return "; ".join(sentences)
 
 
 def board_latex(table: Table, address: str = "") -> str:
     """Write a table for a paper (package booktabs): metrics that count, intervals in brackets."""
     metrics = _counting(table)
-    names = [metric["name"] for metric in metrics]
-    heads = ["Rank", "Model", "Dynascore", *map(_latex_head, metrics)]
-    sets = ", ".join(f"{one['name']} v{one['version']}" for one in table["sets"])
-    words, below = formula_of(table), [*filter(None, (_early_of(table), _ranges_of(table)))]
-    lines = [
-        rf"% {escape_latex(table['task']['code'])} on {table['date']}: {escape_latex(sets)}",
-        *([f"% {escape_latex(address)}"] if address else []),
-        *([f"% {escape_latex(words)}"] if words else []),
-        *(f"% {escape_latex(notice)}" for notice in table.get("notices", ()) if notice == METHOD),
-        r"\begin{tabular}{ll" + "r" * (1 + len(names)) + "}",
-        r"\toprule",
-        " & ".join(map(escape_latex, heads)) + r" \\",
-        r"\midrule",
-        *(
-            " & ".join(
-                [
-                    escape_latex(row["rank"]) or "--",
-                    escape_latex(row["model"]),
-                    _latex_cell("dynascore", row["dynascore"]),
-                    *(_latex_cell(name, row["metrics"][name]) for name in names),
-                ]
-            )
-            + r" \\"
-            for row in table["rows"]
-        ),
-        r"\bottomrule",
-        *(rf"\multicolumn{{{3 + len(names)}}}{{l}}{{{escape_latex(note)}}} \\" for note in below),
-        r"\end{tabular}",
-    ]
+    sets = ", ".join(f"{each['name']} v{each['version']}" for each in table["sets"])
+    comments = [address, formula_of(table)]
+    comments += [notice for notice in table.get("notices", ()) if notice == METHOD]
+    lines = [rf"% {escape_latex(table['task']['code'])} on {table['date']}: {escape_latex(sets)}"]
+    lines += [f"% {escape_latex(comment)}" for comment in comments if comment]
+    lines += [r"\begin{tabular}{ll" + "r" * (1 + len(metrics)) + "}", r"\toprule"]
+    heads = ["Rank", "Model", "Dynascore"]
+    heads += [_latex_head(metric) for metric in metrics]
+    lines += [_latex_row([escape_latex(head) for head in heads]), r"\midrule"]
+    for row in table["rows"]:
+        cells = [escape_latex(row["rank"]) or "--", escape_latex(row["model"])]
+        cells.append(_latex_cell("dynascore", row["dynascore"]))
+        for metric in metrics:
+            cells.append(_latex_cell(metric["name"], row["metrics"][metric["name"]]))
+        lines.append(_latex_row(cells))
+    lines.append(r"\bottomrule")
+    for note in (_early_of(table), _ranges_of(table)):
+        if note:
+            text = rf"\multicolumn{{{3 + len(metrics)}}}{{l}}{{{escape_latex(note)}}}"
+            lines.append(_latex_row([text]))
+    lines.append(r"\end{tabular}")
     return "\n".join(lines) + "\n"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(cells) + r" \\"
 
 
 def _counting(table: Table) -> list[Mapping[str, Any]]:
     """Return the metrics with a weight, and the main one."""
     weights = table.get("weights", {}).get("metrics")
-    return [
-        metric
-        for metric in table["metrics"]
-        if weights is None or weights.get(metric["name"]) or metric["name"] == table.get("main")
-    ]
+    if weights is None:
+        return list(table["metrics"])
+    counting = []
+    for metric in table["metrics"]:
+        if weights.get(metric["name"]) or metric["name"] == table.get("main"):
+            counting.append(metric)
+    return counting
 
 
 def _ranges_of(table: Table) -> str:
     """Explain that scores are ranges where something was not measured; "" when none is."""
-    is_range = any(
-        row["dynascore"]["value"] is None and row["dynascore"].get("least") is not None
-        for row in table["rows"]
-    )
-    return "Ranges: not every metric was measured; from the worst case to the best." * is_range
+    for row in table["rows"]:
+        score = row["dynascore"]
+        if score["value"] is None and score.get("least") is not None:
+            return "Ranges: not every metric was measured; from the worst case to the best."
+    return ""
 
 
 def _latex_head(metric: Mapping[str, Any]) -> str:
-    name, judge = metric["name"], metric.get("judge")
-    more = f"; {judge_words(judge)}" if judge else ""
+    name, unit = metric["name"], UNITS.get(metric["name"], "%")
     if name.startswith(CUSTOM_PREFIX):
-        more = f"; version {metric['version']}"
-    return f"{name} ({UNITS.get(name, '%')}{more})"
+        return f"{name} ({unit}; version {metric['version']})"
+    if judge := metric.get("judge"):
+        return f"{name} ({unit}; {judge_words(judge)})"
+    return f"{name} ({unit})"
 
 
 def formula_of(table: Table, **language: Any) -> str:
@@ -209,7 +218,7 @@ def formula_of(table: Table, **language: Any) -> str:
         return formula(table["weights"]["metrics"], table["main"], anchors, **language)
     if not table.get("rates"):
         return ""
-    # Snapshots of former releases do not say them; memory alone had one then.
+    # Snapshots of former releases have no budgets; only memory had one then.
     budgets = table.get("budgets", {"memory": MEMORY_BUDGET})
     return priced_formula(
         table["weights"]["metrics"], table["main"], table["rates"], budgets, **language
@@ -225,23 +234,26 @@ def digits_of(name: str, value: float) -> int:
 
 def _latex_cell(name: str, cell: Mapping[str, float | None]) -> str:
     value, low, high = (cell[part] for part in PARTS)
-    least, most = (cell.get(end, value) for end in ("least", "most"))
+    least, most = cell.get("least", value), cell.get("most", value)
     if least is None or most is None:
         return "--"
     digits = digits_of(name, least)
-    shown = f"{least:.{digits}f}" + (f"--{most:.{digits}f}" if value is None else "")
+    text = f"{least:.{digits}f}"
+    if value is None:
+        text += f"--{most:.{digits}f}"
     if low is None or high is None:
-        return shown
-    return f"{shown} [{low:.{digits}f}, {high:.{digits}f}]"
+        return text
+    return f"{text} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def escape_latex(text: str) -> str:
     r"""Escape a text for LaTeX, on one line.
 
-    >>> latex("50 % of a_b\n")
+    >>> escape_latex("50 % of a_b\n")
     '50 \\% of a\\_b'
     """
-    return "".join(LATEX.get(letter, letter) for letter in " ".join(text.split()))
+    one_line = " ".join(text.split())
+    return "".join(LATEX.get(letter, letter) for letter in one_line)
 
 
 def snapshot_bibtex(table: Table, number: int, title: str, sha256: str, address: str) -> str:

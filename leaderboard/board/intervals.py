@@ -24,10 +24,9 @@ def mean_with_ends(
     over one set has that set's interval.
     """
     is_undefined = numbers.undefined[used]
-    value, below, above = (
-        np.where(is_undefined, 0.0, some[:, used])
-        for some in (numbers.values, numbers.low, numbers.high)
-    )
+    value = np.where(is_undefined, 0.0, numbers.values[:, used])
+    below = np.where(is_undefined, 0.0, numbers.low[:, used])
+    above = np.where(is_undefined, 0.0, numbers.high[:, used])
     values = np.einsum("msk,sk->mk", value, weights)
     low = values - np.sqrt(np.einsum("msk,sk->mk", (value - below) ** 2, weights**2))
     high = values + np.sqrt(np.einsum("msk,sk->mk", (above - value) ** 2, weights**2))
@@ -44,10 +43,10 @@ def correlations(draws: NDArray[np.float32]) -> Floats:
     centred = draws - draws.mean(axis=-1, keepdims=True)
     length = np.sqrt((centred**2).sum(axis=-1, keepdims=True))
     unit = centred / np.where(length, length, 1)
-    found: Floats = np.einsum("imd,jmd->ijm", unit, unit).astype(float)
-    for metric in range(len(found)):
-        found[metric, metric] = 1.0
-    return found
+    correlation: Floats = np.einsum("imd,jmd->ijm", unit, unit).astype(float)
+    for metric in range(len(correlation)):
+        correlation[metric, metric] = 1.0
+    return correlation
 
 
 def ends_of(
@@ -61,32 +60,40 @@ def ends_of(
     hardly move an end. correlation: of the metrics of `ends`, in their order.
     """
     score = formula(values)
-    steps = np.array(
-        [[formula({**values, name: end}) - score for end in both] for name, both in ends.items()]
-    )  # metrics × low and high × models
+    step_list = []
+    for name, (low_end, high_end) in ends.items():
+        to_low = formula({**values, name: low_end}) - score
+        to_high = formula({**values, name: high_end}) - score
+        step_list.append([to_low, to_high])
+    steps = np.array(step_list)  # metrics × low and high × models
     signs = np.where(steps[:, 0] > steps[:, 1], -1, 1)  # -1: of which less is better
     signed = correlation * signs[:, None] * signs
-    low, high = (
-        _length(side, signed) for side in (np.minimum(0, steps.min(1)), np.maximum(0, steps.max(1)))
-    )
+    below = _length(np.minimum(0, steps.min(1)), signed)
+    above = _length(np.maximum(0, steps.max(1)), signed)
     # Rounded: the last digits depend on how many models are summed at once.
-    return np.minimum(score, np.round(score - low, ALIKE)), np.maximum(
-        score, np.round(score + high, ALIKE)
-    )
+    low = np.minimum(score, np.round(score - below, ALIKE))
+    high = np.maximum(score, np.round(score + above, ALIKE))
+    return low, high
 
 
 def _length(parts: Floats, correlation: Floats) -> Floats:
     """Return the root of the sum of correlated parts' products. parts: metrics × models."""
     squared = np.einsum("im,ijm,jm->m", parts, correlation, parts)
-    found: Floats = np.sqrt(np.maximum(squared, 0))
-    return found
+    length: Floats = np.sqrt(np.maximum(squared, 0))  # rounding may lead just below 0
+    return length
 
 
 def difference_ends(
     values: Sequence[float], ends: Sequence[Sequence[float]], correlation: float
 ) -> tuple[float, float]:
     """Return the ends of the interval of a difference of two numbers: method MOVER."""
-    (one, other), ((one_low, one_high), (other_low, other_high)) = values, ends
-    sides = ((one - one_low, other_high - other), (one_high - one, other - other_low))
-    low, high = (max(0.0, a * a + b * b - 2 * correlation * a * b) ** 0.5 for a, b in sides)
-    return one - other - low, one - other + high
+    (first, second), ((first_low, first_high), (second_low, second_high)) = values, ends
+    below = _joint_half_width(first - first_low, second_high - second, correlation)
+    above = _joint_half_width(first_high - first, second - second_low, correlation)
+    return first - second - below, first - second + above
+
+
+def _joint_half_width(first: float, second: float, correlation: float) -> float:
+    """Join the half-widths of two numbers into that of their difference, to one side."""
+    squared = first * first + second * second - 2 * correlation * first * second
+    return float(max(0.0, squared) ** 0.5)

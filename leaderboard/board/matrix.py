@@ -1,14 +1,14 @@
-"""What a leaderboard rests on: every model's numbers on every set, in a few queries.
+"""The numbers behind a leaderboard: every model on every set, read in a few queries.
 
-Who sees which models and sets is decided here and nowhere else. It loads numpy, so modules that
-the web process loads at its start import it within functions.
+Only this module decides who sees which models and sets. It loads numpy, so modules that the web
+process loads at its start import it within functions.
 """
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from threading import Lock
 from typing import Any, NamedTuple
@@ -53,16 +53,16 @@ DRAWS = 200
 HALF_WIDTH = 1.96
 """Standard errors in half an interval of 95 %."""
 RUN = Cast("run_id", CharField())
-"""As text: to make an object of each id takes a third of the time."""
+"""A run's id as text: making an object of each id takes a third of the time."""
 _READING = Lock()
-"""When a board has changed, one thread reads it and the others wait for that."""
+"""Lets one thread read a board that has changed, while the others wait for that."""
 Access, Suite = EvaluationSet.Access, EvaluationRun.Suite
 Floats = NDArray[np.float64]
 Marks = NDArray[np.bool_]
 
 
 class Model(NamedTuple):
-    """A model as it is named on the board: before its day an anonymous one has only a number."""
+    """A model as the board names it; an anonymous one has only a number before its day."""
 
     id: UUID
     name: str
@@ -70,22 +70,22 @@ class Model(NamedTuple):
     team: str  # likewise
     kind: str  # of Submission.Kind
     is_published: bool
-    is_anonymous: bool  # all but owner, team and the task's owners see a number for its name
-    files: tuple[UUID, ...]  # the submissions that it stands of: itself, and further predictions
+    is_anonymous: bool  # only owner, team and the task's owners see its name
+    files: tuple[UUID, ...]  # the submissions it consists of: itself, and further predictions
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """The exchange rates that a board keeps, and the names of the models they were read from."""
+    """The exchange rates that a board keeps, and the names of the models behind them."""
 
     rates: tuple[tuple[str, float | None], ...]
     pool: tuple[str, ...]
-    is_sensitive: bool  # without one of them the others stand in another order
+    is_sensitive: bool  # without one of them the others change their order
 
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Models × sets × metrics. Rates are percent, throughput examples/s, memory GiB; NaN: none.
+    """Models × sets × metrics: rates in percent, throughput in examples/s, memory in GiB, or NaN.
 
     draws: counting sets × drawn metrics × models × DRAWS, each set's resamples the same for all
     models; 0 where the value is missing.
@@ -99,17 +99,18 @@ class Numbers:
     in_the_loop: Marks  # models × sets: people wrote its examples against this very model
     warned: Marks  # models × sets: the run has a warning, such as missing answers
     outdated: Marks  # models × sets: measured on an older version only
-    kept_back: Marks  # models × sets: measured, but its person was shown enough of a sealed set
-    undefined: Marks  # sets × metrics: no model has it there, as the parts to compare are too small
+    kept_back: Marks  # models × sets: measured, but its person has seen enough of a sealed set
+    undefined: Marks  # sets × metrics: no model has it, as the parts to compare are too small
     runners: NDArray[np.str_]  # models × sets; empty: not run
     runner: str = ""  # the one whose costs are compared
     is_provisional: bool = False  # some runs are not resampled yet
-    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)  # of `means.kept`
+    # What `means.memoised` caches.
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """All that a board shows, before weights. The counting sets come first, then the others."""
+    """Everything a board shows, before weights. The counting sets come first."""
 
     task: str
     main: str
@@ -127,17 +128,17 @@ class Matrix:
     @property
     def has_weighted(self) -> bool:
         """Return whether sets count that the owners chose."""
-        return any(one.access == Access.SCORING for one in self.counting)
+        return any(each.access == Access.SCORING for each in self.counting)
 
     @property
     def counting(self) -> tuple[BoardSet, ...]:
         """Return the sets that have a weight."""
-        return tuple(one for one in self.sets if one.counts)
+        return tuple(each for each in self.sets if each.counts)
 
     @property
     def provisional(self) -> tuple[BoardSet, ...]:
         """Return the counting sets that were taken while their rounds were still being judged."""
-        return tuple(one for one in self.counting if one.is_provisional)
+        return tuple(each for each in self.counting if each.is_provisional)
 
     @property
     def weighable(self) -> tuple[str, ...]:
@@ -146,15 +147,22 @@ class Matrix:
         Left out are the metric of a judge that is not calibrated, the owners' own that nobody has
         approved, and columns that only say more about another one.
         """
-        left_out = {name for name, one in self.customs.items() if not one.number} | ASIDE
-        left_out |= {LLM_JUDGE} if self.judge and not self.judge.ranks else set()
+        left_out = set(ASIDE)
+        for name, custom in self.customs.items():
+            if not custom.number:  # of its approved version
+                left_out.add(name)
+        if self.judge and not self.judge.ranks:
+            left_out.add(LLM_JUDGE)
         return tuple(name for name in self.metrics if name not in left_out)
 
     @property
     def less_is_better(self) -> frozenset[str]:
         """Return the metrics of which less is better."""
-        own = (name for name, one in self.customs.items() if not one.higher_is_better)
-        return LESS_IS_BETTER.union(own)
+        names = set(LESS_IS_BETTER)
+        for name, custom in self.customs.items():
+            if not custom.higher_is_better:
+                names.add(name)
+        return frozenset(names)
 
     @property
     def modes(self) -> tuple[Mode, ...]:
@@ -179,43 +187,54 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     Eight queries, or four while nothing has ended since the last call in this process. A user costs
     one more, custom metrics one, a judge three.
     """
-    metrics, judge, customs = task.config.metrics, metric_judge(task), columns_of(task)
+    config, judge, customs = task.config, metric_judge(task), columns_of(task)
+    metrics = (*config.metrics.names, *config.metrics.further)
     models, sets = _models(task, user), shown_sets(task)
     board = Board.objects.filter(task=task).first()
-    frozen = board if board and board.rates and is_frozen else None
     pool = pool_of(task, board)
-    ended = EvaluationRun.objects.filter(version__in=[one.version_id for one in sets])
+    rates_board = board if board and board.rates and is_frozen else None
+    runner = ""
+    if pool and pool.costs:
+        runner = pool.runner
+    elif rates_board:
+        runner = rates_board.runner
+    ended = EvaluationRun.objects.filter(version__in=[each.version_id for each in sets])
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
+    renewed_to = board.renewed_to if board else None
     with _READING:
         numbers = _numbers(
             tuple((model.files, model.is_published) for model in models),
-            tuple((one.version_id, one.counts, one.size * one.is_sealed) for one in sets),
-            (*metrics.names, *metrics.further),
-            pool.runner if pool and pool.costs else frozen.runner if frozen else "",
+            tuple((each.version_id, each.counts, each.size * each.is_sealed) for each in sets),
+            metrics,
+            runner,
             newest,
-            board.renewed_to if board else None,
+            renewed_to,
             (judge.pk, judge.newest) if judge else (None, None),
             tuple(customs.values()),
         )
+    # The main metric is the first, so its values on each set are at place 0.
+    of_sets = zip(sets, numbers.values[:, :, 0].T, strict=True)
     return Matrix(
         task=task.code,
-        main=metrics.main,
-        metrics=(*metrics.names, *metrics.further),
+        main=config.metrics.main,
+        metrics=metrics,
         models=models,
-        sets=tuple(
-            with_detectable(one, values, metrics.main)
-            for one, values in zip(sets, numbers.values[:, :, 0].T, strict=True)
-        ),
+        sets=tuple(with_detectable(each, main, config.metrics.main) for each, main in of_sets),
         numbers=numbers,
-        frozen=Frozen((*frozen.rates.items(),), (*frozen.pool,), frozen.is_sensitive)
-        if frozen
-        else None,
+        frozen=_frozen(rates_board),
         pool=pool,
-        state=(newest, board.renewed_to if board else None),
+        state=(newest, renewed_to),
         judge=judge,
         customs=customs,
-        language=task.config.language,
+        language=config.language,
     )
+
+
+def _frozen(board: Board | None) -> Frozen | None:
+    """Return what a board has frozen; None without a board."""
+    if board is None:
+        return None
+    return Frozen(tuple(board.rates.items()), tuple(board.pool), board.is_sensitive)
 
 
 def pool_of(task: Task, board: Board | None) -> Pool:
@@ -225,9 +244,10 @@ def pool_of(task: Task, board: Board | None) -> Pool:
     """
     config = task.config
     pool = shipped_pool(task.code)
-    if pool and board and (here := board.anchor_costs):
-        rows = json.dumps(here["rows"], sort_keys=True)
-        pool = locally_measured_pool(task.code, here["version"], here["runner"], rows)
+    if pool and board and board.anchor_costs:
+        costs = board.anchor_costs
+        rows = json.dumps(costs["rows"], sort_keys=True)
+        pool = locally_measured_pool(task.code, costs["version"], costs["runner"], rows)
     if pool and pool.main == config.metrics.main:
         return pool
     return plain_pool(config.metrics.main, len(config.component(config.answer_field).labels))
@@ -239,33 +259,58 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
     Predictions of one person, team and name are one model: a file for each set.
     """
     is_editor = user is not None and can_edit(user, task)
-    mine = Q(owner=user) | Q(team__in=team_ids(user)) if isinstance(user, User) else Q(pk__in=())
-    found = accepted(task).annotate(
+    mine = Q(pk__in=())  # nobody's
+    if isinstance(user, User):
+        mine = Q(owner=user) | Q(team__in=team_ids(user))
+    submissions = accepted(task).annotate(
         is_public=ExpressionWrapper(seen_by_all(), BooleanField()),
         is_mine=ExpressionWrapper(mine, BooleanField()),
     )
-    shown = Q() if is_editor else Q(is_public=True) | mine
-    rows = found.filter(shown).order_by("queued_at", "pk").values_list(
+    if not is_editor:
+        submissions = submissions.filter(Q(is_public=True) | mine)
+    rows = submissions.order_by("queued_at", "pk").values_list(
         "pk", "name", "owner__annotator__pseudonym", "team__name", "owner", "team", "kind",
         "is_public", "is_mine", "anonymous_until", named=True,
     )  # fmt: skip
     files: dict[Any, list[Any]] = {}
     for row in rows:
-        joins = row.kind == Submission.Kind.PREDICTIONS and row.owner
-        files.setdefault((row.owner, row.team, row.name) if joins else row.pk, []).append(row)
-    today, number, models = timezone.now().date(), 0, []
+        is_joined = row.kind == Submission.Kind.PREDICTIONS and row.owner
+        key = (row.owner, row.team, row.name) if is_joined else row.pk
+        files.setdefault(key, []).append(row)
+    number, models = 0, []
     for of_model in files.values():
-        first, pks = of_model[0], tuple(row.pk for row in of_model)
-        until = max((row.anonymous_until for row in of_model if row.anonymous_until), default=None)
-        published = [row.is_public for row in of_model]
-        number += any(published) and until is not None  # also after its day: the others keep theirs
-        is_anonymous = until is not None and today < until
-        team = visible(first.team__name or "")
-        named = visible(first.name), first.owner__annotator__pseudonym or "", team
-        if is_anonymous and not (is_editor or first.is_mine):
-            named = f"Anonymous {number}", "", ""
-        models.append(Model(pks[0], *named, first.kind, all(published), is_anonymous, pks))
+        until = _anonymous_until(of_model)
+        # Published ones keep their number after their day, or the others would change theirs.
+        if until is not None and any(row.is_public for row in of_model):
+            number += 1
+        models.append(_model(of_model, until, number, is_editor=is_editor))
     return _once(tuple(models))
+
+
+def _anonymous_until(rows: Sequence[Any]) -> date | None:
+    """Return the day until which a model is anonymous: the latest of its files."""
+    return max((row.anonymous_until for row in rows if row.anonymous_until), default=None)
+
+
+def _model(rows: Sequence[Any], until: date | None, number: int, *, is_editor: bool) -> Model:
+    """Return the model of some files, as the reader may see it. number: if it is anonymous."""
+    first = rows[0]
+    is_anonymous = until is not None and timezone.now().date() < until
+    name, owner, team = visible(first.name), first.owner__annotator__pseudonym or "", ""
+    if first.team__name:
+        team = visible(first.team__name)
+    if is_anonymous and not (is_editor or first.is_mine):
+        name, owner, team = f"Anonymous {number}", "", ""
+    return Model(
+        id=first.pk,
+        name=name,
+        owner=owner,
+        team=team,
+        kind=first.kind,
+        is_published=all(row.is_public for row in rows),
+        is_anonymous=is_anonymous,
+        files=tuple(row.pk for row in rows),
+    )
 
 
 @lru_cache(maxsize=8)
@@ -293,7 +338,7 @@ def _numbers(
     score. newest, renewed_to and the judge's last score only name the state that is read.
     Four queries, five with a judge.
     """
-    table = _Table(models, versions, metrics, {one.key: one.name for one in customs})
+    table = _Table(models, versions, metrics, {custom.key: custom.name for custom in customs})
     table.add_runs(runner)
     table.add_outdated()
     table.add_scores()
@@ -304,7 +349,10 @@ def _numbers(
 
 
 class _Table:
-    """Numbers while they are read; each step is a query."""
+    """The numbers while they are read; each step is a query.
+
+    runs: by id of the run, the places of its model and version, and its suite.
+    """
 
     def __init__(
         self,
@@ -314,12 +362,14 @@ class _Table:
         customs: Mapping[str, str],
     ) -> None:
         self._customs = customs  # columns by the name of their approved version's scores
-        self._models = {pk: place for place, (files, _) in enumerate(models) for pk in files}
+        self._models: dict[UUID, int] = {}
+        for place, (files, _) in enumerate(models):
+            self._models |= dict.fromkeys(files, place)
         self._versions = {pk: place for place, (pk, *_) in enumerate(versions)}
         self._sealed = [size for *_, size in versions]
-        self._is_public = np.array([public for _, public in models], dtype=bool)
+        self._is_public = np.array([is_public for _, is_public in models], dtype=bool)
         self._metrics = metrics
-        self._runs: dict[str, tuple[int, int, str]] = {}  # model, version, suite
+        self._runs: dict[str, tuple[int, int, str]] = {}
         shape, of_examples = (len(models), len(versions)), len(drawn_metrics(metrics))
         cells = (*shape, len(metrics))
         counting_sets = sum(counts for _, counts, _ in versions)
@@ -339,29 +389,30 @@ class _Table:
 
     def add_runs(self, runner: str) -> None:
         """Add what each counting run tells by itself. Costs of only one runner are kept."""
-        numbers, costs = self.numbers, [*map(self._metrics.index, OF_RUNS)]
+        numbers, costs = self.numbers, [self._metrics.index(name) for name in OF_RUNS]
         runs = EvaluationRun.objects.filter(version__in=self._versions).order_by("queued_at")
-        names: dict[str, None] = {}  # of runners, in the order in which they came
+        runners: dict[str, None] = {}  # in the order in which they began to work
         rows = counting(runs).values_list(
             Cast("pk", CharField()), "submission", "version", "suite", "runner", "in_the_loop",
             "warnings", "is_shown", *OF_RUNS.values(),
         )  # fmt: skip
         for pk, submission, version, suite, *run in rows:
             if submission not in self._models:
+                continue  # this reader may not see it
+            model, place = self._models[submission], self._versions[version]
+            run_by, in_the_loop, warnings, is_shown, *costs_of_run = run
+            if self._sealed[place] and not is_shown:
+                numbers.kept_back[model, place] = True
                 continue
-            at = self._models[submission], self._versions[version]
-            name, in_the_loop, warnings, is_shown, *measured = run
-            if self._sealed[at[1]] and not is_shown:
-                numbers.kept_back[at] = True
-                continue
-            self._runs[pk] = (*at, suite)
+            self._runs[pk] = model, place, suite
             if suite == Suite.PLAIN:
-                numbers.runners[at] = name
-                names[name] = None
-                numbers.in_the_loop[at] = in_the_loop
-                numbers.warned[at] = bool(warnings)
-                numbers.values[at][costs] = np.array(measured, dtype=float) / UNITS
-        usual = self._usual(runner, names, [self._metrics.index(name) for name in COSTS])
+                numbers.runners[model, place] = run_by
+                runners[run_by] = None
+                numbers.in_the_loop[model, place] = in_the_loop
+                numbers.warned[model, place] = bool(warnings)
+                numbers.values[model, place, costs] = np.array(costs_of_run, dtype=float) / UNITS
+        usual = self._usual(runner, runners, [self._metrics.index(name) for name in COSTS])
+        # Speed and memory of different machines do not compare, so only one runner's are shown.
         for cost in costs:
             numbers.values[..., cost][numbers.runners != usual] = np.nan
         self.numbers = replace(numbers, runner=usual)
@@ -374,15 +425,18 @@ class _Table:
         model does not take the costs of the others away, nor do many chat models.
         """
         has_costs = ~np.isnan(self.numbers.values[..., costs]).all(axis=2)
-        measured = np.where(has_costs, self.numbers.runners, "")
-        public = measured[self._is_public]
-        runners = public if public.any() else measured  # one's own model, before any is published
-        models = Counter(name for row in runners.tolist() for name in {*row} - {""})
+        runners = np.where(has_costs, self.numbers.runners, "")  # models × sets
+        public = runners[self._is_public]
+        if public.any():  # else it is one's own model, before any is published
+            runners = public
+        models: Counter[str] = Counter()
+        for of_model in runners.tolist():
+            models.update(set(of_model) - {""})
         if runner in models:
             return runner
-        here = [name for name in names if name in models and not name.startswith(ELSEWHERE)]
-        found = here or [name for name in names if name in models]
-        return max(found, key=models.__getitem__, default="")
+        candidates = [name for name in names if name in models]
+        here = [name for name in candidates if not name.startswith(ELSEWHERE)]
+        return max(here or candidates, key=models.__getitem__, default="")
 
     def add_outdated(self) -> None:
         """Mark models that were measured on an older version of a set and not on the newest."""
@@ -398,15 +452,17 @@ class _Table:
         )
         for submission, version in pairs:
             if submission in self._models:
-                at = self._models[submission], self._versions[version]
-                self.numbers.outdated[at] = not self.numbers.runners[at]
+                cell = self._models[submission], self._versions[version]
+                self.numbers.outdated[cell] = not self.numbers.runners[cell]
 
     def add_scores(self) -> None:
         """Add metrics over all examples, and the results of suites and groups."""
+        names = set(drawn_metrics(self._metrics)).union(self._customs)
+        names.update(score for _suite, score in AXES)
         scores = Score.objects.filter(
             run__version__in=self._versions,
             run__outcome=Outcome.OK,
-            metric__in=[*drawn_metrics(self._metrics), *(name for _, name in AXES), *self._customs],
+            metric__in=names,
             slice="",
             kind="",
         )
@@ -422,16 +478,18 @@ class _Table:
 
     def _put(self, run: str, metric: str, n: int, *number: float | None) -> None:
         """Store a score with its interval; on sealed sets rounded as it may be known."""
-        numbers = self.numbers
-        if cell := self._cell(run, metric):
-            numbers.n[cell] = n
-            numbers.undefined[cell[1:]] |= number[0] is None and metric not in self._metrics
-            if size := self._sealed[cell[1]]:
-                number = round_number(metric, number[0], min(n, size))
-            percent = 100 * np.array(number, dtype=float)  # None becomes NaN
-            if percent[1] == percent[2]:  # of an earlier version: few examples, all alike
-                percent[1:] = np.nan
-            numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
+        numbers, cell = self.numbers, self._cell(run, metric)
+        if cell is None:
+            return
+        numbers.n[cell] = n
+        # Only worst groups and kinds, which have other names than their column, may be undefined.
+        numbers.undefined[cell[1:]] |= number[0] is None and metric not in self._metrics
+        if size := self._sealed[cell[1]]:
+            number = round_number(metric, number[0], min(n, size))
+        percent = 100 * np.array(number, dtype=float)  # None becomes NaN
+        if percent[1] == percent[2]:  # of an earlier version: few examples, all alike
+            percent[1:] = np.nan
+        numbers.values[cell], numbers.low[cell], numbers.high[cell] = percent
 
     def add_draws(self) -> None:
         """Add stored resamples, and draw normal ones where they are missing.
@@ -443,6 +501,8 @@ class _Table:
         numbers, of_examples = self.numbers, drawn_metrics(self._metrics)
         draws = numbers.draws
         counts, columns = len(draws), [self._metrics.index(name) for name in of_examples]
+
+        # 1. Read what was resampled. Of sealed sets nothing: resamples would tell exact values.
         exact = [pk for pk, place in self._versions.items() if not self._sealed[place]]
         stored = Resample.objects.filter(run__version__in=exact, run__outcome=Outcome.OK)
         resampled = set()
@@ -451,29 +511,42 @@ class _Table:
                 resampled.add(run)
             cell = self._cell(run, metric)
             if drawn_values and cell and cell[1] < counts and cell[2] in columns:
-                model, one, column = cell
-                draws[one, columns.index(column), model] = np.frombuffer(drawn_values, dtype="<f4")
+                model, place, column = cell
+                row = np.frombuffer(drawn_values, dtype="<f4")
+                draws[place, columns.index(column), model] = row
         np.multiply(draws, 100, out=draws)
-        values, low, high = (
-            some[:, :counts][..., columns].transpose(1, 2, 0)
-            for some in (numbers.values, numbers.low, numbers.high)
-        )
-        *where, number = np.nonzero(np.isnan(draws))  # resamples on which it is not defined
+
+        # 2. Put the value where a metric is not defined on a resample.
+        values = _by_draws(numbers.values, counts, columns)
+        *where, number = np.nonzero(np.isnan(draws))
         draws[*where, number] = np.nan_to_num(values[*where])
+
+        # 3. Draw by the interval where there is nothing, or nothing that varies.
+        low = _by_draws(numbers.low, counts, columns)
+        high = _by_draws(numbers.high, counts, columns)
         flat = (draws == draws[..., :1]).all(axis=-1) & ~np.isnan(values)
         noise = np.random.default_rng(0).standard_normal((flat.sum(), DRAWS), dtype=np.float32)
-        below, above = (np.nan_to_num(some[flat]) for some in (values - low, high - values))
-        draws[flat] = values[flat][:, None] + noise / HALF_WIDTH * np.where(
-            noise < 0, below[:, None], above[:, None]
-        )
-        wanted = {
-            run for run, (_, one, _) in self._runs.items() if one < counts and not self._sealed[one]
-        }
-        self.numbers = replace(numbers, is_provisional=bool(wanted - resampled))
+        below = np.nan_to_num((values - low)[flat])[:, None]
+        above = np.nan_to_num((high - values)[flat])[:, None]
+        draws[flat] = values[flat][:, None] + noise / HALF_WIDTH * np.where(noise < 0, below, above)
+
+        # 4. Note whether a worker still has to resample some run.
+        awaited = set()
+        for run, (_model, place, _suite) in self._runs.items():
+            if place < counts and not self._sealed[place]:
+                awaited.add(run)
+        self.numbers = replace(numbers, is_provisional=bool(awaited - resampled))
 
     def _cell(self, run: str, metric: str) -> tuple[int, int, int] | None:
         """Return where a run's metric is stored; None without a column or for another run."""
-        model, one, suite = self._runs.get(run, (0, 0, ""))
+        model, place, suite = self._runs.get(run, (0, 0, ""))
         metric = self._customs.get(metric, metric)
         column = AXES.get((suite, metric), metric if suite == Suite.PLAIN else "")
-        return (model, one, self._metrics.index(column)) if column in self._metrics else None
+        if column not in self._metrics:
+            return None
+        return model, place, self._metrics.index(column)
+
+
+def _by_draws(numbers: Floats, counts: int, columns: Sequence[int]) -> Floats:
+    """Return models × sets × metrics in the shape of draws: counting sets × drawn × models."""
+    return numbers[:, :counts][..., columns].transpose(1, 2, 0)

@@ -1,7 +1,7 @@
 """Weighted means of a board's metrics over its sets, with intervals and draws. It loads numpy.
 
-A number has one interval wherever it stands. A metric on a set has the one that was stored with it,
-a mean over sets has one made of these.
+A number has one interval wherever it is shown. A metric on a set has the one that was stored with
+it, a mean over sets has one made of these.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from leaderboard.board.intervals import correlations, mean_with_ends
 from leaderboard.board.matrix import Floats, Marks, Matrix
 
 MOST_KEPT = 16
-"""Weights whose rows are kept; those of 1,000 models take 3 MB."""
+"""Weights whose rows are cached; those of 1,000 models take 3 MB."""
 Draws = NDArray[np.float32]
 T = TypeVar("T")
 
@@ -51,57 +51,60 @@ class Means:
 
 def means_over_sets(matrix: Matrix, weights: Mapping[str, float]) -> Means:
     """Return the means over counting sets; one draw uses the same resample of each set."""
-    of_sets = tuple(weights.get(one.name, 0.0) for one in matrix.counting)
+    of_sets = tuple(weights.get(each.name, 0.0) for each in matrix.counting)
     return memoised(matrix, of_sets, lambda: _means(matrix, of_sets))
 
 
 def memoised(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
     """Return the cached value that was made of these numbers, or make and cache it."""
     memo = matrix.numbers.memo
-    found: T | None = memo.get(key)
-    if found is None:
+    value: T | None = memo.get(key)
+    if value is None:
+        # Readers move sliders: old weights seldom come back, so all of them go at once.
         if len(memo) >= MOST_KEPT:
             memo.clear()
-        found = memo[key] = make()
-    return found
+        value = memo[key] = make()
+    return value
 
 
 def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
-    numbers, shares = matrix.numbers, np.array(weights)
-    used = np.flatnonzero(shares)
-    of_metrics = shares[:, None] * ~numbers.undefined[: len(shares)]  # sets × metrics
-    total = of_metrics.sum(axis=0)
-    of_metrics /= np.where(total, total, 1)
-    values, low, high = mean_with_ends(numbers, used, of_metrics[used])
-    for some in (values, low, high):
-        some[:, total == 0] = np.nan
-    draws: Draws = np.stack(
-        [
-            np.tensordot(of_metrics[:, column].astype(np.float32), numbers.draws[:, place], axes=1)
-            for place, column in enumerate(map(matrix.metrics.index, matrix.drawn))
-        ]
-    )
-    shown = {
-        name: MetricColumn(*(none_for_nan(some[:, place]) for some in (values, low, high)))
-        for place, name in enumerate(matrix.metrics)
-    }
-    return Means(values, low, high, draws, tuple(used.tolist()), shown)
+    """Compute the means. weights: by place of the counting set."""
+    numbers, of_sets = matrix.numbers, np.array(weights)
+    used = np.flatnonzero(of_sets)
+    # A set without enough examples for a metric has no weight in that metric's mean.
+    shares = of_sets[:, None] * ~numbers.undefined[: len(of_sets)]  # sets × metrics
+    total = shares.sum(axis=0)
+    shares /= np.where(total, total, 1)
+    values, low, high = mean_with_ends(numbers, used, shares[used])
+    for array in (values, low, high):
+        array[:, total == 0] = np.nan
+    draws = []
+    for place, metric in enumerate(matrix.drawn):
+        of_metric = shares[:, matrix.metrics.index(metric)].astype(np.float32)
+        draws.append(np.tensordot(of_metric, numbers.draws[:, place], axes=1))
+    columns = {}
+    for place, metric in enumerate(matrix.metrics):
+        columns[metric] = MetricColumn(
+            none_for_nan(values[:, place]),
+            none_for_nan(low[:, place]),
+            none_for_nan(high[:, place]),
+        )
+    return Means(values, low, high, np.stack(draws), tuple(used.tolist()), columns)
 
 
 def means_table(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
     """Return the means as `leaderboard.scoring.dynascore` reads them, by id of the model."""
-    rows = none_for_nan(means.values)
-    return {
-        str(model.id): dict(zip(matrix.metrics, row, strict=True))
-        for model, row in zip(matrix.models, rows, strict=True)
-    }
+    table = {}
+    for model, row in zip(matrix.models, none_for_nan(means.values), strict=True):
+        table[str(model.id)] = dict(zip(matrix.metrics, row, strict=True))
+    return table
 
 
 def none_for_nan(values: Floats) -> list[Any]:
     """Return the values as lists, with None for NaN."""
-    shown = values.astype(object)
-    shown[np.isnan(values)] = None
-    return cast(list[Any], shown.tolist())
+    objects = values.astype(object)
+    objects[np.isnan(values)] = None
+    return cast(list[Any], objects.tolist())
 
 
 def main_errors(matrix: Matrix, means: Means) -> dict[str, float]:

@@ -26,5 +26,5 @@ def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:
         return start
     if not fork.isprintable():  # PostgreSQL takes no NUL
         raise Http404
-    found = get_object_or_404(task.forks, name=fork)
-    return saved_weights(found.metrics, found.evaluation_sets, start)
+    saved = get_object_or_404(task.forks, name=fork)
+    return saved_weights(saved.metrics, saved.evaluation_sets, start)

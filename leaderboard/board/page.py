@@ -3,10 +3,10 @@
 It loads numpy (see `leaderboard.board.matrix`).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from django.core.paginator import Page, Paginator
 from django.urls import reverse
@@ -30,8 +30,7 @@ from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.submissions.results import SetResults, results_by_set
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.board.cells import BoardScore, Cell, ScoreColumn
-from leaderboard.board.cells import MetricColumn as Measured
+from leaderboard.board.cells import BoardScore, Cell, MetricColumn, ScoreColumn
 from leaderboard.board.columns import ASIDE, COSTS
 from leaderboard.board.exports import digits_of
 from leaderboard.board.matrix import Matrix, score_matrix
@@ -56,11 +55,11 @@ UNITS = {
     "robustness_drop": gettext_noop("points"),
     "fairness_gap": gettext_noop("points"),
 }
-"""Of metrics that are no percentages."""
+"""Units of metrics that are not percentages."""
 HEAVIEST = 3
-"""Metrics that small screens show at once."""
+"""Metrics that small screens show at first."""
 ROWS = 50
-"""On a page."""
+"""Rows per page."""
 IN_PARTS = 10
 """Models whose scores are drawn in parts."""
 IN_A_LINE = 4
@@ -77,7 +76,7 @@ LEAST_SPAN = 0.25
 
 @dataclass(frozen=True)
 class BoardColumn:
-    """A metric's column. sort: the query that sorts by it; order: of aria-sort, or empty.
+    """A metric's column. sort: the query that sorts by it. order: for aria-sort, or empty.
 
     scale: from the least to the greatest value of all models.
     """
@@ -86,12 +85,12 @@ class BoardColumn:
     title: str
     unit: str
     is_less_better: bool
-    is_light: bool  # left out on small screens until asked for
+    is_light: bool  # hidden on small screens until requested
     sort: str
     order: str
     scale: Place
-    judge: MetricJudge | None  # of a language model as judge: whose agreement stands beside it
-    custom: Custom | None  # of the owners' own: which version it is
+    judge: MetricJudge | None  # a language model as judge, whose agreement is shown with it
+    custom: Custom | None  # the owners' own metric, whose version is shown with it
     ranks: bool  # whether models may be ordered by it
 
     def shade(self, cell: Cell) -> int | None:
@@ -105,216 +104,266 @@ class BoardColumn:
         return heat(along(cell.value, (high - span, high)) / 100)
 
 
+class LineCell(NamedTuple):
+    """A metric of a line as people read it. text is empty where nothing was measured."""
+
+    column: BoardColumn
+    shade: int | None
+    text: str
+    interval: str
+    details: list[str]  # what else is known of the metric
+
+
 @dataclass(frozen=True)
 class BoardLine:
-    """A row with its texts in the order of the columns; empty: not run. open: the query for it."""
+    """A row with its texts in the order of the columns. open: the query that opens it."""
 
     row: RankedModel
     marks: list[str]
     score: str
     interval: str
-    cells: list[
-        tuple[BoardColumn, int | None, str, str, list[str]]
-    ]  # shade, text, interval, more of it
+    cells: list[LineCell]
     open: str
     is_open: bool
 
 
-def page_values(matrix: Matrix, asked: BoardRequest, was: Weighting | None) -> dict[str, Any]:
+def page_values(
+    matrix: Matrix, board_request: BoardRequest, was: Weighting | None
+) -> dict[str, Any]:
     """Return what the template shows.
 
     was: the weights under which the reader last saw the board; None for another page.
     """
-    board, sort = rank_board(matrix, asked.weighting, asked.mode), asked.options.get("sort", "")
+    options = board_request.options
+    board, sort = (
+        rank_board(matrix, board_request.weighting, board_request.mode),
+        options.get("sort", ""),
+    )
     rows = sort_rows(board, sort, matrix.less_is_better)
-    page = Paginator(rows, ROWS).get_page(asked.options.get("page"))
-    found = board_columns(matrix, asked, board)
-    opened = asked.options.get("open", "")
+    page = Paginator(rows, ROWS).get_page(options.get("page"))
+    columns = board_columns(matrix, board_request, board)
+    opened = options.get("open", "")
+    metric_sliders = sliders(METRIC, board_request.weighting.metrics)
+    set_sliders = sliders(SET, board_request.weighting.sets)
     return {
         "matrix": matrix,
         "usual_least": least_examples(),
-        "asked": asked,
+        "asked": board_request,
         "ranked": board,
-        "effect": _effect(matrix, board, asked, was),
+        "effect": _describe_effect(matrix, board, board_request, was),
         "page": page,
-        "columns": found,
+        "columns": columns,
         "scale": _reach(board.rows[0].scores) if board.rows else None,
-        "width": len(found) + 3,
-        "lines": [_line(matrix, row, found, asked) for row in page.object_list],
+        "width": len(columns) + 3,
+        "lines": [_line(matrix, row, columns, board_request) for row in page.object_list],
         "results": opened_results(matrix, opened) if opened else [],
-        "opened": {str(model.id): model.name for model in matrix.models}.get(opened, ""),
+        "opened": _name_of(matrix, opened),
         "sort": sort,
         "model_order": {"model": "ascending", "-model": "descending"}.get(sort, ""),
-        "links": _links(asked, page),
-        "presets": list(presets(asked, matrix.main)),
-        "metric_sliders": (metrics := sliders(METRIC, asked.weighting.metrics)),
-        "set_sliders": (sets := sliders(SET, asked.weighting.sets)),
-        "sliders": metrics + sets,
-        "formulas": _formulas(matrix, asked, board),
-        "parts": draw_parts([*page.object_list]),
-        "formula": _formula(matrix, asked, board),
-        "plane": draw_plane(board, matrix, asked),
+        "links": _links(board_request, page),
+        "presets": list(presets(board_request, matrix.main)),
+        "metric_sliders": metric_sliders,
+        "set_sliders": set_sliders,
+        "sliders": metric_sliders + set_sliders,
+        "formulas": _formulas(matrix, board_request, board),
+        "parts": draw_parts(list(page.object_list)),
+        "formula": _formula(matrix, board_request, board),
+        "plane": draw_plane(board, matrix, board_request),
         "trend": draw_trend(board, matrix),
     }
 
 
-def _formula(matrix: Matrix, asked: BoardRequest, board: Ranked) -> str:
+def _name_of(matrix: Matrix, model_id: str) -> str:
+    """Return the name of the model with this id; "" if the board has none."""
+    for model in matrix.models:
+        if str(model.id) == model_id:
+            return model.name
+    return ""
+
+
+def _formula(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> str:
     """Describe how the scores are computed, with the anchors or the exchange rates."""
-    weights, main = asked.weighting.metrics, matrix.main
+    weights, main = board_request.weighting.metrics, matrix.main
     if board.anchors:
         return formula(weights, main, anchors_of(matrix, board), say=_, words=in_words)
     budgets = rule_of(matrix, weights).budgets
     return priced_formula(weights, main, board.rates.values, budgets, say=_, words=in_words)
 
 
-def _effect(matrix: Matrix, board: Ranked, asked: BoardRequest, was: Weighting | None) -> str:
+def _describe_effect(
+    matrix: Matrix, board: Ranked, board_request: BoardRequest, was: Weighting | None
+) -> str:
     """Describe what the weights changed since the reader saw the board, or since it opened."""
-    if (was or asked.start) == asked.weighting:
+    before = was or board_request.start
+    if before == board_request.weighting:
         return ""
-    sentences = " ".join(describe_moves(rank_board(matrix, was or asked.start, asked.mode), board))
-    return (
-        sentences
-        if was
-        else _("Compared with the weights it opens with: %(moves)s") % {"moves": sentences}
-    )
+    moves = describe_moves(rank_board(matrix, before, board_request.mode), board)
+    sentences = " ".join(moves)
+    if was:
+        return sentences
+    return _("Compared with the weights it opens with: %(moves)s") % {"moves": sentences}
 
 
-def _links(asked: BoardRequest, page: Page[RankedModel]) -> dict[str, str]:
+def _links(board_request: BoardRequest, page: Page[RankedModel]) -> dict[str, str]:
     """Return the queries of the page's other links."""
-    options = asked.options
-    return {
-        "rank": asked.link(sort=""),
-        "model": asked.link(sort="-model" if options.get("sort") == "model" else "model"),
-        "previous": asked.link(page=str(page.number - 1)) if page.has_previous() else "",
-        "next": asked.link(page=str(page.number + 1)) if page.has_next() else "",
-        "all": asked.link(all="" if options.get("all") else "1"),
-        "mine": asked.link(mine="" if options.get("mine") else "1"),
-        "fork": asked.link(mode="", mine="", sort="", all="", x="", y=""),
-        **{name: asked.link(mine="", format=name) for name in ("csv", "json", "latex")},
+    options, link = board_request.options, board_request.link
+    links = {
+        "rank": link(sort=""),
+        "model": link(sort="-model" if options.get("sort") == "model" else "model"),
+        "previous": link(page=str(page.number - 1)) if page.has_previous() else "",
+        "next": link(page=str(page.number + 1)) if page.has_next() else "",
+        "all": link(all="" if options.get("all") else "1"),
+        "mine": link(mine="" if options.get("mine") else "1"),
+        "fork": link(mode="", mine="", sort="", all="", x="", y=""),
     }
+    for name in ("csv", "json", "latex"):
+        links[name] = link(mine="", format=name)  # no file has unpublished models
+    return links
 
 
-def _formulas(matrix: Matrix, asked: BoardRequest, board: Ranked) -> list[tuple[str, str]]:
+def _formulas(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> list[tuple[str, str]]:
     """Return the queries of the board by its other formulas, with the names of these."""
     usual = matrix.modes[0]
-    return [
-        (asked.link(mode="" if mode == usual else mode), mode)
-        for mode in matrix.modes
-        if mode != board.mode
-    ]
+    links = []
+    for mode in matrix.modes:
+        if mode != board.mode:
+            # The usual formula is not named, so that addresses stay short.
+            links.append((board_request.link(mode="" if mode == usual else mode), mode))
+    return links
 
 
 def draw_parts(rows: Sequence[RankedModel]) -> Mapping[str, Any] | None:
     """Draw what each metric adds to the first known scores; None when none is anchored."""
-    whole = (row for row in rows if row.parts and len(row.parts) == len(row.points))
-    first = [*islice(whole, IN_PARTS)]
-    if not first:
+    bars: dict[str, list[float]] = {}
+    names: list[str] = []
+    for row in rows:
+        # Of a score that is a range some parts are unknown.
+        if not row.parts or len(row.parts) < len(row.points):
+            continue
+        names = names or list(row.parts)
+        bars[f"{row.rank} {row.model.name}"] = [row.parts[name] for name in names]
+        if len(bars) == IN_PARTS:
+            break
+    if not bars:
         return None
-    names = [*first[0].parts]
     chart = stacked_bars(
-        {f"{row.rank} {row.model.name}": [row.parts[name] for name in names] for row in first},
+        bars,
         [in_words(name) for name in names],
         title=_("What each metric adds to the score"),
         whole=100,
         shown="{:.1f}".format,
     )
-    return {"chart": chart, "shown": len(first)}
+    return {"chart": chart, "shown": len(bars)}
 
 
-def _reach(column: Measured | ScoreColumn) -> Place:
+def _reach(column: MetricColumn | ScoreColumn) -> Place:
     """Return the least and the greatest number of all models, intervals included."""
     return reach(chain.from_iterable(column))
 
 
-def board_columns(matrix: Matrix, asked: BoardRequest, board: Ranked) -> list[BoardColumn]:
+def board_columns(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> list[BoardColumn]:
     """Return the columns in the order of the configuration, without mere details of others."""
-    weights = asked.weighting.metrics
+    weights = board_request.weighting.metrics
     heaviest = sorted(weights, key=lambda name: -weights[name])[:HEAVIEST]
-    return [
-        BoardColumn(
-            name,
-            *head,
-            name not in heaviest and not asked.options.get("all"),
-            *_sorting(asked, name, is_less_better=name in matrix.less_is_better),
-            _reach(board.rows[0].columns[name]) if board.rows else (0, 1),
-            matrix.judge if name == LLM_JUDGE else None,
-            matrix.customs.get(name),
-            name in matrix.weighable,
+    shows_all = bool(board_request.options.get("all"))
+    columns = []
+    for name in matrix.metrics:
+        if name in ASIDE:
+            continue
+        is_less_better = name in matrix.less_is_better
+        sort, order = _sorting(board_request, name, is_less_better=is_less_better)
+        column = BoardColumn(
+            name=name,
+            title=in_words(name),
+            unit=_unit(name),
+            is_less_better=is_less_better,
+            is_light=name not in heaviest and not shows_all,
+            sort=sort,
+            order=order,
+            scale=_reach(board.rows[0].columns[name]) if board.rows else (0, 1),
+            judge=matrix.judge if name == LLM_JUDGE else None,
+            custom=matrix.customs.get(name),
+            ranks=name in matrix.weighable,
         )
-        for name, head in zip(
-            matrix.metrics, column_heads(matrix.metrics, matrix.less_is_better), strict=True
-        )
-        if name not in ASIDE
-    ]
+        columns.append(column)
+    return columns
 
 
-def _more(row: RankedModel, name: str) -> list[str]:
+def _details(row: RankedModel, name: str) -> list[str]:
     """Describe what else is known of a metric: for robustness the drop and the consistency."""
-    known = {one: row.metrics[one] for one in FURTHER.get(name, ()) if one in row.columns}
-    return [
-        f"{in_words(one)} {cell_texts(one, cell)[0]} {_unit(one)}"
-        for one, cell in known.items()
-        if cell.value is not None
-    ]
+    details = []
+    for further in FURTHER.get(name, ()):
+        if further in row.columns:
+            cell = row.metrics[further]
+            if cell.value is not None:
+                value, _interval = cell_texts(further, cell)
+                details.append(f"{in_words(further)} {value} {_unit(further)}")
+    return details
 
 
-def _sorting(asked: BoardRequest, name: str, *, is_less_better: bool) -> tuple[str, str]:
+def _sorting(board_request: BoardRequest, name: str, *, is_less_better: bool) -> tuple[str, str]:
     """Return the query that sorts by a column, and how the board is sorted by it now.
 
     The first click sorts the best first, the second the worst first.
     """
-    now = asked.options.get("sort", "")
-    if now.removeprefix("-") != name:
-        return asked.link(sort=name), ""
-    is_ascending = now.startswith("-") != is_less_better
-    other = name if now.startswith("-") else f"-{name}"
-    return asked.link(sort=other), "ascending" if is_ascending else "descending"
+    current = board_request.options.get("sort", "")
+    if current.removeprefix("-") != name:
+        return board_request.link(sort=name), ""
+    is_reversed = current.startswith("-")
+    is_ascending = is_reversed != is_less_better
+    other = name if is_reversed else f"-{name}"
+    return board_request.link(sort=other), "ascending" if is_ascending else "descending"
 
 
-def sort_rows(ranked: Ranked, sort: str, less: Collection[str]) -> list[RankedModel]:
+def sort_rows(board: Ranked, sort: str, less: Collection[str]) -> list[RankedModel]:
     """Sort the rows by rank, or by a metric or name, the best first; `-` reverses that.
 
-    Rows without the value come last. An unknown sort is ignored.
+    less: the metrics of which less is better. Rows without the value come last. An unknown sort
+    is ignored.
     """
-    name = sort.removeprefix("-")
-    sign = -1 if sort.startswith("-") else 1
-    rows = list(ranked.rows)
+    name, is_reversed = sort.removeprefix("-"), sort.startswith("-")
+    rows = list(board.rows)
     if name == "model":
-        return sorted(rows, key=lambda row: row.model.name.casefold(), reverse=sign < 0)
-    if name not in ranked.weighting.metrics:
+        return sorted(rows, key=lambda row: row.model.name.casefold(), reverse=is_reversed)
+    if name not in board.weighting.metrics:
         return rows
-    better = 1 if name in less else -1
+    sign = 1 if name in less else -1
+    if is_reversed:
+        sign = -sign
 
     def key(row: RankedModel) -> tuple[bool, float]:
         value = row.metrics[name].value
-        return value is None, sign * better * (value or 0.0)
+        return value is None, sign * (value or 0.0)
 
     return sorted(rows, key=key)
 
 
 def _line(
-    matrix: Matrix, row: RankedModel, shown: Sequence[BoardColumn], asked: BoardRequest
+    matrix: Matrix, row: RankedModel, columns: Sequence[BoardColumn], board_request: BoardRequest
 ) -> BoardLine:
     """Return a row in words."""
-    numbers = matrix.numbers
+    numbers, opened = matrix.numbers, str(row.model.id)
     marks = {
         _("In the loop"): bool(row.in_the_loop),
         _("Inputs changed"): numbers.outdated[row.place].any(),
         _("With warnings"): numbers.warned[row.place].any(),
         _("Not published"): not row.model.is_published,
     }
-    opened = str(row.model.id)
+    cells = []
+    for column in columns:
+        cell = row.metrics[column.name]
+        text, interval = cell_texts(column.name, cell)
+        details = _details(row, column.name)
+        cells.append(LineCell(column, column.shade(cell), text, interval, details))
+    score, score_interval = cell_texts("dynascore", row.dynascore)
     return BoardLine(
-        row,
-        [mark for mark, holds in marks.items() if holds],
-        *cell_texts("dynascore", row.dynascore),
-        [
-            (column, column.shade(cell), *cell_texts(column.name, cell), _more(row, column.name))
-            for column in shown
-            for cell in [row.metrics[column.name]]
-        ],
-        asked.link(open=opened, page=asked.options.get("page", "")),
-        asked.options.get("open") == opened,
+        row=row,
+        marks=[mark for mark, applies in marks.items() if applies],
+        score=score,
+        interval=score_interval,
+        cells=cells,
+        open=board_request.link(open=opened, page=board_request.options.get("page", "")),
+        is_open=board_request.options.get("open") == opened,
     )
 
 
@@ -331,8 +380,8 @@ def first_models(task: Task) -> dict[str, Any]:
     """
     matrix = score_matrix(task)
     rows = [row for row in rank_board(matrix, opening_of(task, matrix)).rows if row.rank]
-    first = [(row, *cell_texts("dynascore", row.dynascore)) for row in rows[:FIRST]]
-    return {"top": first, "provisional": matrix.provisional}
+    lines = [(row, *cell_texts("dynascore", row.dynascore)) for row in rows[:FIRST]]
+    return {"top": lines, "provisional": matrix.provisional}
 
 
 def cell_texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
@@ -343,8 +392,9 @@ def cell_texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
     if cell.value is None:
         return "", ""
     if cell.low is None or cell.high is None:
-        few = "" if name in COSTS or name in ASIDE else _("too few examples")
-        return _text(name, cell.value), few
+        # Costs and details have no interval, however many examples there are.
+        has_none = name in COSTS or name in ASIDE
+        return _text(name, cell.value), "" if has_none else _("too few examples")
     return _text(name, cell.value), _range(name, cell.low, cell.high)
 
 
@@ -359,48 +409,84 @@ def _text(name: str, value: float) -> str:
     return f"{value:,.{digits_of(name, value)}f}".replace("-", "−")
 
 
-def opened_results(matrix: Matrix, opened: str) -> list[SetResults]:
+def opened_results(matrix: Matrix, model_id: str) -> list[SetResults]:
     """Return what was measured on the board's sets for the model with that id. Two queries."""
-    found = [pk for model in matrix.models if str(model.id) == opened for pk in model.files]
-    versions = [one.version_id for one in matrix.sets]
-    runs = counting(EvaluationRun.objects.filter(submission__in=found, version__in=versions))
+    files: list[Any] = []
+    for model in matrix.models:
+        if str(model.id) == model_id:
+            files += model.files
+    versions = [each.version_id for each in matrix.sets]
+    runs = counting(EvaluationRun.objects.filter(submission__in=files, version__in=versions))
     runs = runs.select_related("version__evaluation_set__task", "version__dataset")
-    shown = runs.defer("log", "version__dataset__numbers")
-    return results_by_set(shown, matrix.main, exact=False)
+    # A log may have megabytes, and a dataset's numbers are large; neither is shown.
+    lean_runs = runs.defer("log", "version__dataset__numbers")
+    return results_by_set(lean_runs, matrix.main, exact=False)
 
 
-def draw_plane(ranked: Ranked, matrix: Matrix, asked: BoardRequest) -> Mapping[str, Any]:
+class PlanePlace(NamedTuple):
+    """A model in the plane of two metrics. is_best: no other one beats it in both."""
+
+    row: RankedModel
+    x: float
+    y: float
+    is_best: bool
+
+
+def draw_plane(board: Ranked, matrix: Matrix, board_request: BoardRequest) -> Mapping[str, Any]:
     """Plot two metrics against each other; return the plot, its table and the chosen metrics."""
     usual = {"x": "throughput", "y": matrix.main}
-    chosen = {axis: asked.options.get(axis, "") for axis in usual}
-    x, y = (chosen[axis] if chosen[axis] in matrix.weighable else usual[axis] for axis in usual)
-    both = [
-        (row, a, b)
-        for row in ranked.rows
-        if (a := row.columns[x].values[row.place]) is not None
-        and (b := row.columns[y].values[row.place]) is not None
-    ]
-    best = front(
-        {str(row.place): {x: a, y: b} for row, a, b in both},
-        {name: -1 if name in matrix.less_is_better else 1 for name in (x, y)},
+    x, y = (
+        _chosen_axis(matrix, board_request.options.get(axis, ""), usual[axis]) for axis in usual
     )
-    places = [(row, a, b, str(row.place) in best) for row, a, b in both]
-    kept = [place for n, place in enumerate(places) if n < DRAWN or place[-1]]
+    places = _plane_places(board, matrix, x, y)
+    shown = [place for n, place in enumerate(places) if n < DRAWN or place.is_best]
     axes = (_axis(x), _axis(y))
-    title = _("%(y)s against %(x)s") % {"x": axes[0], "y": axes[1]}
-    dots = [
-        Dot(row.model.name, a, b, reverse("evaluation:model", args=[row.model.id]), is_best)
-        for row, a, b, is_best in kept
-    ]
+    plot = ""
+    if len(shown) >= LEAST_DRAWN:
+        title = _("%(y)s against %(x)s") % {"x": axes[0], "y": axes[1]}
+        plot = scatter(_dots(shown), title=title, axes=axes)
     return {
         "x": x,
         "y": y,
         "usual": usual,
         "axes": axes,
-        "left_out": len(places) - len(kept),
-        "plot": scatter(dots, title=title, axes=axes) if len(dots) >= LEAST_DRAWN else "",
-        "places": [(row, _text(x, a), _text(y, b), is_best) for row, a, b, is_best in kept],
+        "left_out": len(places) - len(shown),
+        "plot": plot,
+        "places": [
+            (place.row, _text(x, place.x), _text(y, place.y), place.is_best) for place in shown
+        ],
     }
+
+
+def _chosen_axis(matrix: Matrix, name: str, usual: str) -> str:
+    return name if name in matrix.weighable else usual
+
+
+def _plane_places(board: Ranked, matrix: Matrix, x: str, y: str) -> list[PlanePlace]:
+    """Return the models that have both metrics, in the order of the board."""
+    measured = []
+    for row in board.rows:
+        x_value, y_value = row.columns[x].values[row.place], row.columns[y].values[row.place]
+        if x_value is not None and y_value is not None:
+            measured.append((row, x_value, y_value))
+    best = front(
+        {str(row.place): {x: x_value, y: y_value} for row, x_value, y_value in measured},
+        {name: -1 if name in matrix.less_is_better else 1 for name in (x, y)},
+    )
+    places = []
+    for row, x_value, y_value in measured:
+        places.append(PlanePlace(row, x_value, y_value, str(row.place) in best))
+    return places
+
+
+def _dots(places: Iterable[PlanePlace]) -> list[Dot]:
+    """Return the places as a plot draws them, each with a link to its model."""
+    dots = []
+    for place in places:
+        model = place.row.model
+        address = reverse("evaluation:model", args=[model.id])
+        dots.append(Dot(model.name, place.x, place.y, address, place.is_best))
+    return dots
 
 
 def _unit(name: str) -> str:
@@ -413,25 +499,16 @@ def _axis(name: str) -> str:
 
 def draw_trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
     """Draw the first models' main metric over the rounds; None with fewer than two rounds."""
-    rounds = [(n, one) for n, one in enumerate(matrix.sets) if one.round is not None]
+    rounds = [(place, each) for place, each in enumerate(matrix.sets) if each.round is not None]
     rounds.sort(key=lambda pair: (pair[1].round, pair[1].name))
     if len(rounds) < 2:
         return None
-    names = [one.name for _, one in rounds]
-    found = [
-        (row, [cell_of(matrix, row.place, n, matrix.main) for n, _ in rounds])
-        for row in board.rows[:IN_A_LINE]
-    ]
-    return {
-        "shown": len(found),
-        "chart": line_chart(
-            {
-                f"{number}. {row.model.name}": [
-                    Point(name, *(None if each is None else each / 100 for each in cell))
-                    for name, cell in zip(names, cells, strict=True)
-                ]
-                for number, (row, cells) in enumerate(found, start=1)
-            },
-            title=_("%(metric)s by round") % {"metric": in_words(matrix.main)},
-        ),
-    }
+    lines = {}
+    for number, row in enumerate(board.rows[:IN_A_LINE], start=1):
+        points = []
+        for place, each in rounds:
+            cell = cell_of(matrix, row.place, place, matrix.main)
+            points.append(Point(each.name, *cell.shares()))
+        lines[f"{number}. {row.model.name}"] = points
+    title = _("%(metric)s by round") % {"metric": in_words(matrix.main)}
+    return {"shown": len(lines), "chart": line_chart(lines, title=title)}

@@ -16,9 +16,11 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
     gettext_noop("Robust"): ("robustness",),
     gettext_noop("Fair"): ("fairness",),
 }
-"""By title the metrics that count as much as the main one; all others count nothing. A title may
-name the main metric."""
+"""By title, the metrics that count as much as the main one; all others count nothing. A title may
+name the main metric.
+"""
 FULL = 4.0
+"""The weight of each metric that counts."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +32,20 @@ class Preset:
     is_chosen: bool
 
 
-def presets(asked: BoardRequest, main: str) -> Iterator[Preset]:
+def presets(board_request: BoardRequest, main: str) -> Iterator[Preset]:
     """Yield the weights that the board opens with, then presets whose metrics the task has."""
-    yield _preset(asked, _("Owner's"), asked.start)
+    yield _preset(board_request, _("Owner's"), board_request.start)
     for title, others in PRESETS.items():
-        if set(others) <= asked.start.metrics.keys():
-            metrics = {
-                name: FULL if name in (main, *others) else 0.0 for name in asked.start.metrics
-            }
-            words = _(title) % {"metric": in_words(main)}
-            yield _preset(asked, words, Weighting(metrics, asked.weighting.sets))
+        if not set(others) <= board_request.start.metrics.keys():
+            continue  # the task lacks one of them
+        metrics = {}
+        for name in board_request.start.metrics:
+            counts = name == main or name in others
+            metrics[name] = FULL if counts else 0.0
+        words = _(title) % {"metric": in_words(main)}
+        yield _preset(board_request, words, Weighting(metrics, board_request.weighting.sets))
 
 
-def _preset(asked: BoardRequest, title: str, weighting: Weighting) -> Preset:
-    link = replace(asked, weighting=weighting).link()
-    return Preset(title, link, weighting == asked.weighting)
+def _preset(board_request: BoardRequest, title: str, weighting: Weighting) -> Preset:
+    link = replace(board_request, weighting=weighting).link()
+    return Preset(title, link, weighting == board_request.weighting)

@@ -26,7 +26,7 @@ Query = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class BoardRequest:
-    """A board as somebody wants to see it. start: the owner's weights, or those of a fork."""
+    """A board as a reader wants to see it. start: the owner's weights, or those of a fork."""
 
     start: Weighting
     weighting: Weighting
@@ -40,7 +40,10 @@ class BoardRequest:
     @property
     def mode(self) -> Mode | None:
         """Return which formula scores; None for the board's usual one."""
-        return next((mode for mode in MODES if mode == self.options.get("mode")), None)
+        for mode in MODES:
+            if mode == self.options.get("mode"):
+                return mode
+        return None
 
     @property
     def lasting_options(self) -> Mapping[str, str]:
@@ -49,9 +52,10 @@ class BoardRequest:
 
     def link(self, **changes: str) -> str:
         """Return the query of the same board with changed options; an empty text removes one."""
-        options = {name: text for name, text in {**self.lasting_options, **changes}.items() if text}
+        fields = {**self.lasting_options, **changes}
+        options = urlencode({name: text for name, text in fields.items() if text})
         weights = self.weighting.query if self.is_changed else ""
-        return "?" + "&".join(part for part in (weights, urlencode(options)) if part)
+        return "?" + "&".join(filter(None, (weights, options)))
 
 
 def read_request(query: Query, start: Weighting, modes: Sequence[Mode] = MODES) -> BoardRequest:
@@ -71,8 +75,10 @@ def former_weighting(query: Query, start: Weighting) -> Weighting | None:
 
     Raises WeightsError.
     """
-    is_form = any(len(texts) > 1 for texts in query.values())
-    return read_weights(_chosen(query, start, lambda texts: texts[0]), start) if is_form else None
+    # The form sends each weight more than once: what it was, and the slider's and the box's value.
+    if not any(len(texts) > 1 for texts in query.values()):
+        return None
+    return read_weights(_chosen(query, start, lambda texts: texts[0]), start)
 
 
 def changed_value(texts: Sequence[str]) -> str:
@@ -83,20 +89,25 @@ def changed_value(texts: Sequence[str]) -> str:
     >>> settled(["4", "5", "4"]), settled(["4", "4", "6"]), settled(["4"])
     ('5', '6', '4')
     """
-    return next((text for text in reversed(texts) if text != texts[0]), texts[0])
+    for text in reversed(texts):
+        if text != texts[0]:
+            return text
+    return texts[0]
 
 
 def _chosen(
     query: Query, start: Weighting, choose: Callable[[Sequence[str]], str]
 ) -> dict[str, str]:
     """Return the weights that a query sets; those that equal the rounded start stay unrounded."""
-    opening = {
-        prefix + name: weight_text(weight)
-        for prefix, weights in ((METRIC, start.metrics), (SET, start.sets))
-        for name, weight in weights.items()
-    }
-    chosen = {name: choose(query[name]) for name in opening if query.get(name)}
-    return {name: text for name, text in chosen.items() if text != opening[name]}
+    opening = {METRIC + name: weight_text(weight) for name, weight in start.metrics.items()}
+    opening |= {SET + name: weight_text(weight) for name, weight in start.sets.items()}
+    chosen = {}
+    for name, opening_text in opening.items():
+        if query.get(name):
+            text = choose(query[name])
+            if text != opening_text:
+                chosen[name] = text
+    return chosen
 
 
 def weight_text(weight: float) -> str:
@@ -106,7 +117,7 @@ def weight_text(weight: float) -> str:
 
 @dataclass(frozen=True)
 class Slider:
-    """A weight in the form, what all weights come to, and how many percent of that it is.
+    """A weight in the form. total: of all weights. percent: the weight's share of it.
 
     total, percent: empty where the weights cannot be used.
     """
@@ -122,23 +133,25 @@ class Slider:
 def sliders(prefix: str, weights: Mapping[str, float]) -> list[Slider]:
     """Return the sliders of metrics or of sets."""
     total = sum(weights.values())
-    step = "1" if all(weight.is_integer() for weight in weights.values()) else "0.1"
-    return [
-        Slider(
-            prefix + name,
-            name,
-            weight_text(weight),
-            step,
-            weight_text(total),
-            f"{100 * weight / total:.0f}",
+    is_whole = all(weight.is_integer() for weight in weights.values())
+    result = []
+    for name, weight in weights.items():
+        slider = Slider(
+            field=prefix + name,
+            name=name,
+            text=weight_text(weight),
+            step="1" if is_whole else "0.1",
+            total=weight_text(total),
+            percent=f"{100 * weight / total:.0f}",
         )
-        for name, weight in weights.items()
-    ]
+        result.append(slider)
+    return result
 
 
 def typed_sliders(query: Query, prefix: str, start: Mapping[str, float]) -> list[Slider]:
     """Return the sliders as they were sent, for weights that cannot be used."""
-    texts = {
-        name: query.get(prefix + name, [weight_text(weight)]) for name, weight in start.items()
-    }
-    return [Slider(prefix + name, name, changed_value(text), "0.1") for name, text in texts.items()]
+    result = []
+    for name, weight in start.items():
+        texts = query.get(prefix + name, [weight_text(weight)])
+        result.append(Slider(prefix + name, name, changed_value(texts), step="0.1"))
+    return result

@@ -1,7 +1,10 @@
 """Rows of a leaderboard: a matrix of numbers and weights become scores, intervals and ranks.
 
 Nothing is drawn here: stored resamples are multiplied by the weights. docs/evaluation.md,
-“Leaderboard”, tells in words what is done. It loads numpy (see `leaderboard.board.matrix`).
+“Leaderboard”, explains it in words. It loads numpy (see `leaderboard.board.matrix`).
+
+The scores follow the rules of `leaderboard.scoring`, which also score tables in files; see
+`leaderboard.scoring.dynascore` for how the two relate, and `leaderboard.scoring.ranks` for ties.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,14 +39,22 @@ from leaderboard.scoring.ranks import rank_labels
 from leaderboard.scoring.weights import Weighting, check_weights
 
 MOST_MOVED = 3
-"""Models of whom a status line tells where they moved."""
+"""Models whose moves a status line describes."""
+
+
+class _Move(NamedTuple):
+    """A model whose rank changed from old to new."""
+
+    name: str
+    old: int
+    new: int
 
 
 class RankedModel(NamedTuple):
-    """A model's line. Without a score it is not run, and `missing` says on what.
+    """A model's line. Without a score, `missing` says on what the model was not run.
 
-    With one, `missing` says what was not measured, and the score may be a range. first, last: the
-    ranks that the data leave open.
+    With a score, `missing` says what was not measured, and the score may be a range. first, last:
+    the best and the worst rank that the data leave open.
     """
 
     place: int  # in the matrix
@@ -61,13 +72,19 @@ class RankedModel(NamedTuple):
     def rank_number(self) -> int | None:
         """Return the rank, shared or not; None for a range."""
         number = self.rank.rstrip("=")
-        return int(number) if number.isdecimal() else None
+        if not number.isdecimal():
+            return None
+        return int(number)
 
     @property
     def parts(self) -> Mapping[str, float]:
         """Return what each measured metric adds to the anchored score; empty without one."""
-        found = {name: values[self.place] for name, values in self.points.items()}
-        return {name: value for name, value in found.items() if value is not None}
+        parts = {}
+        for name, values in self.points.items():
+            value = values[self.place]
+            if value is not None:
+                parts[name] = value
+        return parts
 
     @property
     def dynascore(self) -> BoardScore:
@@ -99,13 +116,11 @@ def rank_board(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -
     the numbers. Raises WeightsError.
     """
     check_weights(weighting)
-    wanted = mode or matrix.modes[0]
-    how = _anchored if wanted == "anchored" else partial(_ranked, mode=wanted)
-    key = (
-        *(matrix.models, matrix.sets, matrix.frozen, matrix.pool, *matrix.customs.values()),
-        *(weighting, wanted),
-    )
-    return memoised(matrix, key, lambda: how(matrix, weighting))
+    used_mode = mode or matrix.modes[0]
+    rank = _anchored if used_mode == "anchored" else partial(_priced, mode=used_mode)
+    # Matrices with the same numbers may differ in names, sets and pools; all of it is in the rows.
+    state = (matrix.models, matrix.sets, matrix.frozen, matrix.pool, tuple(matrix.customs.values()))
+    return memoised(matrix, (state, weighting, used_mode), lambda: rank(matrix, weighting))
 
 
 def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
@@ -114,10 +129,10 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
     assert matrix.pool  # else the mode is none of the matrix's
     anchors = anchors_for(matrix, matrix.pool)
     weights = _defined(matrix, means, weighting.metrics)
-    scores, parts = anchored_scores(matrix, means, anchors, weights)
-    shown = {name: none_for_nan(values) for name, values in parts.items()}
+    scores, points = anchored_scores(matrix, means, anchors, weights)
+    points_by_place = {name: none_for_nan(values) for name, values in points.items()}
     rates = Rates(dict.fromkeys(matrix.weighable), tuple(matrix.pool.rows))
-    told = (
+    sentences = (
         *notices.of_sets(matrix),
         *notices.of_ranges(has_ranges=bool(scores.is_range.any())),
         *notices.of_parts(_undefined(matrix, means), weighting.metrics),
@@ -125,37 +140,41 @@ def _anchored(matrix: Matrix, weighting: Weighting) -> Ranked:
         *notices.of_weighted(anchors.notices, weighting.metrics),
         *notices.of_method(matrix),
     )
-    rows = _rows(matrix, means, scores, shown)
-    return Ranked("anchored", weighting, rates, rows, told, anchors)
+    rows = _rows(matrix, means, scores, points_by_place)
+    return Ranked("anchored", weighting, rates, rows, sentences, anchors)
 
 
-def _ranked(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "classic"]) -> Ranked:
+def _priced(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "classic"]) -> Ranked:
+    """Rank by the Dynascore in units of the main metric."""
     means = means_over_sets(matrix, weighting.sets)
     weights = _defined(matrix, means, weighting.metrics)
     rule = rule_of(matrix, weights, mode)
     rates = _rates(matrix, rule, means)
     rows = _rows(matrix, means, priced_scores(matrix, means, rule, rates), {})
-    pool = set(rates.pool)
-    names = {str(model.id): model.name for model in matrix.models if str(model.id) in pool}
-    shown = replace(rates, pool=tuple(names.get(one, one) for one in rates.pool))
-    told = (
+    # Frozen rates have names in their pool already, this board's own have ids.
+    names = {str(model.id): model.name for model in matrix.models}
+    shown_rates = replace(rates, pool=tuple(names.get(each, each) for each in rates.pool))
+    sentences = (
         *notices.of_parts(_undefined(matrix, means), weighting.metrics),
         *notices.of_rates(matrix, rule, rates),
         *notices.of_method(matrix),
     )
-    return Ranked(mode, weighting, shown, rows, told)
+    return Ranked(mode, weighting, shown_rates, rows, sentences)
 
 
 def _defined(matrix: Matrix, means: Means, weights: Mapping[str, float]) -> dict[str, float]:
     """Return the weights of metrics that some weighted set defines."""
-    lacking = {*_undefined(matrix, means)}
-    return {name: weight for name, weight in weights.items() if name not in lacking}
+    undefined = set(_undefined(matrix, means))
+    return {name: weight for name, weight in weights.items() if name not in undefined}
 
 
 def _undefined(matrix: Matrix, means: Means) -> Iterator[str]:
     """Yield the metrics that no weighted set defines: its kinds or groups have too few examples."""
-    lacks = np.flatnonzero(np.all(matrix.numbers.undefined[list(means.sets)], axis=0))
-    return (matrix.metrics[place] for place in lacks if means.sets)
+    if not means.sets:
+        return
+    is_undefined = np.all(matrix.numbers.undefined[list(means.sets)], axis=0)
+    for place in np.flatnonzero(is_undefined):
+        yield matrix.metrics[place]
 
 
 def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
@@ -175,112 +194,149 @@ def _rows(
     matrix: Matrix,
     means: Means,
     score: Scores,
-    parts: Mapping[str, Sequence[float | None]],
+    points: Mapping[str, Sequence[float | None]],
 ) -> tuple[RankedModel, ...]:
+    """Return the lines of all models in the order of the board."""
     models, is_run, is_range = matrix.models, score.is_run, score.is_range
-    in_the_loop = _in_the_loop(matrix, means)
-    places = np.flatnonzero(is_run)
-    examples = sum(matrix.sets[one].size for one in means.sets)
-    best = (score.most[places], score.most_draws[places]) if is_range.any() else None
-    sure = sure_pairs(score.least[places], score.least_draws[places], examples, best)
-    firsts = dict(zip(places.tolist(), (1 + sure.sum(axis=0)).tolist(), strict=True))
-    lasts = dict(zip(places.tolist(), (len(places) - sure.sum(axis=1)).tolist(), strict=True))
+    # 1. Bound the ranks by the pairs of models of which one is surely better.
+    first_ranks, last_ranks = _rank_bounds(matrix, means, score)
+
+    # 2. Order the models by score and name their ranks; those that were not run come last.
+    order = _in_order((score.least + score.most) / 2, first_ranks, models)
+    ranks = _rank_labels([place for place in order if not is_range[place]], first_ranks)
+    for place in order:
+        if is_range[place]:
+            ranks[place] = _open_ranks(first_ranks[place], last_ranks[place])
+    not_run = np.flatnonzero(~is_run).tolist()
+    order += sorted(not_run, key=lambda place: models[place].name)
+
+    # 3. Make the lines.
     known = np.where(is_range, np.nan, score.least)
-    scores = ScoreColumn(
-        *map(none_for_nan, (known, score.low, score.high, score.least, score.most))
-    )
-    order = _in_order((score.least + score.most) / 2, firsts, models)
-    ranks = _ranks_of([at for at in order if not is_range[at]], firsts)
-    ranks |= {at: _open(firsts[at], lasts[at]) for at in order if is_range[at]}
+    columns = (known, score.low, score.high, score.least, score.most)
+    scores = ScoreColumn(*map(none_for_nan, columns))
     used = [matrix.metrics.index(name) for name in score.used]
     is_whole = is_run & ~np.isnan(means.values[:, used]).any(axis=1)
-    whole = set(np.flatnonzero(is_whole).tolist())
-    order += sorted(np.flatnonzero(~is_run).tolist(), key=lambda at: models[at].name)
-    return tuple(
-        RankedModel(
-            place=at,
-            model=models[at],
-            rank=ranks.get(at, ""),
-            first=firsts.get(at),
-            last=lasts.get(at),
-            missing=() if at in whole else tuple(_missing(matrix, means, score.used, at)),
-            in_the_loop=in_the_loop.get(at, ()),
+    in_the_loop = _in_the_loop(matrix, means)
+    rows = []
+    for place in order:
+        # Reasons are looked for only where something is missing: that takes longer than the rest.
+        missing = () if is_whole[place] else tuple(_missing(matrix, means, score.used, place))
+        row = RankedModel(
+            place=place,
+            model=models[place],
+            rank=ranks.get(place, ""),
+            first=first_ranks.get(place),
+            last=last_ranks.get(place),
+            missing=missing,
+            in_the_loop=in_the_loop.get(place, ()),
             scores=scores,
             columns=means.columns,
-            points=parts,
+            points=points,
         )
-        for at in order
-    )
+        rows.append(row)
+    return tuple(rows)
+
+
+def _rank_bounds(
+    matrix: Matrix, means: Means, score: Scores
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the best and the worst rank of each model with a score, by place.
+
+    A rank is one more than the number of models that are surely better.
+    """
+    places = np.flatnonzero(score.is_run)
+    examples = sum(matrix.sets[place].size for place in means.sets)
+    best = None
+    if score.is_range.any():
+        best = score.most[places], score.most_draws[places]
+    sure = sure_pairs(score.least[places], score.least_draws[places], examples, best)
+    first_ranks = (1 + sure.sum(axis=0)).tolist()
+    last_ranks = (len(places) - sure.sum(axis=1)).tolist()
+    keys = places.tolist()
+    return dict(zip(keys, first_ranks, strict=True)), dict(zip(keys, last_ranks, strict=True))
 
 
 def _in_order(values: Floats, firsts: Mapping[int, int], models: Sequence[Model]) -> list[int]:
     """Return the places by score, the best first; for a range its middle counts."""
-    near = np.round(values, ALIKE)
-    return sorted(firsts, key=lambda at: (-near[at], -firsts[at], models[at].name))
+    rounded = np.round(values, ALIKE)
+
+    def key(place: int) -> tuple[float, int, str]:
+        return -rounded[place], -firsts[place], models[place].name
+
+    return sorted(firsts, key=key)
 
 
-def _ranks_of(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, str]:
+def _rank_labels(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, str]:
     """Return the ranks of models with known scores, by place: the greatest `first` down to each.
 
     So no model is placed above one with a higher score, however little is known of it.
     """
-    found = rank_labels([*accumulate((firsts[at] for at in order), max)])
-    return dict(zip(order, found, strict=True))
+    ranks = accumulate((firsts[place] for place in order), max)
+    return dict(zip(order, rank_labels(list(ranks)), strict=True))
 
 
-def _open(first: int, last: int) -> str:
+def _open_ranks(first: int, last: int) -> str:
     """Return the ranks that a model whose score is a range may have."""
     return str(first) if first == last else f"{first}–{last}"
 
 
 def _in_the_loop(matrix: Matrix, means: Means) -> dict[int, tuple[str, ...]]:
     """Return the weighted sets that people wrote against a model, for each model with any."""
-    found: dict[int, tuple[str, ...]] = {}
-    for at, one in np.argwhere(matrix.numbers.in_the_loop).tolist():
-        if one in means.sets:
-            found[at] = (*found.get(at, ()), matrix.sets[one].name)
-    return found
+    names: dict[int, tuple[str, ...]] = {}
+    for model, place in np.argwhere(matrix.numbers.in_the_loop).tolist():
+        if place in means.sets:
+            names[model] = (*names.get(model, ()), matrix.sets[place].name)
+    return names
 
 
-def _missing(matrix: Matrix, means: Means, used: Sequence[str], at: int) -> Iterator[str]:
+def _missing(matrix: Matrix, means: Means, used: Sequence[str], model: int) -> Iterator[str]:
     """Yield what a model would need for a score, in words."""
-    numbers = matrix.numbers
-    for one in means.sets:
-        if not numbers.runners[at, one]:
-            older = " (only an older version was)" if numbers.outdated[at, one] else ""
-            kept_back = " (sealed: kept back)" if numbers.kept_back[at, one] else ""
-            yield matrix.sets[one].name + (kept_back or older)
-    run = [one for one in means.sets if numbers.runners[at, one]]
+    numbers, run = matrix.numbers, []
+    for place in means.sets:
+        if numbers.runners[model, place]:
+            run.append(place)
+            continue
+        reason = ""
+        if numbers.kept_back[model, place]:
+            reason = " (sealed: kept back)"
+        elif numbers.outdated[model, place]:
+            reason = " (only an older version was)"
+        yield matrix.sets[place].name + reason
     for name in used:
         column = matrix.metrics.index(name)
-        lacks = np.isnan(numbers.values[at, run, column]) & ~numbers.undefined[run, column]
+        # Nobody misses what a set is too small to show.
+        lacks = np.isnan(numbers.values[model, run, column]) & ~numbers.undefined[run, column]
         if lacks.any():
-            yield f"{name}{_why(numbers, at, run)}" if name in COSTS and numbers.runner else name
+            is_cost = name in COSTS and numbers.runner
+            yield name + _explain_missing_cost(numbers, model, run) if is_cost else name
 
 
-def _why(numbers: Numbers, at: int, run: Sequence[int]) -> str:
+def _explain_missing_cost(numbers: Numbers, model: int, run: Sequence[int]) -> str:
     """Explain why a model that was run lacks a cost; the words follow the metric's name."""
-    others = sorted({*numbers.runners[at, run].tolist()} - {numbers.runner})
+    others = sorted(set(numbers.runners[model, run].tolist()) - {numbers.runner})
     if others == [UPLOADED]:
         return " (unknown of uploaded predictions)"
-    return f" (measured by {', '.join(others)})" if others else " (too short a run to measure it)"
+    if others:
+        return f" (measured by {', '.join(others)})"
+    return " (too short a run to measure it)"
 
 
 def describe_moves(before: Ranked, after: Ranked) -> list[str]:
     """Describe what new weights did: “ALBERT moved from 3 to 1.”, the longest ways first."""
-    was = {row.model.id: row.rank_number for row in before.rows}
-    steps = [
-        (old - new, row.model.name, old, new)
-        for row in after.rows
-        if (new := row.rank_number) and (old := was.get(row.model.id)) and old != new
-    ]
-    if not steps:
+    old_ranks = {row.model.id: row.rank_number for row in before.rows}
+    moves = []
+    for row in after.rows:
+        new, old = row.rank_number, old_ranks.get(row.model.id)
+        if new and old and old != new:
+            moves.append(_Move(row.model.name, old, new))
+    if not moves:
         return [_("No model changed its rank.")]
-    steps.sort(key=lambda step: (-abs(step[0]), step[3], step[1]))
-    lines = [
-        _("%(name)s moved from %(old)d to %(new)d.") % {"name": name, "old": old, "new": new}
-        for _way, name, old, new in steps[:MOST_MOVED]
-    ]
-    more = len(steps) - len(lines)
-    further = ngettext("%(number)d more moved.", "%(number)d more moved.", more)
-    return [*lines, further % {"number": more}] if more else lines
+    # The longest way first, then the better rank, then the name.
+    moves.sort(key=lambda move: (-abs(move.old - move.new), move.new, move.name))
+    sentence = _("%(name)s moved from %(old)d to %(new)d.")
+    lines = [sentence % move._asdict() for move in moves[:MOST_MOVED]]
+    more = len(moves) - len(lines)
+    if more:
+        further = ngettext("%(number)d more moved.", "%(number)d more moved.", more)
+        lines.append(further % {"number": more})
+    return lines

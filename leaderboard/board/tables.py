@@ -20,13 +20,14 @@ from leaderboard.board.opening import opening_of
 from leaderboard.board.query import Mode
 from leaderboard.board.ranked import Ranked, RankedModel, rank_board
 from leaderboard.board.scales import rule_of
+from leaderboard.board.sets import BoardSet
 from leaderboard.scoring.weights import Weighting
 from tasks.config.schema import LLM_JUDGE
 from tasks.models import Task
 
 Table = Mapping[str, Any]
 DIGITS = 4
-"""After the point; so the same numbers give the same digest everywhere."""
+"""Digits after the point, so that the same numbers give the same digest everywhere."""
 CODE = (
     "leaderboard/**/*.py",
     "evaluation/scoring/metrics/*.py",
@@ -35,69 +36,72 @@ CODE = (
     "evaluation/scoring/robustness.py",
     "validation/rules/rates.py",
 )
+"""Files that decide the numbers of a board."""
 
 
-def board_table(task: Task, matrix: Matrix, ranked: Ranked) -> dict[str, Any]:
+def board_table(task: Task, matrix: Matrix, board: Ranked) -> dict[str, Any]:
     """Return all that is shown of a board and what it depends on. Only for public matrices."""
     table = {
         "task": {"code": task.code, "name": task.name},
         "date": timezone.now().date().isoformat(),
         "code": code_version(),
-        "mode": ranked.mode,
+        "mode": board.mode,
         "main": matrix.main,
         "metrics": [_metric(matrix, name) for name in matrix.metrics],
-        "weights": asdict(ranked.weighting),
-        "rates": dict(ranked.rates.values),
-        "budgets": dict(rule_of(matrix, ranked.weighting.metrics).budgets),
-        "anchors": anchors_of(matrix, ranked),
-        "pool": [*ranked.rates.pool],
+        "weights": asdict(board.weighting),
+        "rates": dict(board.rates.values),
+        "budgets": dict(rule_of(matrix, board.weighting.metrics).budgets),
+        "anchors": anchors_of(matrix, board),
+        "pool": list(board.rates.pool),
         "resamples": DRAWS,
         "runner": matrix.numbers.runner,
-        "sets": [
-            {
-                "name": one.name,
-                "version": one.version,
-                "sha256": one.sha256,
-                "access": one.access,
-                "examples": one.size,
-                "date": one.date.isoformat(),
-                "is_provisional": one.is_provisional,
-                "judged": one.judged,
-                "to_judge": one.to_judge,
-                "min_examples": one.least,
-                "counts": one.counts,
-                "is_sealed": one.is_sealed,
-                "overlap": None if one.overlap is None else round(one.overlap, DIGITS),
-            }
-            for one in matrix.sets
-        ],
-        "notices": [*ranked.notices],
-        "rows": [_row(matrix, row) for row in ranked.rows],
+        "sets": [_set(each) for each in matrix.sets],
+        "notices": list(board.notices),
+        "rows": [_row(matrix, row) for row in board.rows],
     }
     return {**table, "formula": formula_of(table)}
+
+
+def _set(board_set: BoardSet) -> dict[str, Any]:
+    overlap = board_set.overlap
+    return {
+        "name": board_set.name,
+        "version": board_set.version,
+        "sha256": board_set.sha256,
+        "access": board_set.access,
+        "examples": board_set.size,
+        "date": board_set.date.isoformat(),
+        "is_provisional": board_set.is_provisional,
+        "judged": board_set.judged,
+        "to_judge": board_set.to_judge,
+        "min_examples": board_set.least,
+        "counts": board_set.counts,
+        "is_sealed": board_set.is_sealed,
+        "overlap": None if overlap is None else round(overlap, DIGITS),
+    }
 
 
 def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
     """Return a column: which version scored it, and what a reader must know with it."""
     if name == LLM_JUDGE and matrix.judge:
         return {"name": name, "version": matrix.judge.number, "judge": matrix.judge.told}
-    if own := matrix.customs.get(name):
-        return own.told
-    known = METRICS.get(name)
-    return {"name": name, "version": known.version_for(matrix.language) if known else 1}
+    if custom := matrix.customs.get(name):
+        return custom.told
+    # Speed and memory are no metrics of answers, so they have no version of their own.
+    metric = METRICS.get(name)
+    return {"name": name, "version": metric.version_for(matrix.language) if metric else 1}
 
 
-def anchors_of(matrix: Matrix, ranked: Ranked) -> dict[str, Any] | None:
+def anchors_of(matrix: Matrix, board: Ranked) -> dict[str, Any] | None:
     """Return the values at which each metric's place is 0 and 1, and the versions of their pool.
 
     None for a board that is not anchored.
     """
-    if not (ranked.anchors and matrix.pool):
+    if not (board.anchors and matrix.pool):
         return None
-    scales = {
-        name: {"low": scale.low, "high": scale.high}
-        for name, scale in ranked.anchors.scales.items()
-    }
+    scales = {}
+    for name, scale in board.anchors.scales.items():
+        scales[name] = {"low": scale.low, "high": scale.high}
     return {"version": matrix.pool.version, "costs": matrix.pool.costs, "scales": scales}
 
 
@@ -113,33 +117,43 @@ def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
         "dynascore": _cell(row.dynascore),
         "points": {name: round(value, DIGITS) for name, value in row.parts.items()},
         "metrics": {name: _cell(cell) for name, cell in row.metrics.items()},
-        "sets": {
-            one.name: {
-                name: _cell(cell)
-                for name in matrix.metrics
-                if (cell := cell_of(matrix, row.place, place, name)).value is not None
-            }
-            for place, one in enumerate(matrix.sets)
-        },
-        "in_the_loop": [*row.in_the_loop],
-        "missing": [*row.missing],
+        "sets": _cells_by_set(matrix, row),
+        "in_the_loop": list(row.in_the_loop),
+        "missing": list(row.missing),
     }
 
 
-def cell_of(matrix: Matrix, model: int, one: int, metric: str) -> Cell:
+def _cells_by_set(matrix: Matrix, row: RankedModel) -> dict[str, dict[str, Any]]:
+    """Return a model's measured metrics on each set."""
+    by_set = {}
+    for place, each in enumerate(matrix.sets):
+        cells = by_set[each.name] = {}
+        for name in matrix.metrics:
+            cell = cell_of(matrix, row.place, place, name)
+            if cell.value is not None:
+                cells[name] = _cell(cell)
+    return by_set
+
+
+def cell_of(matrix: Matrix, model: int, place: int, metric: str) -> Cell:
     """Return a metric of a model on one set, by their places in the matrix."""
-    at = model, one, matrix.metrics.index(metric)
-    found = (
-        float(some[at]) for some in (matrix.numbers.values, matrix.numbers.low, matrix.numbers.high)
-    )
-    return Cell(*(None if number != number else number for number in found))
+    at = model, place, matrix.metrics.index(metric)
+    numbers = matrix.numbers
+    value, low, high = numbers.values[at], numbers.low[at], numbers.high[at]
+    return Cell(_none_for_nan(value), _none_for_nan(low), _none_for_nan(high))
+
+
+def _none_for_nan(number: float) -> float | None:
+    return None if number != number else float(number)
 
 
 def _cell(cell: Cell | BoardScore) -> dict[str, float | None]:
-    return {
-        name: None if number is None else round(number, DIGITS) + 0.0  # PostgreSQL knows no -0.0
-        for name, number in cell._asdict().items()
-    }
+    rounded: dict[str, float | None] = {}
+    for name, number in cell._asdict().items():
+        rounded[name] = None
+        if number is not None:
+            rounded[name] = round(number, DIGITS) + 0.0  # PostgreSQL knows no -0.0
+    return rounded
 
 
 def canonical_bytes(table: Table) -> bytes:
@@ -157,14 +171,15 @@ def public_table(
 ) -> dict[str, Any]:
     """Return the public board under some weights (default: those it opens with) as JSON values."""
     matrix = score_matrix(task)
-    return board_table(
-        task, matrix, rank_board(matrix, weighting or opening_of(task, matrix), mode)
-    )
+    weights = weighting or opening_of(task, matrix)
+    return board_table(task, matrix, rank_board(matrix, weights, mode))
 
 
 @lru_cache
 def code_version() -> str:
     """Return the version of this installation with a digest of the files that make the numbers."""
-    files = sorted(path for pattern in CODE for path in Path(settings.BASE_DIR).glob(pattern))
-    found = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-    return f"{version()} ({found[:12]})"
+    files: list[Path] = []
+    for pattern in CODE:
+        files += Path(settings.BASE_DIR).glob(pattern)
+    content = b"".join(path.read_bytes() for path in sorted(files))
+    return f"{version()} ({hashlib.sha256(content).hexdigest()[:12]})"

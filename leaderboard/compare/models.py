@@ -1,7 +1,7 @@
 """Two models compared: on the same examples where these can be read, else on resamples.
 
-At most MOST examples are read for a page, and what was found is kept in the cache: neither
-predictions nor right answers ever change. It loads numpy (see `leaderboard.board.matrix`).
+At most MOST examples are read for a page, and the results are cached: neither predictions nor
+right answers ever change. It loads numpy (see `leaderboard.board.matrix`).
 """
 
 import hashlib
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import orjson
@@ -50,15 +51,16 @@ from tasks.models import Task
 MOST = 100_000
 """Examples that are read for a page; later and larger sets are compared on stored resamples."""
 LEAST = 30
-"""Examples of a slice that is tested."""
+"""Examples that a slice needs to be tested."""
 SLICES = 50
 """Slices that are listed."""
 EXAMPLES = 20
-"""On a page."""
+"""Examples per page."""
 SLICES_BY = "benjamini-hochberg"
-SECONDS = 24 * 3600
+"""The correction of slices; rows have Holm's."""
+CACHE_SECONDS = 24 * 3600
 LEAST_P = 1e-4
-"""Below it a p is not written out."""
+"""A smaller p is shown as “< 0.0001”."""
 METHODS: Mapping[str, str] = {
     "mcnemar": gettext_noop("McNemar's exact test"),
     "student": gettext_noop("paired t test"),
@@ -72,7 +74,7 @@ Pair = tuple[EvaluationRun, EvaluationRun]
 class ComparedMetric:
     """A metric on a set: both values, and first − second with an interval, in percent.
 
-    found: the test on a scale of 0 to 1. adjusted: its p after `correction`; None: not tested.
+    found: the test on a scale of 0 to 1. adjusted: its p after `correction`; None when not tested.
     """
 
     set: BoardSet
@@ -94,8 +96,10 @@ class ComparedMetric:
     @property
     def cell(self) -> Cell:
         """Return the difference in points."""
-        found = self.found
-        return Cell(100 * found.value, 100 * found.low, 100 * found.high) if found else Cell(None)
+        test = self.found
+        if test is None:
+            return Cell(None)
+        return Cell(100 * test.value, 100 * test.low, 100 * test.high)
 
     @property
     def better(self) -> str:
@@ -118,7 +122,7 @@ class ComparedMetric:
 
 @dataclass(frozen=True)
 class SetDifferences:
-    """What two models' answers to a set showed, by metric and of the main one by slice."""
+    """The differences of two models on a set: by metric, and of the main one by slice."""
 
     metrics: Mapping[str, Difference]
     slices: Mapping[str, Difference]
@@ -127,7 +131,7 @@ class SetDifferences:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on all sets. unread: sets that are compared on stored resamples alone."""
+    """Two models on all sets. unread: sets that are compared only on stored resamples."""
 
     rows: tuple[ComparedMetric, ...]
     slices: tuple[ComparedMetric, ...]  # the surest first, at most SLICES
@@ -143,9 +147,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ExamplePage:
-    """The sets whose examples somebody may read, and a page of those of the chosen set."""
+    """The sets whose examples the reader may see, and a page of those of the chosen set."""
 
-    readable_runs: list[str]
+    readable: list[str]
     set: str  # empty: none is chosen
     examples: list["Example"]
     with_gold: bool  # whether the reader may know what is right
@@ -154,7 +158,7 @@ class ExamplePage:
 
 @dataclass(frozen=True)
 class Example:
-    """An example on which two models differ. gold: empty where it is not for the reader."""
+    """An example on which two models differ. gold: empty where the reader may not see it."""
 
     uid: str
     fields: list[tuple[str, str]]
@@ -174,20 +178,25 @@ def p_text(p: float) -> str:
 
 def shared_runs(matrix: Matrix, first: int, second: int) -> dict[int, Pair]:
     """Return the runs of two models (by their places) on the sets both were run on, by version."""
-    sides = {pk: side for side in (first, second) for pk in matrix.models[side].files}
-    versions = [one.version_id for one in matrix.sets]
-    found = counting(
+    sides: dict[UUID, int] = {}
+    for side in (first, second):
+        sides |= dict.fromkeys(matrix.models[side].files, side)
+    versions = [each.version_id for each in matrix.sets]
+    runs = counting(
         EvaluationRun.objects.filter(
             submission__in=sides, version__in=versions, suite=EvaluationRun.Suite.PLAIN
         )
     ).select_related("version__evaluation_set", "version__dataset")
-    found = found.defer("log", "version__dataset__numbers")
-    runs = {(sides[run.submission_id], run.version_id): run for run in found}
-    return {
-        version: (runs[first, version], runs[second, version])
-        for version in versions
-        if (first, version) in runs and (second, version) in runs
-    }
+    by_side = {}
+    # A log may have megabytes, and a dataset's numbers are large; neither is needed here.
+    for run in runs.defer("log", "version__dataset__numbers"):
+        by_side[sides[run.submission_id], run.version_id] = run
+    pairs = {}
+    for version in versions:
+        both = by_side.get((first, version)), by_side.get((second, version))
+        if both[0] and both[1]:
+            pairs[version] = both[0], both[1]
+    return pairs
 
 
 def readable_runs(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pair]:
@@ -195,14 +204,18 @@ def readable_runs(pairs: Mapping[int, Pair], *, is_editor: bool) -> dict[str, Pa
 
     Everybody may read inputs that may leave the site; the task's editors read them all.
     """
-    found = {both[0].version.evaluation_set.name: both for both in pairs.values()}
-    return {
-        name: both
-        for name, both in found.items()
-        if (is_editor or both[0].version.evaluation_set.may_leave)
-        and both[0].version.size <= MOST
-        and all(run.predictions for run in both)
-    }
+    readable = {}
+    for pair in pairs.values():
+        version = pair[0].version
+        may_read = is_editor or version.evaluation_set.may_leave
+        if may_read and version.size <= MOST and _have_answers(pair):
+            readable[version.evaluation_set.name] = pair
+    return readable
+
+
+def _have_answers(pair: Pair) -> bool:
+    """Return whether both runs still have their predictions."""
+    return all(run.predictions for run in pair)
 
 
 def tells_gold(pair: Pair, *, is_editor: bool) -> bool:
@@ -218,43 +231,63 @@ def compare_models(
 
     pairs: their `runs_of`.
     """
-    read = _read(task, matrix, pairs)
-    rows = [
-        ComparedMetric(one, metric, values, found, is_less_better=metric in matrix.less_is_better)
-        for place, one in enumerate(matrix.sets)
-        if one.version_id in pairs
-        for metric in matrix.metrics
-        if metric not in OF_RUNS
-        for values in [_cells(matrix, (first, second), place, metric)]
-        for found in [_difference(matrix, (first, second), place, metric, read.get(one.version_id))]
-        if found or any(cell.value is not None for cell in values)
-    ]
-    slices = [
-        ComparedMetric(
-            one, matrix.main, (Cell(None), Cell(None)), found, slice=name, correction=SLICES_BY
-        )
-        for one in matrix.sets
-        if one.version_id in read
-        for name, found in read[one.version_id].slices.items()
-    ]
-    shown = sorted(_adjusted(slices, benjamini_hochberg), key=lambda row: row.adjusted or 0.0)
+    differences = _read_differences(task, matrix, pairs)
+    models = first, second
+    rows: list[ComparedMetric] = []
+    slices: list[ComparedMetric] = []
+    unread: list[str] = []
+    for place, each in enumerate(matrix.sets):
+        of_set = differences.get(each.version_id)
+        if each.version_id in pairs:
+            rows += _set_rows(matrix, models, place, of_set)
+            if of_set is None:
+                unread.append(each.name)
+        if of_set:
+            slices += _slice_rows(matrix, each, of_set)
+    surest = sorted(_adjusted(slices, benjamini_hochberg), key=lambda row: row.adjusted or 0.0)
     return Comparison(
         rows=tuple(_adjusted(rows, holm)),
-        slices=tuple(shown[:SLICES]),
+        slices=tuple(surest[:SLICES]),
         tested_slices=len(slices),
-        small_slices=sum(one.small for one in read.values()),
-        unread=tuple(
-            one.name
-            for one in matrix.sets
-            if one.version_id in pairs and one.version_id not in read
-        ),
-        in_the_loop=tuple(
-            (which, one.name)
-            for place, one in enumerate(matrix.sets)
-            for which, at in enumerate((first, second))
-            if matrix.numbers.in_the_loop[at, place]
-        ),
+        small_slices=sum(of_set.small for of_set in differences.values()),
+        unread=tuple(unread),
+        in_the_loop=tuple(_in_the_loop(matrix, models)),
     )
+
+
+def _set_rows(
+    matrix: Matrix, models: tuple[int, int], place: int, differences: SetDifferences | None
+) -> Iterator[ComparedMetric]:
+    """Yield a row for each metric that one of the models has on a set."""
+    for metric in matrix.metrics:
+        if metric in OF_RUNS:
+            continue  # speed and memory were measured once, so there is nothing to test
+        values = _cells(matrix, models, place, metric)
+        test = _difference(matrix, models, place, metric, differences)
+        if test or any(cell.value is not None for cell in values):
+            is_less_better = metric in matrix.less_is_better
+            yield ComparedMetric(
+                matrix.sets[place], metric, values, test, is_less_better=is_less_better
+            )
+
+
+def _slice_rows(
+    matrix: Matrix, board_set: BoardSet, differences: SetDifferences
+) -> Iterator[ComparedMetric]:
+    """Yield a row of the main metric for each slice of a set."""
+    nothing = Cell(None), Cell(None)
+    for name, test in differences.slices.items():
+        yield ComparedMetric(
+            board_set, matrix.main, nothing, test, slice=name, correction=SLICES_BY
+        )
+
+
+def _in_the_loop(matrix: Matrix, models: tuple[int, int]) -> Iterator[tuple[int, str]]:
+    """Yield which of the two (0, 1) people wrote a set against, with its name."""
+    for place, each in enumerate(matrix.sets):
+        for which, model in enumerate(models):
+            if matrix.numbers.in_the_loop[model, place]:
+                yield which, each.name
 
 
 def _adjusted(rows: Sequence[ComparedMetric], adjust: Any) -> Iterator[ComparedMetric]:
@@ -265,12 +298,16 @@ def _adjusted(rows: Sequence[ComparedMetric], adjust: Any) -> Iterator[ComparedM
 
 
 def _cells(matrix: Matrix, models: tuple[int, int], place: int, metric: str) -> tuple[Cell, Cell]:
-    one, other = (cell_of(matrix, at, place, metric) for at in models)
-    return one, other
+    first, second = models
+    return cell_of(matrix, first, place, metric), cell_of(matrix, second, place, metric)
 
 
 def _difference(
-    matrix: Matrix, models: tuple[int, int], place: int, metric: str, read: SetDifferences | None
+    matrix: Matrix,
+    models: tuple[int, int],
+    place: int,
+    metric: str,
+    differences: SetDifferences | None,
 ) -> Difference | None:
     """Return the difference on examples, else on resamples; None when there is nothing to compare.
 
@@ -278,16 +315,15 @@ def _difference(
     """
     if metric not in matrix.weighable:
         return None
-    if read and metric in read.metrics:
-        return read.metrics[metric]
+    if differences and metric in differences.metrics:
+        return differences.metrics[metric]
     numbers, column = matrix.numbers, matrix.metrics.index(metric)
-    if place >= len(numbers.draws):
+    if place >= len(numbers.draws):  # only counting sets, which come first, are resampled
         return None
     draws = numbers.draws[place, matrix.drawn.index(metric)]
-    n = min(int(numbers.n[at, place, column]) for at in models)
-    return on_resamples(
-        _cells(matrix, models, place, metric), (draws[models[0]], draws[models[1]]), n
-    )
+    n = min(int(numbers.n[model, place, column]) for model in models)
+    first, second = models
+    return on_resamples(_cells(matrix, models, place, metric), (draws[first], draws[second]), n)
 
 
 def on_resamples(
@@ -300,41 +336,53 @@ def on_resamples(
     """
     if any(None in cell for cell in values):
         return None
-    (one, *one_ends), (other, *other_ends) = (np.array(values, dtype=float) / 100).tolist()
+    (first, *first_ends), (second, *second_ends) = (np.array(values, dtype=float) / 100).tolist()
     shared = float(correlations(np.stack(draws)[:, None])[0, 1, 0])
-    low, high = difference_ends((one, other), (one_ends, other_ends), shared)
-    value = one - other
+    low, high = difference_ends((first, second), (first_ends, second_ends), shared)
+    value = first - second
     error = (value - low if value > 0 else high - value) / EXTREME
-    tail = NORMAL.cdf(-abs(value) / error) if error else 0.5 * (value == 0)
+    tail = 0.0 if value else 0.5
+    if error:
+        tail = NORMAL.cdf(-abs(value) / error)
     # No flip of signs is rarer than this, however small the error looks.
     p = max(2 * tail, 2.0 ** (1 - max(1, n)))
     return Difference(value, low, high, p, n, n, "resamples")
 
 
-def _read(task: Task, matrix: Matrix, pairs: Mapping[int, Pair]) -> dict[int, SetDifferences]:
+def _read_differences(
+    task: Task, matrix: Matrix, pairs: Mapping[int, Pair]
+) -> dict[int, SetDifferences]:
     """Return what the examples of as many sets as may be read show, by version."""
-    left, versions = MOST, []
-    for one in matrix.sets:
-        pair = pairs.get(one.version_id)
-        if one.is_sealed:  # how often one alone was right is more than is shown
-            continue
-        if pair and one.size <= left and all(run.predictions for run in pair):
-            versions.append(one.version_id)
-            left -= one.size
+    versions = _versions_to_read(matrix, pairs)
+    # Another configuration or other code may grade answers otherwise.
     state = hashlib.sha256(f"{code_version()}{task.config_text}".encode()).hexdigest()[:32]
-    keys = {
-        version: f"compare:{pairs[version][0].pk}:{pairs[version][1].pk}:{state}"
-        for version in versions
-    }
-    kept = cache.get_many(keys.values())
-    fresh = {
-        version: measure_differences(task.config, pairs[version])
-        for version, key in keys.items()
-        if key not in kept
-    }
+    keys = {}
+    for version in versions:
+        first, second = pairs[version]
+        keys[version] = f"compare:{first.pk}:{second.pk}:{state}"
+    cached = cache.get_many(keys.values())
+    differences, fresh = {}, {}
+    for version, key in keys.items():
+        if key in cached:
+            differences[version] = cached[key]
+        else:
+            fresh[key] = differences[version] = measure_differences(task.config, pairs[version])
     if fresh:
-        cache.set_many({keys[version]: found for version, found in fresh.items()}, SECONDS)
-    return {version: fresh.get(version) or kept[key] for version, key in keys.items()}
+        cache.set_many(fresh, CACHE_SECONDS)
+    return differences
+
+
+def _versions_to_read(matrix: Matrix, pairs: Mapping[int, Pair]) -> list[int]:
+    """Return the sets of both models that are read, in the board's order: MOST examples at most."""
+    left, versions = MOST, []
+    for each in matrix.sets:
+        pair = pairs.get(each.version_id)
+        if each.is_sealed:  # how often only one was right is more than is shown
+            continue
+        if pair and each.size <= left and _have_answers(pair):
+            versions.append(each.version_id)
+            left -= each.size
+    return versions
 
 
 def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
@@ -345,41 +393,42 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
     metrics = _means(config)
     grades = {metric.name: (array("d"), array("d")) for metric in metrics}
     contexts = array("q")
-    parts: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+    places_by_slice: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
     values: dict[str, set[str]] = defaultdict(set)
     names = [component.name for component in config.context]
     for place, (row, *answers) in enumerate(side_by_side(pair)):
-        given = [row.inputs[name] for name in names if row.inputs.get(name)]
-        contexts.append(hash(orjson.dumps(given or place)))  # without a context each is its own
+        context = [row.inputs[name] for name in names if row.inputs.get(name)]
+        # Examples without a context are independent, so each is its own cluster.
+        contexts.append(hash(orjson.dumps(context or place)))
         for metric in metrics:
             for column, answer in zip(grades[metric.name], answers, strict=True):
                 column.append(_graded(metric, answer, row))
-        for part in _parts(row, values):
-            parts[part].append(place)
-    clusters = np.asarray(contexts) if len(set(contexts)) < len(contexts) else None
-    held = {name: (np.asarray(one), np.asarray(other)) for name, (one, other) in grades.items()}
-    main = held.get(config.metrics.main)
-    large = {name: np.asarray(places) for name, places in parts.items() if len(places) >= LEAST}
-    return SetDifferences(
-        metrics={name: _tested(*both, clusters) for name, both in held.items()},
-        slices={
-            name: _tested(
-                main[0][places], main[1][places], None if clusters is None else clusters[places]
-            )
-            for name, places in sorted(large.items())
-        }
-        if main
-        else {},
-        small=len(parts) - len(large),
-    )
+        for name in _slices(row, values):
+            places_by_slice[name].append(place)
+    has_clusters = len(set(contexts)) < len(contexts)
+    clusters = np.asarray(contexts) if has_clusters else None
+    tests = {}
+    for name, (first, second) in grades.items():
+        tests[name] = _tested(np.asarray(first), np.asarray(second), clusters)
+    slice_tests: dict[str, Difference] = {}
+    large = {name for name, places in places_by_slice.items() if len(places) >= LEAST}
+    if config.metrics.main in grades:
+        first, second = map(np.asarray, grades[config.metrics.main])
+        for name in sorted(large):
+            places = np.asarray(places_by_slice[name])
+            of_slice = None if clusters is None else clusters[places]
+            slice_tests[name] = _tested(first[places], second[places], of_slice)
+    return SetDifferences(tests, slice_tests, small=len(places_by_slice) - len(large))
 
 
 def _tested(first: Any, second: Any, contexts: Any) -> Difference:
+    """Test the difference of two arrays of grades. contexts: None for independent examples."""
     clusters = None if contexts is None else contexts.tolist()
     return difference(first.tolist(), second.tolist(), clusters)
 
 
 def _means(config: TaskConfig) -> list[Metric]:
+    """Return the metrics that are means over examples."""
     return [metric for metric in available_metrics(config) if isinstance(metric, Mean)]
 
 
@@ -387,7 +436,7 @@ def _graded(metric: Metric, answer: Answer | None, row: SetRow) -> float:
     return metric.graded(metric.statistic(None if answer is None else answer.value, row))
 
 
-def _parts(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
+def _slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
     """Yield the slices of an example, only the first MOST_VALUES values of each field."""
     for field, tags in row.slices.items():
         for value in set(tags):
@@ -410,11 +459,11 @@ def example_page(
     """
     runs = readable_runs(pairs, is_editor=is_editor)
     if name not in runs:
-        return ExamplePage([*runs], "", [], with_gold=False, next=None)
+        return ExamplePage(list(runs), "", [], with_gold=False, next=None)
     with_gold = tells_gold(runs[name], is_editor=is_editor)
-    found = differing_examples(task, runs[name], page, with_gold=with_gold)
-    more = page + 1 if len(found) > EXAMPLES else None
-    return ExamplePage([*runs], name, found[:EXAMPLES], with_gold=with_gold, next=more)
+    examples = differing_examples(task, runs[name], page, with_gold=with_gold)
+    next_page = page + 1 if len(examples) > EXAMPLES else None
+    return ExamplePage(list(runs), name, examples[:EXAMPLES], with_gold=with_gold, next=next_page)
 
 
 def differing_examples(task: Task, pair: Pair, page: int, *, with_gold: bool) -> list[Example]:
@@ -423,27 +472,26 @@ def differing_examples(task: Task, pair: Pair, page: int, *, with_gold: bool) ->
     With gold these are the examples that only one of them has right. Without it, those with
     different answers, because which one is right would tell the gold. Reads no further than needed.
     """
-    config = task.config
-    metric = next(iter(_means(config)), None)
-    found = (
-        _example(config, row, (first, second), grades)
-        for row, first, second in side_by_side(pair)
-        for grades in [_grades(metric, row, (first, second)) if with_gold else None]
-        if (grades[0] != grades[1] if grades else _said(first) != _said(second))
-    )
     start = (page - 1) * EXAMPLES
-    return list(islice(found, start, start + EXAMPLES + 1))
+    examples = _differing(task.config, pair, with_gold=with_gold)
+    return list(islice(examples, start, start + EXAMPLES + 1))
 
 
-def _grades(
-    metric: Metric | None, row: SetRow, answers: tuple[Answer | None, Answer | None]
-) -> tuple[float, float] | None:
-    if metric is None:
-        return None
-    return _graded(metric, answers[0], row), _graded(metric, answers[1], row)
+def _differing(config: TaskConfig, pair: Pair, *, with_gold: bool) -> Iterator[Example]:
+    """Yield the examples on which the models differ, in the order of the set."""
+    metric = next(iter(_means(config)), None)
+    for row, first, second in side_by_side(pair):
+        grades = None
+        if with_gold and metric:
+            grades = _graded(metric, first, row), _graded(metric, second, row)
+            differ = grades[0] != grades[1]
+        else:
+            differ = _plain(first) != _plain(second)
+        if differ:
+            yield _example(config, row, (first, second), grades)
 
 
-def _said(answer: Answer | None) -> Any:
+def _plain(answer: Answer | None) -> Any:
     return None if answer is None else plain(answer.value)
 
 
@@ -453,18 +501,23 @@ def _example(
     answers: tuple[Answer | None, Answer | None],
     grades: tuple[float, float] | None,
 ) -> Example:
-    def words(answer: Answer | None) -> str:
-        if answer is None:
-            return _("no answer")
-        return config.display(config.answer_field, answer.value)
-
+    """Return an example in words."""
+    fields = []
+    for name, value in row.inputs.items():
+        fields.append((config.component(name).others_title, shown_value(config, name, value)))
+    gold = []
+    if grades:
+        gold = [config.display(config.answer_field, label) for label in row.gold]
     return Example(
         uid=row.uid,
-        fields=[
-            (config.component(name).others_title, shown_value(config, name, value))
-            for name, value in row.inputs.items()
-        ],
-        answers=(words(answers[0]), words(answers[1])),
-        gold=[config.display(config.answer_field, one) for one in row.gold] if grades else [],
+        fields=fields,
+        answers=(_answer_words(config, answers[0]), _answer_words(config, answers[1])),
+        gold=gold,
         grades=grades,
     )
+
+
+def _answer_words(config: TaskConfig, answer: Answer | None) -> str:
+    if answer is None:
+        return _("no answer")
+    return config.display(config.answer_field, answer.value)

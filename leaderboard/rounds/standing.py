@@ -51,13 +51,13 @@ class Standing:
     """A model's line on its board. ranked: how many models have a score."""
 
     row: RankedModel
-    rank_board: int
+    ranked: int
     score: str
     interval: str
     scale: Place
     metrics: list[Metric]
     provisional: tuple[BoardSet, ...]  # the sets whose rounds were still judged
-    draw_chart: str  # its main metric, with people, by round; empty without two rounds or a value
+    chart: str  # its main metric, with people, by round; empty without two rounds or a value
 
 
 def model_standing(submission: Submission, user: Person) -> Standing | None:

@@ -16,7 +16,7 @@ from core.web.refusals import as_form_error
 from leaderboard.board.forks import services
 from leaderboard.board.opening import start_of
 from leaderboard.board.query import BoardRequest, read_request
-from leaderboard.scoring.weights import WeightsError
+from leaderboard.scoring.weights import Weighting, WeightsError
 from tasks.access import find_task, require
 from tasks.models import Task
 from tasks.permissions import can_edit
@@ -38,23 +38,25 @@ class ForkForm(forms.Form):
 def forks(request: HttpRequest, code: str) -> HttpResponse:
     """Show the named weights of a task, and save those of the URL under a name."""
     task = find_task(request, code)
-    wanted = _wanted(request, task)
-    form = ForkForm(request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid() and _is_saved(request, task, wanted, form):
+    board_request = _sent_weights(request, task)
+    is_post = request.method == "POST"
+    form = ForkForm(request.POST if is_post else None)
+    if is_post and form.is_valid() and _is_saved(request, task, board_request.weighting, form):
         board = reverse("leaderboard:board", args=[code])
         return HttpResponseRedirect(f"{board}?fork={form.cleaned_data['name']}")
     values: dict[str, Any] = {
         "task": task,
         "form": form,
-        "weighting": wanted.weighting,
+        "weighting": board_request.weighting,
         "forks": task.forks.select_related("owner__annotator"),
         "can_edit": can_edit(request.user, task),
     }
+    # The form is shown again with what is wrong in it.
     status = 422 if form.errors else 200
     return render(request, "leaderboard/forks.html", values, status=status)
 
 
-def _wanted(request: HttpRequest, task: Task) -> BoardRequest:
+def _sent_weights(request: HttpRequest, task: Task) -> BoardRequest:
     """Read the weights that were sent.
 
     When they make no sense: 400 for a form, and for a link the weights that the board opens with.
@@ -72,13 +74,13 @@ def _wanted(request: HttpRequest, task: Task) -> BoardRequest:
         return read_request({}, start, matrix.modes)
 
 
-def _is_saved(request: HttpRequest, task: Task, wanted: BoardRequest, form: ForkForm) -> bool:
+def _is_saved(request: HttpRequest, task: Task, weighting: Weighting, form: ForkForm) -> bool:
     """Save the weights; return whether that worked. Otherwise the form has the reason."""
     if not isinstance(request.user, User):
         raise Http404
     with as_form_error(form):
         services.save_weights(
-            task=task, owner=request.user, weighting=wanted.weighting, **form.cleaned_data
+            task=task, owner=request.user, weighting=weighting, **form.cleaned_data
         )
     return form.is_valid()
 
