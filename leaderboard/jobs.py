@@ -1,9 +1,8 @@
-"""What queue workers do for boards, each minute."""
+"""The work of queue workers for boards, each minute."""
 
 import logging
 import time
 from collections.abc import Iterator
-from itertools import takewhile
 from uuid import UUID
 
 import numpy as np
@@ -28,47 +27,69 @@ from tasks.models import Task
 
 logger = logging.getLogger(__name__)
 MOST_SECONDS = 60.0
-"""After that, what is left waits for the next call, so that evaluations get their worker."""
+"""Seconds after which the rest waits for the next call, so that evaluations get a worker."""
 Suite = EvaluationRun.Suite
 OF_EXAMPLES = ~Q(metric__startswith=CUSTOM_PREFIX)
-"""Resamples that are made of a run's answers, not of what an owners' metric gave for them."""
+"""Resamples of a run's answers, not of what an owners' metric gave for them."""
 
 
 def renew_boards() -> int:
-    """Resample the runs that ended, freeze rates and keep snapshots; returns how many runs.
+    """Bring all boards up to date; return how many runs were resampled.
 
     It may be called at any time, by several workers at once: each step looks whether it is done.
+    For each task with an evaluation set:
+
+    1. Resample the runs that ended, and what the owners' metrics gave for them, until MOST_SECONDS
+       have passed.
+    2. Note until when the board knows its runs, so that pages read the numbers again.
+    3. Freeze exchange rates, the first time that enough models are complete.
+    4. Keep a snapshot, once a day and only if the board differs.
+
+    Then followers of new releases get their mails.
     """
     stop = time.monotonic() + MOST_SECONDS
-    made = 0
+    resampled = 0
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
         try:
-            made += _renew(task, stop)
-        except Exception:
+            resampled += _renew(task, stop)
+        except Exception:  # one board that fails must not stop the others
             logger.exception("The board of %s cannot be renewed", task)
     tell_followers()
-    return made
+    return resampled
 
 
 def _renew(task: Task, stop: float) -> int:
+    """Bring a task's board up to date; return how many runs were resampled."""
+    # Taken before anything is read, so that a run which ends during this call is newer.
     began = timezone.now()
-    runs = list(unresampled(task).values_list("pk", flat=True))
-    made = sum(_resample(pk) for pk in takewhile(lambda _: time.monotonic() < stop, runs))
-    own = takewhile(lambda _: time.monotonic() < stop, unresampled_own(task))
-    made += sum(_resample_own(pk) for pk in own)
+    resampled = _resample_new(task, stop)
     board = Board.objects.filter(task=task).first()
     ended = EvaluationRun.objects.filter(version__in=newest_versions(task))
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
-    known_to = board.renewed_to if board else None
-    if made or known_to is None or (newest and newest > known_to):
+    renewed_to = board.renewed_to if board else None
+    if resampled or renewed_to is None or (newest and newest > renewed_to):
         note_renewed(task=task, to=began)
     if not (board and board.rates) and may_freeze(task):
         try:
             freeze_rates(task=task)
-        except Refused as reason:
+        except Refused as reason:  # too few models show one; they are asked again each minute
             logger.info("%s: %s", task, reason)
     take_daily_snapshot(task=task, day=began.date())
-    return made
+    return resampled
+
+
+def _resample_new(task: Task, stop: float) -> int:
+    """Resample what ended, until the clock says `stop`; return how many runs."""
+    resampled = 0
+    for run in list(unresampled(task).values_list("pk", flat=True)):
+        if time.monotonic() >= stop:
+            return resampled
+        resampled += _resample(run)
+    for outcome in unresampled_own(task):
+        if time.monotonic() >= stop:
+            return resampled
+        resampled += _resample_own(outcome)
+    return resampled
 
 
 def unresampled(task: Task) -> QuerySet[EvaluationRun]:
@@ -77,11 +98,15 @@ def unresampled(task: Task) -> QuerySet[EvaluationRun]:
     Sealed sets are left out: resamples are exact, and what is shown of these sets is not. Within a
     version the order is random, so that two workers seldom take the same run.
     """
-    sets = shown_sets(task)
-    versions = [one.version_id for one in sets if one.counts and not one.is_sealed]
     done = Resample.objects.filter(OF_EXAMPLES, run=OuterRef("pk"))
-    runs = EvaluationRun.objects.filter(~Exists(done), version__in=versions)
+    runs = EvaluationRun.objects.filter(~Exists(done), version__in=_exact_versions(task))
     return counting(runs).order_by("version", "?")
+
+
+def _exact_versions(task: Task) -> list[int]:
+    """Return the newest versions of counting sets that are not sealed."""
+    sets = shown_sets(task)
+    return [each.version_id for each in sets if each.counts and not each.is_sealed]
 
 
 def _resample(pk: UUID) -> bool:
@@ -97,6 +122,7 @@ def _resample(pk: UUID) -> bool:
     except (FileNotFoundError, ValueError, KeyError, EvaluationRun.DoesNotExist):
         logger.exception("%s cannot be resampled", run)
         values = {}
+    # An empty value marks a run that has nothing to resample as done.
     main = run.submission.task.config.metrics.main
     store_resamples(run=run, values=values or {main: b""})
     return True
@@ -107,14 +133,13 @@ def unresampled_own(task: Task) -> list[int]:
     metrics = task.custom_metrics.filter(review=CustomMetric.Review.APPROVED)
     if not metrics:
         return []
-    versions = [one.version_id for one in shown_sets(task) if one.counts and not one.is_sealed]
-    return [
-        pk
-        for metric in metrics
-        for pk in metric.outcomes.filter(failure="", run__version__in=versions)
-        .exclude(run__resamples__metric=metric.key)
-        .values_list("pk", flat=True)
-    ]
+    versions = _exact_versions(task)
+    outcomes: list[int] = []
+    for metric in metrics:
+        rows = metric.outcomes.filter(failure="", run__version__in=versions)
+        rows = rows.exclude(run__resamples__metric=metric.key)
+        outcomes += rows.values_list("pk", flat=True)
+    return outcomes
 
 
 def _resample_own(pk: int) -> bool:
@@ -131,6 +156,6 @@ def _resample_own(pk: int) -> bool:
 
 def _values(run: EvaluationRun) -> Iterator[tuple[str, bytes]]:
     """Yield each metric with the bytes of its resampled values."""
-    found = resample_plain(run) if run.suite == Suite.PLAIN else resample_suite(run)
-    for metric, values in found.items():
+    resample = resample_plain if run.suite == Suite.PLAIN else resample_suite
+    for metric, values in resample(run).items():
         yield metric, np.asarray(values, dtype="<f4").tobytes()

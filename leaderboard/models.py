@@ -1,4 +1,4 @@
-"""Stage 5: rankings of models and of people, and what people set themselves to do."""
+"""Stage 5: rankings of models and of people, and the goals that people set themselves."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from tasks.models import TargetModel, TargetVersion, Task
 
 
 class WeeklyGoal(models.Model):
-    """What a person wants to do in a week, from that week on, until the next row; 0 is a pause."""
+    """A person's goal per week, from one week on until the next row; 0 is a pause."""
 
     annotator = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="weekly_goals")
     week = models.DateField(help_text="The Monday it begins on, by UTC.")
@@ -24,6 +24,7 @@ class WeeklyGoal(models.Model):
 
     class Meta:
         constraints = [
+            # Two tabs that save a goal at once update one row.
             models.UniqueConstraint(fields=["annotator", "week"], name="goal_once_a_week")
         ]
 
@@ -32,21 +33,21 @@ class WeeklyGoal(models.Model):
 
 
 class Board(models.Model):
-    """What a task's leaderboard needs and no request may compute; `leaderboard.jobs` renews it.
+    """Values of a task's leaderboard that no request may compute; `leaderboard.jobs` renews them.
 
     The exchange rates are frozen on a named pool of models: a new model never moves the others.
     """
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="board")
     rates = models.JSONField(default=dict)  # by metric; empty: none frozen yet
-    pool = models.JSONField(default=list)  # names of the models that the rates rest on
-    runner = models.CharField(max_length=20, blank=True)  # whose costs the rates rest on
+    pool = models.JSONField(default=list)  # names of the models behind the rates
+    runner = models.CharField(max_length=20, blank=True)  # whose costs are behind the rates
     # Version, runner, rows by reference model.
     anchor_costs = models.JSONField(default=dict, db_default={})
     frozen_at = models.DateTimeField(null=True)
     is_sensitive = models.BooleanField(default=False)  # leaving a model out changes the order
     renewed_to = models.DateTimeField(null=True)  # runs that ended until then are in it
-    looked_on = models.DateField(null=True)  # the last day of which a snapshot was thought of
+    looked_on = models.DateField(null=True)  # the last day on which a snapshot was considered
 
     def __str__(self) -> str:
         return f"board of {self.task.code}"
@@ -63,6 +64,7 @@ class Resample(models.Model):
     values = models.BinaryField()
 
     class Meta:
+        # Two workers may resample one run; the rows of the second are dropped.
         constraints = [models.UniqueConstraint(fields=["run", "metric"], name="resample_once")]
 
     def __str__(self) -> str:
@@ -86,6 +88,7 @@ class Weights(models.Model):
         verbose_name_plural = "weights"
         ordering = ["task", "name"]
         constraints = [
+            # The name is the fork's address, and `save_weights` takes no lock.
             models.UniqueConstraint(
                 fields=["task", "name"],
                 name="weights_one_name",
@@ -114,6 +117,7 @@ class Snapshot(models.Model):
     class Meta:
         ordering = ["task", "-number"]
         constraints = [
+            # Papers cite the number.
             models.UniqueConstraint(fields=["task", "number"], name="snapshot_one_number"),
             models.CheckConstraint(condition=Q(number__gt=0), name="snapshot_from_one"),
         ]
@@ -136,6 +140,7 @@ class Contestant(models.Model):
     )
 
     class Meta:
+        # Imported comparisons find a model by its name.
         constraints = [models.UniqueConstraint(fields=["task", "name"], name="contestant_once")]
 
     def __str__(self) -> str:
@@ -164,6 +169,7 @@ class Comparison(models.Model):
 
     class Meta:
         constraints = [
+            # An import that is run again adds nothing.
             models.UniqueConstraint(fields=["task", "uid"], name="comparison_once"),
             models.CheckConstraint(condition=~Q(left=F("right")), name="comparison_of_two"),
         ]
@@ -173,7 +179,7 @@ class Comparison(models.Model):
 
 
 class GoldPair(models.Model):
-    """A prompt with a good answer and a broken one, by which an arena's owners know its voters."""
+    """A prompt with a good answer and a broken one, which tells careful voters of an arena."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="gold_pairs")
     prompt = models.TextField()
@@ -190,7 +196,7 @@ class GoldPair(models.Model):
 
 
 class ReleaseConsent(models.Model):
-    """Whether a voter's conversations in an arena may be published, and of which words."""
+    """A voter's answer whether their conversations in an arena may be published."""
 
     voter = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="+")
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="+")
@@ -199,6 +205,7 @@ class ReleaseConsent(models.Model):
     given_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        # The last answer replaces the one before.
         constraints = [models.UniqueConstraint(fields=["voter", "task"], name="consent_once")]
 
     def __str__(self) -> str:
@@ -209,9 +216,9 @@ SIDES = ("left", "right")
 
 
 class Battle(models.Model):
-    """A conversation of one person with two unnamed models at once, until they choose.
+    """A conversation of one person with two unnamed models at once, until the person chooses.
 
-    Of a gold pair it has no models, and `good` is the side of the good answer.
+    With a gold pair there are no models, and `good` is the side of the good answer.
     """
 
     class Release(models.TextChoices):
@@ -240,6 +247,7 @@ class Battle(models.Model):
 
     class Meta:
         constraints = [
+            # Two tabs that begin at once get one battle.
             models.UniqueConstraint(
                 fields=["task", "voter"], condition=Q(ended_at__isnull=True), name="battle_one_open"
             ),
@@ -253,7 +261,9 @@ class Battle(models.Model):
             ),
         ]
         indexes = [
+            # Published conversations are read by id in chunks, and owners see those that wait.
             models.Index(fields=["task", "release", "id"], name="battle_release"),
+            # How many battles a voter began today is counted before each.
             models.Index(fields=["voter", "began_at"], name="battle_voter_time"),
         ]
 
@@ -262,21 +272,22 @@ class Battle(models.Model):
 
     def contestant(self, side: str) -> Contestant:
         """Return the model of a side. A gold pair has none."""
-        found = self.left if side == "left" else self.right
-        assert found is not None
-        return found
+        contestant = self.left if side == "left" else self.right
+        assert contestant is not None
+        return contestant
 
 
 class Follow(models.Model):
-    """Somebody who gets a mail when a round of a task is released."""
+    """A follower, who gets a mail when a round of a task is released."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="followers")
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows"
     )
-    told_to = models.DateTimeField(default=timezone.now)  # releases until then are not told
+    told_to = models.DateTimeField(default=timezone.now)  # no mails about releases until then
 
     class Meta:
+        # A double click makes one row, so nobody gets a mail twice.
         constraints = [models.UniqueConstraint(fields=["task", "user"], name="follow_once")]
 
     def __str__(self) -> str:
@@ -302,6 +313,7 @@ class Turn(models.Model):
     class Meta:
         ordering = ["number"]
         constraints = [
+            # Each message of a conversation is there once, whatever tabs send.
             models.UniqueConstraint(fields=["battle", "number"], name="turn_one_number"),
         ]
 
@@ -311,18 +323,19 @@ class Turn(models.Model):
     @property
     def is_lost(self) -> bool:
         """Return whether the process that asked is gone: answers would have arrived by now."""
+        # A live process ends each call at the deadline; some seconds more for storing answers.
         longest = timedelta(seconds=settings.LIVE_DEADLINE_SECONDS + 10)
         return self.state == self.State.ASKING and timezone.now() > self.asked_at + longest
 
     @property
     def answered_at(self) -> datetime:
         """Return when both answers were there; a gold pair's are there at once."""
-        took = max((reply.seconds or 0 for reply in self.replies.all()), default=0)
-        return self.asked_at + timedelta(seconds=took)
+        seconds = max((reply.seconds or 0 for reply in self.replies.all()), default=0)
+        return self.asked_at + timedelta(seconds=seconds)
 
 
 class Reply(models.Model):
-    """What one side answered in a turn, and exactly what answered; of gold pairs nothing did."""
+    """One side's answer in a turn, and what exactly gave it; nothing gave those of gold pairs."""
 
     turn = models.ForeignKey(Turn, on_delete=models.CASCADE, related_name="replies")
     side = models.CharField(max_length=5)
@@ -333,6 +346,7 @@ class Reply(models.Model):
 
     class Meta:
         ordering = ["side"]  # left, right
+        # `finish_turn` stores both answers at once; a second pair is refused.
         constraints = [models.UniqueConstraint(fields=["turn", "side"], name="reply_one_a_side")]
 
     def __str__(self) -> str:

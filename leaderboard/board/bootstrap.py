@@ -1,7 +1,7 @@
 """A run's metrics on resamples of its set: the same resamples for every model, so pairs of models.
 
-Each example is in a resample Poisson(1) times, as in `evaluation.scoring.bootstrap`, by a
-generator that knows nothing but the set's version and the example's place.
+Each example is in a resample Poisson(1) times, as in `evaluation.scoring.bootstrap`. How often is
+drawn only from the set's version and the example's place, so it is the same for all models.
 """
 
 import gzip
@@ -36,30 +36,31 @@ Values = NDArray[np.float32]
 def resample_plain(run: EvaluationRun) -> dict[str, Values]:
     """Compute each metric of the task that is available here on DRAWS resamples. Streams."""
     config = run.submission.task.config
-    metrics, groups = [*available_metrics(config)], groups_of(config)
+    metrics, groups = list(available_metrics(config)), groups_of(config)
     names = [metric.name for metric in metrics]
-    vectors = [metric.vectors for metric in metrics]
-    if part := _worst_group(run, groups):
-        share = metric_of(part.metric, labels_of(config), settings.SP_BLEU_MODEL, config.language)
+    vectors: list[Callable[[Sequence[Any]], Sums]] = [metric.vectors for metric in metrics]
+    group = _worst_group(run, groups)
+    if group:
+        share = _metric(group.metric, config)
         metrics.append(share)
         names.append(WORST_GROUP)
-        vectors.append(partial(_of_some, share))
+        vectors.append(partial(_vectors_of_counting, share))
 
     def statistics() -> Iterator[tuple[int, tuple[Any, ...]]]:
-        pairs = zip(map(groups.named, set_rows(run.version)), read_answers(run), strict=True)
-        for place, (row, answer) in enumerate(pairs):
+        rows = map(groups.named, set_rows(run.version))
+        for place, (row, answer) in enumerate(zip(rows, read_answers(run), strict=True)):
             value = None if answer is None else answer.value
-            found = [metric.statistic(value, row) for metric in metrics]
-            if part:
-                found[-1] = (found[-1], is_in(row, part.slice))
-            yield place, tuple(found)
+            of_example: list[Any] = [metric.statistic(value, row) for metric in metrics]
+            if group:  # its metric is the last
+                of_example[-1] = (of_example[-1], is_in(row, group.slice))
+            yield place, tuple(of_example)
 
     sums = sum_resamples(statistics(), vectors, run.version.sha256)
-    return {
-        name: metric.value(of_metric).astype(np.float32)
-        for name, metric, of_metric in zip(names, metrics, sums, strict=True)
-        if of_metric.size
-    }
+    values = {}
+    for name, metric, of_metric in zip(names, metrics, sums, strict=True):
+        if of_metric.size:
+            values[name] = metric.value(of_metric).astype(np.float32)
+    return values
 
 
 def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
@@ -67,19 +68,21 @@ def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
 
     None when the groups are too small.
     """
+    if not groups.fields:
+        return None
     metric = share_of(run.submission.task.config.metrics.computed)
-    scores = run.scores.exclude(slice="").filter(metric=metric) if groups.fields else ()
+    scores = run.scores.exclude(slice="").filter(metric=metric)
     parts = comparable(parts_of([number_of(score) for score in scores], groups.fields, metric))
     return worst(parts) if len(parts) > 1 else None
 
 
-def _of_some(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
+def _vectors_of_counting(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
     """Return the vectors of a metric's statistics, 0 for those that do not count.
 
     statistics: each with whether it counts.
     """
-    found, counts = zip(*statistics, strict=True)
-    vectors: Sums = metric.vectors(found) * np.array(counts, dtype=float)[:, None]
+    of_metric, counts = zip(*statistics, strict=True)
+    vectors: Sums = metric.vectors(of_metric) * np.array(counts, dtype=float)[:, None]
     return vectors
 
 
@@ -87,7 +90,12 @@ def available_metrics(config: TaskConfig) -> Iterator[Metric]:
     """Yield the metrics of a task that can be computed on this machine."""
     for name in config.metrics.computed:
         with suppress(Unavailable):
-            yield metric_of(name, labels_of(config), settings.SP_BLEU_MODEL, config.language)
+            yield _metric(name, config)
+
+
+def _metric(name: str, config: TaskConfig) -> Metric:
+    """Return a metric as the task uses it. Raises Unavailable."""
+    return metric_of(name, labels_of(config), settings.SP_BLEU_MODEL, config.language)
 
 
 def resample_suite(run: EvaluationRun) -> dict[str, Values]:
@@ -95,29 +103,35 @@ def resample_suite(run: EvaluationRun) -> dict[str, Values]:
 
     Empty for a suite that no column uses, and for one without such a kind.
     """
-    config = run.submission.task.config
-    kinds = [*run.scores.filter(metric=f"{config.metrics.main}_after").exclude(kind="")]
-    part = worst([number_of(score) for score in kinds])
-    if run.suite != EvaluationRun.Suite.ROBUSTNESS or part is None:
+    if run.suite != EvaluationRun.Suite.ROBUSTNESS:
         return {}
-    metric = metric_of(
-        config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL, config.language
-    )
-    answers = _of_kind(run, part.kind)
-    statistics = (
-        (place, (metric.statistic(answers[row.uid], row),))
-        for place, row in enumerate(set_rows(run.version))
-        if row.uid in answers
-    )
-    (sums,) = sum_resamples(statistics, [metric.vectors], run.version.sha256)
-    return {WORST_KIND: metric.value(sums).astype(np.float32)} if sums.size else {}
+    config = run.submission.task.config
+    kinds = run.scores.filter(metric=f"{config.metrics.main}_after").exclude(kind="")
+    worst_kind = worst([number_of(score) for score in kinds])
+    if worst_kind is None:
+        return {}
+    metric = _metric(config.metrics.main, config)
+    answers = _answers_to(run, worst_kind.kind)
+
+    def statistics() -> Iterator[tuple[int, tuple[Any]]]:
+        for place, row in enumerate(set_rows(run.version)):
+            if row.uid in answers:  # not every example has a variant of each kind
+                yield place, (metric.statistic(answers[row.uid], row),)
+
+    (sums,) = sum_resamples(statistics(), [metric.vectors], run.version.sha256)
+    if not sums.size:
+        return {}
+    return {WORST_KIND: metric.value(sums).astype(np.float32)}
 
 
-def _of_kind(run: EvaluationRun, kind: str) -> dict[str, Any]:
+def _answers_to(run: EvaluationRun, kind: str) -> dict[str, Any]:
     """Return a model's answers to the variants of a kind, by uid of their examples."""
+    answers = {}
     with run.predictions.open("rb") as file, gzip.open(file) as lines:
-        rows = map(orjson.loads, lines)
-        return {str(row["uid"]): row["answer"] for row in rows if row["kind"] == kind}
+        for row in map(orjson.loads, lines):
+            if row["kind"] == kind:
+                answers[str(row["uid"])] = row["answer"]
+    return answers
 
 
 def number_of(score: Score) -> Number:
@@ -144,15 +158,15 @@ def sum_resamples(
     Memory is bounded by a chunk. Sums of nothing have no columns.
     """
     totals = [np.zeros((DRAWS, 0)) for _ in vectors]
-    for chunk, some in groupby(statistics, key=lambda item: item[0] // CHUNK):
-        places, rows = zip(*some, strict=True)
+    for chunk, examples in groupby(statistics, key=lambda example: example[0] // CHUNK):
+        places, rows = zip(*examples, strict=True)
         drawn = _draws(sha256, chunk)[:, np.array(places) % CHUNK].astype(float)
-        for kind, (of_kind, column) in enumerate(
-            zip(vectors, zip(*rows, strict=True), strict=True)
-        ):
-            more = drawn @ of_kind(column)
-            more[:, : totals[kind].shape[1]] += totals[kind]  # later ones may have more columns
-            totals[kind] = more
+        columns = zip(*rows, strict=True)  # the statistics by kind
+        for kind, (to_vectors, column) in enumerate(zip(vectors, columns, strict=True)):
+            total = drawn @ to_vectors(column)
+            earlier = totals[kind]  # of former chunks, which may have fewer columns
+            total[:, : earlier.shape[1]] += earlier
+            totals[kind] = total
     return totals
 
 

@@ -86,8 +86,10 @@ def board_csv(table: Table) -> str:
 
 def _weighted_scales(table: Table) -> list[str]:
     """Return the metrics that add points to an anchored score."""
-    anchors, weights = table.get("anchors") or {}, table["weights"]["metrics"]
-    return [name for name in anchors.get("scales", {}) if weights.get(name)]
+    if not table.get("anchors"):
+        return []
+    weights = table["weights"]["metrics"]
+    return [name for name in table["anchors"].get("scales", {}) if weights.get(name)]
 
 
 def _number_heads(name: str) -> list[str]:

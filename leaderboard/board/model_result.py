@@ -1,11 +1,11 @@
-"""What became of one model, for programs that wait for it: its place and its numbers, or why not.
+"""The result of one model for programs that wait for it: place and numbers, or why there are none.
 
 It loads numpy (see `leaderboard.board.matrix`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
@@ -35,6 +35,16 @@ RIGHT = ("accuracy", "exact_match", "vqa_accuracy")
 """Metrics that are shares of right answers: `roundN_acc` is the first of them that a task has."""
 DIGITS = 6
 NOTHING = Cell(None)
+RoundResult = tuple[float | None, str]
+"""A model's number for a round (0-1), and a note: what to know of it, or why there is none."""
+
+
+class _Lookup(NamedTuple):
+    """A board and the line of one model on it; row is None for a model that is not listed."""
+
+    matrix: Matrix
+    board: Ranked
+    row: RankedModel | None
 
 
 def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[str, Any]:
@@ -44,9 +54,8 @@ def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[
     published ones, as its owner sees it. Rates are 0-1, the Dynascore is as on the board.
     """
     task, runs = submission.task, list_runs(submission)
-    matrix = score_matrix(task, None if submission.is_published else user)
-    board = rank_board(matrix, opening_of(task, matrix))
-    row = next((row for row in board.rows if submission.pk in row.model.files), None)
+    found = _look_up(submission, user)
+    matrix, row = found.matrix, found.row
     progress = _settled(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
     rounds = _rounds(matrix, row, seen_rounds([task]))
     score = row.dynascore if row else BoardScore(None)
@@ -66,9 +75,20 @@ def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[
         **{f"round{number}_acc": value for number, (value, _) in rounds.items()},
         "scores": _scores(matrix, row),
         **_others(row),
-        "notes": [*_notes(matrix, progress, board, row, rounds)],
+        "notes": list(_notes(found, progress, rounds)),
         "error": _error(submission, runs, viewer) if _has_failed(progress, row) else None,
     }
+
+
+def _look_up(submission: Submission, user: Person) -> _Lookup:
+    """Find a model's line on its board, by the weights that the board opens with."""
+    task = submission.task
+    matrix = score_matrix(task, None if submission.is_published else user)
+    board = rank_board(matrix, opening_of(task, matrix))
+    for row in board.rows:
+        if submission.pk in row.model.files:
+            return _Lookup(matrix, board, row)
+    return _Lookup(matrix, board, None)
 
 
 def _settled(
@@ -78,65 +98,69 @@ def _settled(
 
     When two evaluations end at once, the numbers are read again when the board is renewed.
     """
+    if not progress.is_over or row is None:
+        return progress
     ended = {run.version_id for run in runs if run.suite == "plain" and run.outcome == Outcome.OK}
-    if (
-        progress.is_over
-        and row
-        and any(
-            one.version_id in ended
-            and not matrix.numbers.runners[row.place, place]
-            and not matrix.numbers.kept_back[row.place, place]
-            for place, one in enumerate(matrix.sets)
-        )
-    ):
-        return replace(progress, phase="renewing", sentence="The board is renewed.", is_over=False)
+    numbers = matrix.numbers
+    for place, each in enumerate(matrix.sets):
+        is_read = numbers.runners[row.place, place] or numbers.kept_back[row.place, place]
+        if each.version_id in ended and not is_read:
+            sentence = "The board is renewed."
+            return replace(progress, phase="renewing", sentence=sentence, is_over=False)
     return progress
 
 
 def _rounds(
-    matrix: Matrix, row: RankedModel | None, seen: Sequence[Round]
-) -> dict[int, tuple[float | None, str]]:
+    matrix: Matrix, row: RankedModel | None, rounds: Sequence[Round]
+) -> dict[int, RoundResult]:
     """Return the number of each round that has opened and of the first, or why it has none.
 
     The number is the accuracy on the round's newest set, whatever the main metric is.
     """
     metric = next((name for name in RIGHT if name in matrix.metrics), None)
-    states = {round.number: round.state for round in seen}
-    sets = {one.round: (place, one) for place, one in enumerate(matrix.sets) if one.round}
-    return {
-        number: _on(matrix, row, *sets[number], metric)
-        if number in sets
-        else (None, _without(number, states.get(number)))
-        for number in sorted({1, *states})
-    }
+    states = {round.number: round.state for round in rounds}
+    places = {each.round: place for place, each in enumerate(matrix.sets) if each.round}
+    results = {}
+    for number in sorted({1, *states}):
+        if number in places:
+            results[number] = _round_result(matrix, row, places[number], metric)
+        else:
+            results[number] = None, _explain_missing_set(number, states.get(number))
+    return results
 
 
-def _on(
-    matrix: Matrix, row: RankedModel | None, place: int, one: BoardSet, metric: str | None
-) -> tuple[float | None, str]:
+def _round_result(
+    matrix: Matrix, row: RankedModel | None, place: int, metric: str | None
+) -> RoundResult:
+    """Return a model's number on a round's set, or why it has none."""
+    each, numbers = matrix.sets[place], matrix.numbers
     if metric is None:
-        return None, f"none of this task's metrics is an accuracy; see scores[{one.name!r}]."
-    cell = cell_of(matrix, row.place, place, metric) if row else NOTHING
+        return None, f"none of this task's metrics is an accuracy; see scores[{each.name!r}]."
+    if row is None:
+        return None, f"not run on {each.title}."
+    cell = cell_of(matrix, row.place, place, metric)
     if cell.value is not None:
-        return round(cell.value / 100, DIGITS), " ".join(_warnings(one))
-    if row and matrix.numbers.kept_back[row.place, place]:
-        return None, f"kept back: {one.name} v{one.version} is sealed."
-    outdated = row and matrix.numbers.outdated[row.place, place]
-    older = " (only an older version was)" if outdated else ""
-    return None, f"not run on {one.name} v{one.version}{older}."
+        return round(cell.value / 100, DIGITS), " ".join(_warnings(each))
+    if numbers.kept_back[row.place, place]:
+        return None, f"kept back: {each.title} is sealed."
+    older = " (only an older version was)" if numbers.outdated[row.place, place] else ""
+    return None, f"not run on {each.title}{older}."
 
 
-def _warnings(one: BoardSet) -> Iterator[str]:
+def _warnings(each: BoardSet) -> Iterator[str]:
     """Yield what a reader of the number on a round's set should know."""
-    if words := early_words(asdict(one)):
-        yield f"{words}: {one.title} was taken before its round was judged to the end."
-    if one.is_small:
-        yield f"{one.title} has {one.size} examples; a board ranks by a round's set of {one.least}."
-    if one.is_sealed:
-        yield f"{one.title} is sealed, so the number is rounded."
+    if words := early_words(asdict(each)):
+        yield f"{words}: {each.title} was taken before its round was judged to the end."
+    if each.is_small:
+        yield (
+            f"{each.title} has {each.size} examples; a board ranks by a round's set of "
+            f"{each.least}."
+        )
+    if each.is_sealed:
+        yield f"{each.title} is sealed, so the number is rounded."
 
 
-def _without(number: int, state: str | None) -> str:
+def _explain_missing_set(number: int, state: str | None) -> str:
     """Explain why a round has no set."""
     if state is None:
         return f"round {number} has not opened yet."
@@ -157,72 +181,87 @@ def _scores(matrix: Matrix, row: RankedModel | None) -> dict[str, Any]:
     """Return values by set and metric, each with its interval and its number of examples."""
     if row is None:
         return {}
-    found: dict[str, Any] = {}
-    sizes = _sizes(matrix, row)
-    for place, one in enumerate(matrix.sets):
+    by_set: dict[str, Any] = {}
+    sizes = _worst_part_sizes(matrix, row)
+    for place, each in enumerate(matrix.sets):
         for column, name in enumerate(matrix.metrics):
             if name == LLM_JUDGE:  # never without the agreement: /models/<id>/llm-scores/
                 continue
-            cell = _shown_cell(name, cell_of(matrix, row.place, place, name))
-            if cell.value is not None:
-                counted = int(matrix.numbers.n[row.place, place, column]) or one.size
-                n = sizes.get((one.version_id, name), counted)
-                is_rounded = one.is_sealed and name not in OF_RUNS
-                measured = {**cell._asdict(), "n": n, "is_rounded": is_rounded}
-                found.setdefault(one.name, {})[name] = measured
-    return found
+            cell = _as_share(name, cell_of(matrix, row.place, place, name))
+            if cell.value is None:
+                continue
+            # Means over all examples count them; costs have no count, so they are of the whole set.
+            counted = int(matrix.numbers.n[row.place, place, column]) or each.size
+            n = sizes.get((each.version_id, name), counted)
+            is_rounded = each.is_sealed and name not in OF_RUNS
+            score = {**cell._asdict(), "n": n, "is_rounded": is_rounded}
+            by_set.setdefault(each.name, {})[name] = score
+    return by_set
 
 
-def _sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str], int]:
+def _worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str], int]:
     """Return the sizes of worst groups and kinds, by version and column. Two queries."""
-    versions = [one.version_id for one in matrix.sets if not one.is_sealed]
+    versions = [each.version_id for each in matrix.sets if not each.is_sealed]
     runs = EvaluationRun.objects.filter(submission__in=row.model.files, version__in=versions)
-    shown = counting(runs).select_related("version__evaluation_set__task", "version__dataset")
-    return {
-        (score.run.version_id, COLUMNS[score.run.suite, score.metric]): score.n
-        for score in list_scores(shown.defer("log", "version__dataset__numbers"), exact=False)
-        if (score.run.suite, score.metric) in COLUMNS and not score.kind and not score.slice
-    }
+    with_sets = counting(runs).select_related("version__evaluation_set__task", "version__dataset")
+    # A log may have megabytes, and a dataset's numbers are large; neither is needed here.
+    lean_runs = with_sets.defer("log", "version__dataset__numbers")
+    sizes = {}
+    for score in list_scores(lean_runs, exact=False):
+        axis = score.run.suite, score.metric
+        if axis in COLUMNS and not score.kind and not score.slice:
+            sizes[score.run.version_id, COLUMNS[axis]] = score.n
+    return sizes
 
 
-def _shown_cell(name: str, cell: Cell) -> Cell:
+def _as_share(name: str, cell: Cell) -> Cell:
     """Return percent as 0-1, and costs as they are."""
     unit = 1 if name in OF_RUNS else 100
-    return Cell(*(None if part is None else round(part / unit, DIGITS) for part in cell))
+    return Cell(*(None if number is None else round(number / unit, DIGITS) for number in cell))
 
 
 def _others(row: RankedModel | None) -> dict[str, float | None]:
+    """Return the means of metrics that have a key of their own."""
     metrics: Mapping[str, Cell] = row.metrics if row else {}
-    return {name: _shown_cell(name, metrics.get(name, NOTHING)).value for name in OTHERS}
+    return {name: _as_share(name, metrics.get(name, NOTHING)).value for name in OTHERS}
 
 
-def _notes(
-    matrix: Matrix,
-    progress: Progress,
-    board: Ranked,
-    row: RankedModel | None,
-    rounds: Mapping[int, tuple[float | None, str]],
-) -> Iterator[str]:
+def _notes(found: _Lookup, progress: Progress, rounds: Mapping[int, RoundResult]) -> Iterator[str]:
+    """Yield why something is None, and what else to know of the numbers."""
     if not progress.is_over:
         yield "It is not over yet, so numbers may be missing or change."
+    yield from _score_notes(found, progress)
+    for number, (_value, note) in rounds.items():
+        if note:
+            yield f"round{number}_acc: {note}"
+    if found.row is None:
+        return
+    metrics = found.row.metrics
+    for name in AXES:
+        if name in metrics and metrics[name].value is None:
+            yield (
+                f"{name}: not measured on every set with a weight, or not in a way that compares."
+            )
+    for name in AXES:
+        if name not in metrics:
+            yield f"{name}: not a metric of this task."
+    yield from found.board.notices
+
+
+def _score_notes(found: _Lookup, progress: Progress) -> Iterator[str]:
+    """Yield why there is no Dynascore, or only a range."""
+    row = found.row
     if row is None:
         yield f"dynascore: {progress.sentence}"
     elif row.dynascore.least is None:
-        none = "no set is large enough to rank by" if matrix.sets else "there is no set yet"
-        lacks = f"not run: {', '.join(row.missing)}" if row.missing else none
-        yield f"dynascore: {lacks}."
+        reason = "there is no set yet"
+        if row.missing:
+            reason = f"not run: {', '.join(row.missing)}"
+        elif found.matrix.sets:
+            reason = "no set is large enough to rank by"
+        yield f"dynascore: {reason}."
     elif row.dynascore.is_range:
         yield f"dynascore: a range, as it was not measured on: {', '.join(row.missing)}."
-    yield from (f"round{number}_acc: {why}" for number, (_, why) in rounds.items() if why)
-    if row:
-        measured = row.metrics
-        yield from (
-            f"{name}: not measured on every set with a weight, or not in a way that compares."
-            for name in AXES
-            if name in measured and measured[name].value is None
-        )
-        yield from (f"{name}: not a metric of this task." for name in AXES if name not in measured)
-        yield from board.notices
 
 
 def _has_failed(progress: Progress, row: RankedModel | None) -> bool:
@@ -241,13 +280,12 @@ def _error(
         return None
     if submission.state != Submission.State.DONE:
         return _job_body(submission, submission.outcome, limit="", measured="")
-    failed = (
-        as_seen(run, viewer)
-        for run in sorted(latest(runs), key=lambda run: run.suite != EvaluationRun.Suite.PLAIN)
-        if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer)
-    )
-    run = next(failed, None)
-    return _job_body(run, run.outcome, limit=run.limit, measured=run.measured) if run else None
+    plain_first = sorted(latest(runs), key=lambda run: run.suite != EvaluationRun.Suite.PLAIN)
+    for run in plain_first:
+        if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer):
+            seen = as_seen(run, viewer)
+            return _job_body(seen, seen.outcome, limit=seen.limit, measured=seen.measured)
+    return None
 
 
 def _job_body(job: Submission | EvaluationRun, outcome: str, **hit: str) -> dict[str, Any]:

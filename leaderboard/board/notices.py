@@ -1,4 +1,4 @@
-"""What a board says of its numbers, in sentences. In English: snapshots keep them."""
+"""Sentences about the numbers of a board. In English: snapshots keep them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -11,12 +11,12 @@ from leaderboard.board.matrix import Matrix
 from leaderboard.scoring.dynascore import Rates, Rule
 
 PARTS = {"fairness": "two groups", "robustness": "a kind"}
-"""By metric of the worst part, what a set must have."""
+"""For each metric of a worst part, what a set must have."""
 
 
 def of_sets(matrix: Matrix) -> Iterator[str]:
     """Yield sentences about the sets, in English: snapshots keep them."""
-    has_small = any(one.is_small for one in matrix.sets)
+    has_small = any(each.is_small for each in matrix.sets)
     if matrix.sets and not matrix.counting:
         yield gettext_noop("No set is large enough to rank by, so no model has a rank.")
     elif not matrix.has_weighted and not has_small and matrix.counting:
@@ -31,7 +31,7 @@ def of_sets(matrix: Matrix) -> Iterator[str]:
         yield gettext_noop(
             "Some results are new: their intervals and ranks are provisional for some minutes."
         )
-    if any(one.is_provisional for one in matrix.sets):
+    if any(each.is_provisional for each in matrix.sets):
         yield gettext_noop(
             "A round is still being judged: the numbers of its set are provisional and may change."
         )
@@ -55,17 +55,20 @@ def of_ranges(*, has_ranges: bool) -> Iterator[str]:
 def of_rates(matrix: Matrix, rule: Rule, rates: Rates) -> Iterator[str]:
     """Yield sentences about the sets and about what the exchange rates depend on."""
     yield from of_sets(matrix)
-    by_name = {notice.partition(" ")[0]: notice for notice in rates.notices}
+    # Notices begin with the metric's name. Frozen rates come without them.
+    by_metric = {notice.partition(" ")[0]: notice for notice in rates.notices}
     reason = "the reference models show no exchange rate for it"
     for name, weight in rule.weights.items():
         if weight and not rates.values.get(name):
-            other = f"{name} is left out and the other weights count more: {reason}."
-            yield by_name.get(name, other)
-    if rule.mode == "robust" and not matrix.frozen:
+            usual = f"{name} is left out and the other weights count more: {reason}."
+            yield by_metric.get(name, usual)
+    if rule.mode != "robust":
+        return
+    if not matrix.frozen:
         yield gettext_noop(
             "The exchange rates are not frozen yet: each further model may change all scores."
         )
-    if rule.mode == "robust" and matrix.frozen and matrix.frozen.is_sensitive:
+    elif matrix.frozen.is_sensitive:
         yield gettext_noop(
             "Without one of the reference models the best of them stand in another order."
         )
@@ -83,19 +86,24 @@ def of_parts(undefined: Iterable[str], weights: Mapping[str, float]) -> Iterator
 
 def of_costs(matrix: Matrix, used: Mapping[str, float]) -> Iterator[str]:
     """Yield when speed and memory are on the scale of another machine or another kind of run."""
-    if matrix.pool and not matrix.pool.is_plain and any(name in used for name in COSTS):
-        if not matrix.pool.costs:
-            yield gettext_noop(
-                "Speed and memory are on the scale of another machine: nobody has measured the "
-                "reference models here yet, which manage.py measure_anchors does."
-            )
-        elif matrix.numbers.runner not in ("", matrix.pool.runner):
-            yield gettext_noop(
-                "The reference models were run in another way than the models here, so speed and "
-                "memory compare badly: manage.py measure_anchors runs them again."
-            )
+    pool = matrix.pool
+    if pool is None or pool.is_plain or not any(name in used for name in COSTS):
+        return
+    if not pool.costs:
+        yield gettext_noop(
+            "Speed and memory are on the scale of another machine: nobody has measured the "
+            "reference models here yet, which manage.py measure_anchors does."
+        )
+    elif matrix.numbers.runner not in ("", pool.runner):
+        yield gettext_noop(
+            "The reference models were run in another way than the models here, so speed and "
+            "memory compare badly: manage.py measure_anchors runs them again."
+        )
 
 
 def of_weighted(notices: Sequence[str], weights: Mapping[str, float]) -> Iterator[str]:
     """Yield the notices about metrics that have a weight."""
-    return (notice for notice in notices if weights.get(notice.partition(" ")[0]))
+    for notice in notices:
+        metric = notice.partition(" ")[0]
+        if weights.get(metric):
+            yield notice

@@ -14,9 +14,8 @@ if TYPE_CHECKING:  # it loads numpy
 
 def opening_of(task: Task, matrix: "Matrix") -> Weighting:
     """Return the weights of the task's owner."""
-    return opening_weights(
-        matrix.weighable, task.config.weights, [one.name for one in matrix.counting]
-    )
+    sets = [each.name for each in matrix.counting]
+    return opening_weights(matrix.weighable, task.config.weights, sets)
 
 
 def start_of(task: Task, matrix: "Matrix", fork: str | None) -> Weighting:

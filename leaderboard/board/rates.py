@@ -22,13 +22,15 @@ from tasks.models import Task
 
 State = EvaluationRun.State
 
-
 POOL = 3
-"""Complete models that exchange rates are frozen on, at least."""
+"""Complete models that are needed to freeze exchange rates."""
 
 
 class PoolRates(NamedTuple):
-    """Rates, whose costs they rest on, and whether one of the models decides the order."""
+    """Exchange rates of a pool. runner: whose costs are behind them.
+
+    is_sensitive: without one of the models the others change their order.
+    """
 
     rates: Rates
     runner: str
@@ -42,7 +44,8 @@ def read_rates(task: Task) -> PoolRates:
     show too little.
     """
     matrix = score_matrix(task, is_frozen=False)
-    means = means_over_sets(matrix, dict.fromkeys((one.name for one in matrix.counting), OF_SET))
+    set_names = [each.name for each in matrix.counting]
+    means = means_over_sets(matrix, dict.fromkeys(set_names, OF_SET))
     complete, table = _complete(matrix, means), means_table(matrix, means)
     if len(complete) < POOL:
         raise Refused(
@@ -52,17 +55,17 @@ def read_rates(task: Task) -> PoolRates:
             )
             % {"needed": POOL, "found": len(complete)}
         )
-    pool, errors = {one: table[one] for one in complete}, main_errors(matrix, means)
+    pool, errors = {model: table[model] for model in complete}, main_errors(matrix, means)
     rule = rule_of(matrix, dict.fromkeys(matrix.weighable, 1.0))
     rates = exchange_rates(rule, pool, errors)
     if len(matrix.weighable) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
         reasons = {"reasons": " ".join(rates.notices)}
         raise Refused(_("The complete models show no exchange rate: %(reasons)s") % reasons)
-    owners = rule_of(matrix, opening_of(task, matrix).metrics)
     names = {str(model.id): model.name for model in matrix.models}
-    shown = Rates(rates.values, tuple(sorted(names[one] for one in rates.pool)))
-    is_sensitive = bool(moved_by(owners, pool, errors=errors))
-    return PoolRates(shown, matrix.numbers.runner, is_sensitive)
+    named_pool = sorted(names[model] for model in rates.pool)
+    owners_rule = rule_of(matrix, opening_of(task, matrix).metrics)
+    is_sensitive = bool(moved_by(owners_rule, pool, errors=errors))
+    return PoolRates(Rates(rates.values, tuple(named_pool)), matrix.numbers.runner, is_sensitive)
 
 
 def may_freeze(task: Task) -> bool:
@@ -72,15 +75,18 @@ def may_freeze(task: Task) -> bool:
     Before there is a set with a weight, the examples are not those that will count. Speed and
     memory that own workers report about themselves are frozen only by owners.
     """
+    matrix = score_matrix(task)
+    if matrix.numbers.runner.startswith(OWN) or not matrix.has_weighted:
+        return False
+    weights = opening_of(task, matrix).metrics
+    weighted = [place for place, name in enumerate(matrix.metrics) if weights.get(name)]
+    is_unknown = np.isnan(matrix.numbers.values[..., weighted]).all(axis=(0, 1))
+    if not is_unknown.any():
+        return True
     under_way = EvaluationRun.objects.filter(
         submission__in=accepted(task), state__in=[State.QUEUED, State.RUNNING]
     )
-    matrix = score_matrix(task)
-    weights = opening_of(task, matrix).metrics
-    wanted = [place for place, name in enumerate(matrix.metrics) if weights.get(name)]
-    is_unknown = np.isnan(matrix.numbers.values[..., wanted]).all(axis=(0, 1))
-    is_told = matrix.numbers.runner.startswith(OWN)
-    return not is_told and matrix.has_weighted and not (is_unknown.any() and under_way.exists())
+    return not under_way.exists()
 
 
 def _complete(matrix: Matrix, means: Means) -> list[str]:

@@ -1,4 +1,4 @@
-"""On which scales a board's metrics count, the owners' own among them.
+"""The scales on which a board's metrics count, the owners' own among them.
 
 It loads numpy (see `leaderboard.board.matrix`).
 """
@@ -15,24 +15,26 @@ from leaderboard.scoring.pools import Pool
 
 def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:
     """Return the anchors of the pool, with 0 and 100 % for the owners' own metrics."""
-    own = {
-        name: Scale(*((0.0, PERFECT) if one.higher_is_better else (PERFECT, 0.0)))
-        for name, one in matrix.customs.items()
-        if one.number
-    }
-    known = [name for name in matrix.weighable if name not in own]
+    own = {}
+    for name, custom in matrix.customs.items():
+        if custom.number:  # of its approved version
+            best, worst = (PERFECT, 0.0) if custom.higher_is_better else (0.0, PERFECT)
+            own[name] = Scale(low=worst, high=best)
+    others = [name for name in matrix.weighable if name not in own]
     if pool.is_plain:
-        ((_, chance),) = pool.rows.items()
-        found = plain_anchors(matrix.main, chance[matrix.main] or 0.0, known)
+        (chance,) = pool.rows.values()  # its only model answers by chance
+        anchors = plain_anchors(matrix.main, chance[matrix.main] or 0.0, others)
     else:
-        found = anchors_of(pool.rows, matrix.main, known)
-    return replace(found, scales={**found.scales, **own})
+        anchors = anchors_of(pool.rows, matrix.main, others)
+    return replace(anchors, scales={**anchors.scales, **own})
 
 
 def rule_of(
     matrix: Matrix, weights: Mapping[str, float], mode: Literal["robust", "classic"] = "robust"
 ) -> Rule:
     """Return the rule for a Dynascore with these weights. Raises ValueError for useless ones."""
-    own = (name for name, one in matrix.customs.items() if not one.higher_is_better)
-    budgets = {"memory": MEMORY_BUDGET, **dict.fromkeys(own, PERFECT)}
+    budgets = {"memory": MEMORY_BUDGET}
+    for name, custom in matrix.customs.items():
+        if not custom.higher_is_better:
+            budgets[name] = PERFECT
     return Rule(mode=mode, weights=weights, main=matrix.main, budgets=budgets)

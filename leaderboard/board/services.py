@@ -21,15 +21,14 @@ def store_resamples(*, run: EvaluationRun, values: Mapping[str, bytes]) -> None:
 
     Two workers store the same values; those of the second are dropped.
     """
-    Resample.objects.bulk_create(
-        [Resample(run=run, metric=metric, values=some) for metric, some in values.items()],
-        ignore_conflicts=True,
-    )
+    rows = [Resample(run=run, metric=metric, values=content) for metric, content in values.items()]
+    Resample.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def note_renewed(*, task: Task, to: datetime) -> None:
     """Note until when the board of a task knows its runs. No lock: later ones only go forward."""
-    board, _ = Board.objects.get_or_create(task=task)
+    board, _created = Board.objects.get_or_create(task=task)
+    # Workers that overlap may turn it back a little; then a run is only looked at again.
     if board.renewed_to is None or board.renewed_to < to:
         Board.objects.filter(pk=board.pk).update(renewed_to=to)
 
@@ -43,6 +42,7 @@ def store_anchor_costs(
     rows: throughput and memory by name of the model. It changes all anchored scores.
     """
     Board.objects.get_or_create(task=task)
+    # Locked, so that two measurements never get the same version.
     board = Board.objects.select_for_update(of=("self",)).get(task=task)
     version = board.anchor_costs.get("version", 0) + 1
     board.anchor_costs = {"version": version, "runner": runner, "rows": rows}
@@ -54,21 +54,22 @@ def store_anchor_costs(
 def freeze_rates(*, task: Task, actor: User | None = None, again: bool = False) -> Board | None:
     """Freeze the exchange rates that the complete public models show, and whose costs are compared.
 
-    Locks the Board row.
-
-    None: they are frozen already and `again` is False. Raises Refused with too few models.
+    None if they are frozen already and `again` is False.
+    Locks the Board row. Raises Refused with too few models.
     """
     from leaderboard.board.rates import read_rates
 
-    found = read_rates(task)
+    # Computed before the lock, which would otherwise be held while the whole board is read.
+    pool_rates = read_rates(task)
     Board.objects.get_or_create(task=task)
     with transaction.atomic():
         board = Board.objects.select_for_update(of=("self",)).get(task=task)
+        # Looked at again under the lock: another worker may have frozen them first.
         if board.rates and not again:
             return None
-        board.rates, board.pool = dict(found.rates.values), [*found.rates.pool]
-        board.frozen_at, board.is_sensitive = timezone.now(), found.is_sensitive
-        board.runner = found.runner
+        board.rates, board.pool = dict(pool_rates.rates.values), list(pool_rates.rates.pool)
+        board.frozen_at, board.is_sensitive = timezone.now(), pool_rates.is_sensitive
+        board.runner = pool_rates.runner
         board.save(update_fields=["rates", "pool", "frozen_at", "is_sensitive", "runner"])
         log(actor, "board.frozen", board, pool=board.pool, rates=board.rates)
     return board

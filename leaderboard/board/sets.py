@@ -24,8 +24,8 @@ Access = EvaluationSet.Access
 class BoardSet:
     """The newest version of a set of examples.
 
-    Those with access `scoring` count, unless they are small. While there is none all others do: a
-    new task has but a control set.
+    Sets with access `scoring` count, unless they are small. While there is none, all others count:
+    a new task has only a control set.
     """
 
     version_id: int
@@ -37,12 +37,12 @@ class BoardSet:
     sha256: str
     round: int | None  # the number of the round whose examples these are
     held_of: int | None = None  # the number of the round from whose release these are held back
-    is_sealed: bool = False  # its scores are rounded, and not all of them are there
-    overlap: float | None = None  # the part that anybody may train on; None: not compared
+    is_sealed: bool = False  # its scores are rounded, and not all of them are shown
+    overlap: float | None = None  # the share that anybody may train on; None: not compared
     counts: bool = True  # it has a weight
     is_provisional: bool = False  # its round was still judged when it was taken
     judged: int | None = None  # how many of the round's examples had been judged then
-    to_judge: int | None = None  # of so many
+    to_judge: int | None = None  # how many there were to judge
     least: int = 0  # with fewer examples it is shown and never ranked by
     detectable: float | None = None  # the least difference of two models that it shows, in percent
 
@@ -66,31 +66,31 @@ def shown_sets(task: Task) -> tuple[BoardSet, ...]:
     versions = versions.select_related(
         "evaluation_set__round", "evaluation_set__held_of", "dataset"
     )
+    # Slices and a dataset's numbers are large, and a board reads neither.
     sets = [_set(task, row) for row in versions.defer("slices", "dataset__numbers")]
-    has_weighted = any(one.access == Access.SCORING and not one.is_small for one in sets)
-    sets = [
-        replace(
-            one,
-            counts=not one.is_small and (one.access == Access.SCORING or not has_weighted),
-        )
-        for one in sets
-    ]
-    return tuple(sorted(sets, key=lambda one: (not one.counts, one.round or 0, one.name)))
+    large = [each for each in sets if not each.is_small]
+    has_weighted = any(each.access == Access.SCORING for each in large)
+    counted = []
+    for each in sets:
+        is_eligible = each.access == Access.SCORING or not has_weighted
+        counted.append(replace(each, counts=is_eligible and not each.is_small))
+    return tuple(sorted(counted, key=lambda each: (not each.counts, each.round or 0, each.name)))
 
 
 def _set(task: Task, row: EvaluationSetVersion) -> BoardSet:
-    one = row.evaluation_set
-    is_of_round = one.source in (EvaluationSet.Source.ROUND, EvaluationSet.Source.HELD)
+    evaluation_set = row.evaluation_set
+    sources_of_rounds = (EvaluationSet.Source.ROUND, EvaluationSet.Source.HELD)
+    is_of_round = evaluation_set.source in sources_of_rounds
     return BoardSet(
         version_id=row.pk,
-        name=one.name,
+        name=evaluation_set.name,
         version=row.version,
-        access=one.access,
+        access=evaluation_set.access,
         size=row.size,
         date=row.made_at.date(),
         sha256=row.sha256,
-        round=one.round.number if one.round else None,
-        held_of=one.held_of.number if one.held_of else None,
+        round=evaluation_set.round.number if evaluation_set.round else None,
+        held_of=evaluation_set.held_of.number if evaluation_set.held_of else None,
         is_sealed=row.is_sealed,
         overlap=row.overlap_with(),
         is_provisional=row.is_provisional,
@@ -109,10 +109,10 @@ def least_of(task: Task) -> int:
     return rows_per_example(task.config) * (own.n if own else least_examples())
 
 
-def with_detectable(one: BoardSet, values: NDArray[np.float64], main: str) -> BoardSet:
+def with_detectable(board_set: BoardSet, values: NDArray[np.float64], main: str) -> BoardSet:
     """Add the least difference that the set can show, between models as good as the median."""
-    known = values[~np.isnan(values)]
-    if not len(known) or not issubclass(METRICS[main], Mean):
-        return one
-    least = minimum_detectable(one.size, float(np.median(known)) / 100)
-    return replace(one, detectable=None if least is None else 100 * least)
+    measured = values[~np.isnan(values)]
+    if not len(measured) or not issubclass(METRICS[main], Mean):
+        return board_set
+    least = minimum_detectable(board_set.size, float(np.median(measured)) / 100)
+    return replace(board_set, detectable=None if least is None else 100 * least)

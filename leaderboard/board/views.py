@@ -35,7 +35,7 @@ FILES: Files = {
     "json": (lambda table, _: exports.table_json(table), "json", "application/json"),
     "latex": (exports.board_latex, "tex", "application/x-tex"),
 }
-"""By the name in a URL: what writes it, the end of its name, its type."""
+"""For each name in a URL: what writes the file, the end of its name, its type."""
 
 
 @login_not_required
@@ -50,41 +50,50 @@ def board(request: HttpRequest, code: str) -> HttpResponse:
     matrix = score_matrix(task, request.user if _wants_own(request) else None)
     query, start = dict(request.GET.lists()), start_of(task, matrix, request.GET.get("fork"))
     try:
-        found, was = read_request(query, start, matrix.modes), former_weighting(query, start)
+        board_request = read_request(query, start, matrix.modes)
+        was = former_weighting(query, start)
     except WeightsError as error:
         return _refused(request, {"task": task, "matrix": matrix}, query, start, error)
-    if "format" in found.options:
-        return _file(request, task, matrix, found)
+    if "format" in board_request.options:
+        return _file(request, task, matrix, board_request)
     if was and not htmx_partial(request):  # the form's fields made short, to be shared
-        opened = found.options.get("open", "")
-        return HttpResponseRedirect(request.path + found.link(open=opened))
-    return _page(request, task, matrix, found, was)
+        opened = board_request.options.get("open", "")
+        return HttpResponseRedirect(request.path + board_request.link(open=opened))
+    return _page(request, task, matrix, board_request, was)
 
 
 def _page(
-    request: HttpRequest, task: Task, matrix: "Matrix", found: BoardRequest, was: Weighting | None
+    request: HttpRequest,
+    task: Task,
+    matrix: "Matrix",
+    board_request: BoardRequest,
+    was: Weighting | None,
 ) -> HttpResponse:
     """Render the page; for htmx the rows, or the results of one of them."""
     from leaderboard.board.page import page_values
 
-    values = {"task": task, "here": request.path, **page_values(matrix, found, was)}
-    opened = found.options.get("open", "")
+    values = {"task": task, "here": request.path, **page_values(matrix, board_request, was)}
+    opened = board_request.options.get("open", "")
     part = "opened" if opened and not was else "rows"  # what the form sends keeps its row open
     response = render_page(request, "leaderboard/board.html", values, part=part)
     if part == "rows" and htmx_partial(request):
-        page = found.options.get("page", "")
-        response["HX-Replace-Url"] = request.path + found.link(page=page, open=opened)
+        page = board_request.options.get("page", "")
+        response["HX-Replace-Url"] = request.path + board_request.link(page=page, open=opened)
     return response
 
 
-def _file(request: HttpRequest, task: Task, matrix: "Matrix", found: BoardRequest) -> HttpResponse:
+def _file(
+    request: HttpRequest, task: Task, matrix: "Matrix", board_request: BoardRequest
+) -> HttpResponse:
     from leaderboard.board.ranked import rank_board
     from leaderboard.board.tables import board_table
 
-    table = board_table(task, matrix, rank_board(matrix, found.weighting, found.mode))
-    lasting = _lasting(task, table) if found.options["format"] == "latex" else ""
-    address = request.build_absolute_uri(lasting or request.path + found.link())
-    return as_file(table, found.options["format"], f"{task.code}-leaderboard", address)
+    table = board_table(
+        task, matrix, rank_board(matrix, board_request.weighting, board_request.mode)
+    )
+    lasting = _lasting(task, table) if board_request.options["format"] == "latex" else ""
+    address = request.build_absolute_uri(lasting or request.path + board_request.link())
+    return as_file(table, board_request.options["format"], f"{task.code}-leaderboard", address)
 
 
 def _lasting(task: Task, table: Table) -> str:

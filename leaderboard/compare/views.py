@@ -30,41 +30,52 @@ def comparison(request: HttpRequest, code: str) -> HttpResponse:
     from leaderboard.compare.wins import win_matrix
 
     task = find_task(request, code)
-    matrix = score_matrix(task, request.user if "mine" in request.GET else None)
+    wants_own = "mine" in request.GET
+    matrix = score_matrix(task, request.user if wants_own else None)
     places = model_places(matrix)
-    asked = {side: request.GET.get(side, "") for side in SIDES}
-    chosen = [places[text] for text in asked.values() if text in places]
-    errors = {side: gettext(UNKNOWN) for side, text in asked.items() if text and text not in places}
+    ids = {side: request.GET.get(side, "") for side in SIDES}
+    chosen = [places[text] for text in ids.values() if text in places]
+    errors = _find_errors(ids, places)
     status = 404 if errors else 200
     if len(chosen) == 2 and chosen[0] == chosen[1]:
         errors, status = {"b": gettext(SAME)}, 422
     values: dict[str, Any] = {
         "task": task,
         "matrix": matrix,
-        "sides": [*_sides(matrix, places, asked, errors)],
+        "sides": list(_sides(matrix, places, ids, errors)),
         "errors": errors,
-        "mine": "mine" in request.GET,
+        "mine": wants_own,
     }
     if len(chosen) == 2 and not errors:
         values |= _compared(request, task, matrix, (chosen[0], chosen[1]))
     else:
-        values["wins"] = win_matrix(matrix, "&mine=1" if values["mine"] else "")
+        values["wins"] = win_matrix(matrix, "&mine=1" if wants_own else "")
     return render(request, "leaderboard/compare.html", values, status=status)
+
+
+def _find_errors(ids: Mapping[str, str], places: Mapping[str, int]) -> dict[str, str]:
+    """Return a sentence for each side whose model is not on the board."""
+    errors = {}
+    for side, text in ids.items():
+        if text and text not in places:
+            errors[side] = gettext(UNKNOWN)
+    return errors
 
 
 def _sides(
     matrix: "Matrix",
     places: Mapping[str, int],
-    asked: Mapping[str, str],
+    ids: Mapping[str, str],
     errors: Mapping[str, str],
 ) -> Iterator[tuple[str, str, UUID | None, str | None]]:
     """Yield field, label, chosen model's id and error of each side.
 
     Where none is chosen, this is the first model by name that the other side does not have.
     """
-    chosen = {
-        side: matrix.models[places[text]].id for side, text in asked.items() if text in places
-    }
+    chosen = {}
+    for side, text in ids.items():
+        if text in places:
+            chosen[side] = matrix.models[places[text]].id
     by_name = sorted(matrix.models, key=lambda model: model.name)
     free = (model.id for model in by_name if model.id not in chosen.values())
     for side, title in SIDES.items():
@@ -73,7 +84,11 @@ def _sides(
 
 def model_places(matrix: "Matrix") -> dict[str, int]:
     """Return the places of models by the id of any of their files."""
-    return {str(pk): at for at, model in enumerate(matrix.models) for pk in model.files}
+    places = {}
+    for place, model in enumerate(matrix.models):
+        for pk in model.files:
+            places[str(pk)] = place
+    return places
 
 
 def _compared(
@@ -83,18 +98,21 @@ def _compared(
     from leaderboard.compare.models import LEAST, compare_models, example_page, shared_runs
 
     pairs, page = shared_runs(matrix, *pair), requested_page(request.GET)
-    is_editor, shown = can_edit(request.user, task), pairs if can_take(request.user, task) else {}
-    examples = example_page(task, shown, request.GET.get("set", ""), page, is_editor=is_editor)
-    found = compare_models(task, matrix, *pair, pairs)
+    # Examples are for readers who may download the task's data.
+    readable = pairs if can_take(request.user, task) else {}
+    is_editor, set_name = can_edit(request.user, task), request.GET.get("set", "")
+    examples = example_page(task, readable, set_name, page, is_editor=is_editor)
+    compared = compare_models(task, matrix, *pair, pairs)
+    loops = [(matrix.models[pair[which]].name, name) for which, name in compared.in_the_loop]
     return {
         "first": matrix.models[pair[0]],
         "second": matrix.models[pair[1]],
-        "found": found,
-        "tested": len(found.rows) - found.count("untested"),
-        "firsts": found.count("first"),
-        "seconds": found.count("second"),
+        "found": compared,
+        "tested": len(compared.rows) - compared.count("untested"),
+        "firsts": compared.count("first"),
+        "seconds": compared.count("second"),
         "least": LEAST,
-        "loops": [(matrix.models[pair[which]].name, name) for which, name in found.in_the_loop],
+        "loops": loops,
         **vars(examples),
         "number": page,
         "previous": page - 1 or None,
@@ -104,4 +122,7 @@ def _compared(
 def requested_page(query: Mapping[str, str]) -> int:
     """Return the page of examples that a query names, by default the first."""
     text = query.get("page", "")
-    return int(text) if text.isdecimal() and 0 < len(text) < 6 and int(text) else 1
+    # No set has a page with a longer number.
+    if text.isdecimal() and len(text) < 6 and int(text):
+        return int(text)
+    return 1

@@ -23,35 +23,38 @@ def win_matrix(matrix: Matrix, more: str = "") -> SafeString:
     if matrix.main not in matrix.drawn:
         return SafeString()
     values = numbers.values[:, : len(numbers.draws), metric]
-    run = ~np.isnan(values)
-    mean = np.nan_to_num(values).sum(axis=1) / np.maximum(run.sum(axis=1), 1)
-    best = [at for at in np.argsort(-mean, kind="stable").tolist() if run[at].any()][:MOST]
+    is_run = ~np.isnan(values)
+    mean = np.nan_to_num(values).sum(axis=1) / np.maximum(is_run.sum(axis=1), 1)
+    best_first = np.argsort(-mean, kind="stable").tolist()
+    best = [model for model in best_first if is_run[model].any()][:MOST]
     if len(best) < 2:
         return SafeString()
-    rows = [(matrix.models[one].name, [*_row(matrix, one, best, more)]) for one in best]
-    names = [matrix.models[one].name for one in best]
+    names = [matrix.models[model].name for model in best]
+    cells = [list(_win_cells(matrix, model, best, more)) for model in best]
+    rows = list(zip(names, cells, strict=True))
     return heat_matrix(names, rows, title=_("Wins"), corner=_("Model"))
 
 
-def _row(matrix: Matrix, one: int, others: list[int], more: str) -> Iterator[Heat]:
+def _win_cells(matrix: Matrix, model: int, others: list[int], more: str) -> Iterator[Heat]:
+    """Yield a model's shares of wins against each of the others."""
     for other in others:
-        share = _wins(matrix, one, other) if one != other else None
+        share = _wins(matrix, model, other) if model != other else None
         if share is None:
             yield Heat("–")
             continue
-        first, second = matrix.models[one], matrix.models[other]
+        first, second = matrix.models[model], matrix.models[other]
         values = {"first": first.name, "second": second.name, "share": f"{share:.0%}"}
         words = _("%(first)s against %(second)s: %(share)s") % values
         yield Heat(values["share"], share, f"?a={first.id}&b={second.id}{more}", words)
 
 
-def _wins(matrix: Matrix, one: int, other: int) -> float | None:
+def _wins(matrix: Matrix, model: int, other: int) -> float | None:
     """Return the share of resamples with a higher mean over the sets of both; ties count half."""
     numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
-    pair = numbers.values[[one, other], : len(numbers.draws), metric]
+    pair = numbers.values[[model, other], : len(numbers.draws), metric]
     places = np.flatnonzero(~np.isnan(pair).any(axis=0))
     if not len(places):
         return None
     draws = numbers.draws[places, matrix.drawn.index(matrix.main)]
-    gains = (draws[:, one] - draws[:, other]).mean(axis=0)
+    gains = (draws[:, model] - draws[:, other]).mean(axis=0)
     return float((gains > 0).mean() + (gains == 0).mean() / 2)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from leaderboard.board.cells import Cell
 from leaderboard.board.matrix import Matrix, Model
 from leaderboard.rounds import training_dates
@@ -32,32 +34,44 @@ def held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
     if metric is None or not pairs:
         return []
     column = matrix.metrics.index(metric)
-    found = []
+    lines = []
     for place, model in enumerate(matrix.models):
-        known = [pair for pair in pairs if all(_counts(matrix, place, at, column) for at in pair)]
-        if known:
-            groups = zip(*known, strict=True)
-            released, held = (side_of(matrix, place, column, group) for group in groups)
-            found.append(HeldBackLine(model, released, held, minus(released.cell, held.cell)))
-    return sorted(found, key=lambda line: line.model.name)
+        released_sets, held_sets = [], []
+        for released_set, held_set in pairs:
+            if _counts(matrix, place, released_set, column) and _counts(
+                matrix, place, held_set, column
+            ):
+                released_sets.append(released_set)
+                held_sets.append(held_set)
+        if released_sets:
+            released = side_of(matrix, place, column, released_sets)
+            held = side_of(matrix, place, column, held_sets)
+            lines.append(HeldBackLine(model, released, held, minus(released.cell, held.cell)))
+    return sorted(lines, key=lambda line: line.model.name)
 
 
 def _pairs(matrix: Matrix) -> list[tuple[int, int]]:
     """Return the places of both sets of each round that has its set and one that is held back."""
-    released = {one.round: at for at, one in enumerate(matrix.sets) if one.round}
-    held = {one.held_of: at for at, one in enumerate(matrix.sets) if one.held_of}
+    released, held = {}, {}
+    for place, each in enumerate(matrix.sets):
+        if each.round:
+            released[each.round] = place
+        if each.held_of:
+            held[each.held_of] = place
     return [(released[number], held[number]) for number in released if number in held]
 
 
-def _counts(matrix: Matrix, place: int, at: int, column: int) -> bool:
-    value = matrix.numbers.values[place, at, column]
-    return bool(value == value) and not matrix.numbers.in_the_loop[place, at]
+def _counts(matrix: Matrix, model: int, place: int, column: int) -> bool:
+    """Return whether a model was measured on a set that was not written against it."""
+    is_measured = not np.isnan(matrix.numbers.values[model, place, column])
+    return is_measured and not matrix.numbers.in_the_loop[model, place]
 
 
 def training_dates_body(matrix: Matrix, rounds: Sequence[Round]) -> dict[str, Any]:
     """Return training dates and what is held back for programs, in percent and points."""
     dated = training_dates.dated_body(matrix, training_dates.dated_models(matrix, rounds))
-    return {**dated, "held_back": [*_json_lines(held_back_lines(matrix))]}
+    lines = list(_json_lines(held_back_lines(matrix)))
+    return {**dated, "held_back": lines}
 
 
 def _json_lines(lines: Sequence[HeldBackLine]) -> Iterator[Mapping[str, Any]]:

@@ -1,7 +1,7 @@
 """Every model against every round: do people still lead, what was learned, has progress stalled?
 
-Intervals of differences join those of their two sides as if independent, since rounds have other
-examples. It loads numpy (see `leaderboard.board.matrix`).
+Intervals of differences join those of their two sides as if independent, since rounds have
+different examples. It loads numpy (see `leaderboard.board.matrix`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -126,12 +126,12 @@ class ModelLine:
     @property
     def values(self) -> list[float | None]:
         """Return the model's value on each round's set."""
-        return [one.cell.value for one in self.cells]
+        return [round_cell.cell.value for round_cell in self.cells]
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """The page's table: those models first that were run on most rounds, then by their mean."""
+    """The page's table: models that were run on most rounds first, then by their mean."""
 
     columns: tuple[RoundColumn, ...]
     lines: tuple[ModelLine, ...]
@@ -139,56 +139,63 @@ class Rounds:
     @property
     def verdict(self) -> str:
         """Say in a sentence whether progress has stalled."""
-        known = [one for one in self.columns if one.vmer.value is not None]
-        if not known:
+        with_vmer = [column for column in self.columns if column.vmer.value is not None]
+        if not with_vmer:
             return _("No round has a vMER yet, so nothing can be said about progress.")
-        last = known[-1]
+        last = with_vmer[-1]
         values = {"number": last.number, "progress": last.progress}
         return _("Round %(number)d: %(progress)s.") % values
 
 
-def rounds_of(matrix: Matrix, rounds: Sequence[Round], kept: Mapping[int, Kept]) -> Rounds:
+class _People(NamedTuple):
+    """The rounds of a task by number, and the rates of their votes by the round's id."""
+
+    rounds: Mapping[int, Round]
+    counted: Mapping[int, Kept]
+
+    def rate(self, number: int, name: str) -> Rate | None:
+        """Return a round's rate; None until it is counted, and where it has none."""
+        if number not in self.rounds:
+            return None
+        counted = self.counted.get(self.rounds[number].pk)
+        value = counted.numbers[name] if counted else None
+        return value if isinstance(value, Rate) else None
+
+
+def rounds_of(matrix: Matrix, rounds: Sequence[Round], counted: Mapping[int, Kept]) -> Rounds:
     """Return the matrix of a task's rounds.
 
-    kept: the numbers of the rounds by id, as far as they are counted.
+    counted: the numbers of the rounds by id, as far as they are counted.
     One query: on which rounds a round follows.
     """
     prefetch_related_objects(rounds, "parents")
-    by_number = {round.number: round for round in rounds}
-    known = enumerate(matrix.sets)
-    sets = [(one.round, place, one) for place, one in known if one.round is not None]
-    without = by_number.keys() - {number for number, _, _ in sets}
-    places = [*sets, *((number, -1, None) for number in without)]
-    columns = tuple(
-        _column(matrix, (number, place, one), by_number, kept)
-        for number, place, one in sorted(places, key=lambda each: each[:2])
-    )
+    people = _People({round.number: round for round in rounds}, counted)
+    places = []
+    for place, each in enumerate(matrix.sets):
+        if each.round is not None:
+            places.append((each.round, place))
+    with_sets = {number for number, _place in places}
+    places += [(number, -1) for number in people.rounds if number not in with_sets]
+    columns = tuple(_column(matrix, people, number, place) for number, place in sorted(places))
     return Rounds(columns, tuple(_lines(matrix, columns)))
 
 
-def _column(
-    matrix: Matrix,
-    at: tuple[int, int, BoardSet | None],
-    rounds: Mapping[int, Round],
-    kept: Mapping[int, Kept],
-) -> RoundColumn:
-    number, place, one = at
-    before = _before(rounds, number)
-    people, loop_gap = (
-        _rate(rounds, kept, number, name) for name in ("human_accuracy", "human_model_gap")
-    )
-    known = [each for each in (before, number) if each is not None]
-    vmers = [_rate(rounds, kept, each, "vmer") for each in known]
-    noises = [_noise(_rate(rounds, kept, each, "human_accuracy")) for each in known]
-    gap, best = _gap(matrix, place, people)
+def _column(matrix: Matrix, people: _People, number: int, place: int) -> RoundColumn:
+    """Return the column of a round. place: of its set, -1 without one."""
+    accuracy = people.rate(number, "human_accuracy")
+    before = _before(people.rounds, number)
+    compared = [number] if before is None else [before, number]
+    vmers = [people.rate(each, "vmer") for each in compared]
+    noises = [_noise(people.rate(each, "human_accuracy")) for each in compared]
+    gap, best = _gap(matrix, place, accuracy)
     return RoundColumn(
         number=number,
-        set=one,
+        set=matrix.sets[place] if place >= 0 else None,
         place=place,
-        people=_cell(people),
+        people=_cell(accuracy),
         gap=gap,
         best=best,
-        loop_gap=_cell(loop_gap),
+        loop_gap=_cell(people.rate(number, "human_model_gap")),
         vmer=_cell(vmers[-1]),
         noise=None if noises[-1] is None else 100 * noises[-1],
         step=progress_steps(vmers, noises)[-1],
@@ -198,17 +205,11 @@ def _column(
 
 def _before(rounds: Mapping[int, Round], number: int) -> int | None:
     """Return the newest round that this one follows: a parent, or else the number before it."""
-    one = rounds.get(number)
-    parents = {parent.number for parent in one.parents.all()} & rounds.keys() if one else set()
-    return max(parents or {other for other in rounds if other < number}, default=None)
-
-
-def _rate(
-    rounds: Mapping[int, Round], kept: Mapping[int, Kept], number: int, name: str
-) -> Rate | None:
-    found = kept.get(rounds[number].pk) if number in rounds else None
-    value = found.numbers[name] if found else None
-    return value if isinstance(value, Rate) else None
+    parents = set()
+    if number in rounds:
+        parents = {parent.number for parent in rounds[number].parents.all()} & rounds.keys()
+    earlier = parents or {other for other in rounds if other < number}
+    return max(earlier, default=None)
 
 
 def _noise(people: Rate | None) -> float | None:
@@ -227,7 +228,8 @@ def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
     values = np.nan_to_num(matrix.numbers.values[:, place, 0], nan=-1.0)
     best = int(values.argmax())
     cell = cell_of(matrix, best, place, matrix.main)
-    return minus(_cell(people), cell), matrix.models[best].name if cell.value is not None else ""
+    name = "" if cell.value is None else matrix.models[best].name
+    return minus(_cell(people), cell), name
 
 
 def minus(first: Cell, second: Cell) -> Cell:
@@ -236,11 +238,11 @@ def minus(first: Cell, second: Cell) -> Cell:
     >>> minus(Cell(90.0, 87.0, 93.0), Cell(70.0, 66.0, 74.0))
     Cell(value=20.0, low=15.0, high=25.0)
     """
-    rates = [_as_rate(cell) for cell in (first, second)]
-    if rates[0] is None or rates[1] is None:
+    first_rate, second_rate = _as_rate(first), _as_rate(second)
+    if first_rate is None or second_rate is None:
         return NOTHING
-    low, high = newcombe(rates[0], rates[1])
-    return Cell(rates[0].value - rates[1].value, low, high)
+    low, high = newcombe(first_rate, second_rate)
+    return Cell(first_rate.value - second_rate.value, low, high)
 
 
 def _as_rate(cell: Cell) -> Rate | None:
@@ -250,122 +252,130 @@ def _as_rate(cell: Cell) -> Rate | None:
 
 
 def _lines(matrix: Matrix, columns: Sequence[RoundColumn]) -> Iterator[ModelLine]:
-    run = [column.place for column in columns if column.set]
-    values = matrix.numbers.values[:, run, matrix.metrics.index(matrix.main)]
+    """Yield the models: those run on most rounds first, then by their mean."""
+    places = [column.place for column in columns if column.set]
+    values = matrix.numbers.values[:, places, matrix.metrics.index(matrix.main)]
     count = (~np.isnan(values)).sum(axis=1)
     mean = np.nan_to_num(values).sum(axis=1) / np.maximum(count, 1)
-    for at in np.lexsort((np.arange(len(mean)), -mean, -count)).tolist():
-        cells = [_round_cell(matrix, at, column) for column in columns]
-        yield ModelLine(matrix.models[at], cells, _change(cells))
+    order = np.lexsort((np.arange(len(mean)), -mean, -count))  # the last key decides first
+    for model in order.tolist():
+        cells = [_round_cell(matrix, model, column) for column in columns]
+        yield ModelLine(matrix.models[model], cells, _change(cells))
 
 
 def _round_cell(matrix: Matrix, model: int, column: RoundColumn) -> RoundCell:
     if not column.set:
         return RoundCell(column, NOTHING, in_the_loop=False, outdated=False, kept_back=False)
     numbers, at = matrix.numbers, (model, column.place)
-    cell = cell_of(matrix, *at, matrix.main)
-    marks = (numbers.in_the_loop, numbers.outdated, numbers.kept_back)
-    return RoundCell(column, cell, *(bool(mark[at]) for mark in marks))
+    return RoundCell(
+        column=column,
+        cell=cell_of(matrix, model, column.place, matrix.main),
+        in_the_loop=bool(numbers.in_the_loop[at]),
+        outdated=bool(numbers.outdated[at]),
+        kept_back=bool(numbers.kept_back[at]),
+    )
 
 
 def _change(cells: Sequence[RoundCell]) -> Change | None:
     """Return the change between the first and the last round that the model was run on."""
-    known = [(one.column.number, one.cell) for one in cells if one.cell.value is not None]
-    if not known or known[0][0] == known[-1][0]:
+    measured = [round_cell for round_cell in cells if round_cell.cell.value is not None]
+    if not measured:
         return None
-    (oldest, was), (newest, now) = known[0], known[-1]
-    return Change(oldest, newest, minus(now, was))
+    oldest, newest = measured[0], measured[-1]
+    if oldest.column.number == newest.column.number:
+        return None
+    points = minus(newest.cell, oldest.cell)
+    return Change(oldest.column.number, newest.column.number, points)
 
 
-def draw_charts(found: Rounds, title: str) -> list[tuple[str, SafeString]]:
+def draw_charts(rounds: Rounds, title: str) -> list[tuple[str, SafeString]]:
     """Draw people and the first models over the rounds, and vMER; return each with its title.
 
     A chart with fewer than two rounds is left out.
     """
-    models = {
-        f"{n}. {line.model.name}": [one.cell for one in line.cells]
-        for n, line in enumerate(found.lines[:LINES], start=1)
-    }
-    drawn = {
-        title: people_of(found) | models,
-        _("vMER by round"): {"vMER": [column.vmer for column in found.columns]},
-    }
-    made = ((title, draw_chart(found, lines, title)) for title, lines in drawn.items())
-    return [one for one in made if one[1]]
+    lines = people_of(rounds)
+    for number, line in enumerate(rounds.lines[:LINES], start=1):
+        lines[f"{number}. {line.model.name}"] = [round_cell.cell for round_cell in line.cells]
+    vmers = {"vMER": [column.vmer for column in rounds.columns]}
+    charts = []
+    for chart_title, chart_lines in ((title, lines), (_("vMER by round"), vmers)):
+        chart = draw_chart(rounds, chart_lines, chart_title)
+        if chart:
+            charts.append((chart_title, chart))
+    return charts
 
 
-def people_of(found: Rounds) -> dict[str, list[Cell]]:
+def people_of(rounds: Rounds) -> dict[str, list[Cell]]:
     """Return the line of people in a chart."""
-    return {_("People"): [column.people for column in found.columns]}
+    return {_("People"): [column.people for column in rounds.columns]}
 
 
-def draw_chart(found: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> SafeString:
+def draw_chart(rounds: Rounds, lines: Mapping[str, Sequence[Cell]], title: str) -> SafeString:
     """Draw the lines that have a value over the rounds; "" with fewer than two rounds."""
-    known = {
-        name: _points(found.columns, cells)
-        for name, cells in lines.items()
-        if any(cell.value is not None for cell in cells)
-    }
-    return line_chart(known, title=title) if known and len(found.columns) > 1 else SafeString()
+    drawn = {}
+    for name, cells in lines.items():
+        if any(cell.value is not None for cell in cells):
+            drawn[name] = _points(rounds.columns, cells)
+    if not drawn or len(rounds.columns) < 2:
+        return SafeString()
+    return line_chart(drawn, title=title)
 
 
 def _points(columns: Iterable[RoundColumn], cells: Iterable[Cell]) -> list[Point]:
-    return [
-        Point(
-            _("Round %(number)d") % {"number": column.number},
-            *(None if part is None else part / 100 for part in cell),
-        )
-        for column, cell in zip(columns, cells, strict=True)
-    ]
+    points = []
+    for column, cell in zip(columns, cells, strict=True):
+        label = _("Round %(number)d") % {"number": column.number}
+        points.append(Point(label, *cell.shares()))
+    return points
 
 
 @override("en")
-def rounds_body(matrix: Matrix, found: Rounds) -> dict[str, Any]:
+def rounds_body(matrix: Matrix, rounds: Rounds) -> dict[str, Any]:
     """Return everything for other programs, in English; rates and differences in percent."""
     return {
         "task": matrix.task,
         "metric": matrix.main,
-        "verdict": found.verdict,
-        "rounds": [
-            {
-                "round": column.number,
-                "set": column.set_words or None,
-                "sha256": column.set and column.set.sha256,
-                "is_provisional": column.set is not None and column.set.is_provisional,
-                "judged": column.set and column.set.judged,
-                "to_judge": column.set and column.set.to_judge,
-                "people": column.people._asdict(),
-                "people_minus_best": column.gap._asdict(),
-                "best": column.best,
-                "people_minus_loop": column.loop_gap._asdict(),
-                "vmer": column.vmer._asdict(),
-                "noise": column.noise,
-                "progress": column.step.progress,
-            }
-            for column in found.columns
-        ],
-        "models": [
-            {
-                "id": str(line.model.id),
-                "model": line.model.name,
-                "owner": line.model.owner,
-                "team": line.model.team,
-                "rounds": [
-                    {
-                        "round": one.column.number,
-                        "in_the_loop": one.in_the_loop,
-                        **one.cell._asdict(),
-                    }
-                    for one in line.cells
-                ],
-                "newest_minus_oldest": line.change and line.change.points._asdict(),
-            }
-            for line in found.lines
-        ],
+        "verdict": rounds.verdict,
+        "rounds": [_column_body(column) for column in rounds.columns],
+        "models": [_line_body(line) for line in rounds.lines],
     }
 
 
-def rounds_csv(found: Rounds) -> str:
+def _column_body(column: RoundColumn) -> dict[str, Any]:
+    board_set = column.set
+    return {
+        "round": column.number,
+        "set": column.set_words or None,
+        "sha256": board_set and board_set.sha256,
+        "is_provisional": board_set is not None and board_set.is_provisional,
+        "judged": board_set and board_set.judged,
+        "to_judge": board_set and board_set.to_judge,
+        "people": column.people._asdict(),
+        "people_minus_best": column.gap._asdict(),
+        "best": column.best,
+        "people_minus_loop": column.loop_gap._asdict(),
+        "vmer": column.vmer._asdict(),
+        "noise": column.noise,
+        "progress": column.step.progress,
+    }
+
+
+def _line_body(line: ModelLine) -> dict[str, Any]:
+    cells = []
+    for round_cell in line.cells:
+        marks = {"round": round_cell.column.number, "in_the_loop": round_cell.in_the_loop}
+        cells.append(marks | round_cell.cell._asdict())
+    return {
+        "id": str(line.model.id),
+        "model": line.model.name,
+        "owner": line.model.owner,
+        "team": line.model.team,
+        "rounds": cells,
+        "newest_minus_oldest": line.change and line.change.points._asdict(),
+    }
+
+
+def rounds_csv(rounds: Rounds) -> str:
     """Write a line per model, per number of people and per difference, for each round.
 
     What was not run is empty.
@@ -373,17 +383,21 @@ def rounds_csv(found: Rounds) -> str:
     rows: list[list[Any]] = [
         ["kind", "name", "id", "round", "set", "value", "low", "high", "in_the_loop", "provisional"]
     ]
-    for column in found.columns:
+    for column in rounds.columns:
+        about_round = [column.number, column.set_words]
         own = {
             ("people", ""): column.people,
             ("vmer", ""): column.vmer,
             ("people_minus_loop", ""): column.loop_gap,
             ("people_minus_best", column.best): column.gap,
         }
-        for kind, cell in own.items():
-            rows.append([*kind, "", column.number, column.set_words, *cell, "", column.early])
-    for line in found.lines:
-        model = "model", line.model.name, line.model.id
-        for column, cell, loop, *_marks in line.cells:
-            rows.append([*model, column.number, column.set_words, *cell, int(loop), column.early])
+        for (kind, name), cell in own.items():
+            rows.append([kind, name, "", *about_round, *cell, "", column.early])
+    for line in rounds.lines:
+        about_model = ["model", line.model.name, line.model.id]
+        for round_cell in line.cells:
+            column = round_cell.column
+            marks = [int(round_cell.in_the_loop), column.early]
+            about_round = [column.number, column.set_words]
+            rows.append([*about_model, *about_round, *round_cell.cell, *marks])
     return csv_text(rows)

@@ -1,4 +1,4 @@
-"""Has a task's progress stalled? Compares each vMER with the one before and with label noise."""
+"""Whether a task's progress has stalled: each vMER against the one before and label noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,21 +50,23 @@ def progress_steps(vmers: Sequence[Rate | None], noises: Sequence[float | None])
     Hardt 2023: rounds in one line can stall after three). The interval joins those of the two
     rounds by Newcombe's method 10 (1998), as rounds are collected independently.
     """
-    found = []
+    steps: list[Step] = []
     for before, vmer, noise in zip([None, *vmers], vmers, noises, strict=False):
         if vmer is None:
-            found.append(Step(Progress.UNKNOWN))
+            steps.append(Step(Progress.UNKNOWN))
             continue
         gain = low = high = None
-        progress = Progress.UNKNOWN if found else Progress.FIRST
+        # A later round without a vMER before it has nothing to be compared with.
+        progress = Progress.UNKNOWN if steps else Progress.FIRST
         if before is not None:
             gain = before.value - vmer.value
             low, high = newcombe(before, vmer)
             progress = _of_change(low, high)
+        # As many labels may be wrong as examples fool the model, so fooling shows nothing.
         if noise is not None and noise >= vmer.value:
             progress = Progress.NOISE
-        found.append(Step(progress, gain, low, high))
-    return found
+        steps.append(Step(progress, gain, low, high))
+    return steps
 
 
 def _of_change(low: float, high: float) -> Progress:

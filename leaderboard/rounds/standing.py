@@ -1,4 +1,4 @@
-"""How one model stands on its board, for its page.
+"""A model's place on its board, for its page.
 
 It loads numpy (see `leaderboard.board.matrix`).
 """
@@ -33,7 +33,7 @@ from validation.statistics.cache import all_numbers
 class Metric:
     """A metric of the model and the median of all models, as people read them.
 
-    is_better: than the median; None where they are equal or one is unknown.
+    is_better: whether it beats the median; None where they are equal or one is unknown.
     """
 
     title: str
@@ -42,8 +42,8 @@ class Metric:
     interval: str
     median: str
     is_better: bool | None
-    judge: MetricJudge | None = None  # whose agreement with people stands beside it
-    custom: Custom | None = None  # of the owners' own: which version it is
+    judge: MetricJudge | None = None  # shown with its agreement with people
+    custom: Custom | None = None  # the owners' own metric, shown with its version
 
 
 @dataclass(frozen=True)
@@ -68,44 +68,68 @@ def model_standing(submission: Submission, user: Person) -> Standing | None:
     task = submission.task
     matrix = score_matrix(task, None if submission.is_published else user)
     board = rank_board(matrix, opening_of(task, matrix))
-    row = next((row for row in board.rows if submission.pk in row.model.files), None)
+    row = None
+    for each in board.rows:
+        if submission.pk in each.model.files:
+            row = each
     if row is None or not matrix.sets:
         return None
+    score, interval = cell_texts("dynascore", row.dynascore)
     return Standing(
-        row,
-        sum(bool(other.rank) for other in board.rows),
-        *cell_texts("dynascore", row.dynascore),
-        reach(chain.from_iterable(row.scores)),
-        list(_metrics(matrix, row)),
-        matrix.provisional,
-        _chart(submission, matrix, row),
+        row=row,
+        ranked=sum(bool(other.rank) for other in board.rows),
+        score=score,
+        interval=interval,
+        scale=reach(chain.from_iterable(row.scores)),
+        metrics=list(_metrics(matrix, row)),
+        provisional=matrix.provisional,
+        chart=_chart(submission, matrix, row),
     )
 
 
 def _metrics(matrix: Matrix, row: RankedModel) -> Iterator[Metric]:
-    told = column_heads(matrix.metrics, matrix.less_is_better)
-    for name, (title, unit, is_less) in zip(matrix.metrics, told, strict=True):
-        cell, column = row.metrics[name], row.columns[name]
+    """Yield the model's metrics, each beside the median of all models."""
+    heads = column_heads(matrix.metrics, matrix.less_is_better)
+    for name, (title, unit, is_less_better) in zip(matrix.metrics, heads, strict=True):
+        cell = row.metrics[name]
         if name in ASIDE and cell.value is None:
             continue
-        ranks, judge = name in matrix.weighable, matrix.judge if name == LLM_JUDGE else None
-        known = [value for value in column.values if value is not None and ranks]
-        middle = median(known) if known else None
+        middle = _median(matrix, row, name)
         is_better = None
         if cell.value is not None and middle is not None and cell.value != middle:
-            is_better = (cell.value > middle) != is_less
+            is_better = (cell.value > middle) != is_less_better
         value, interval = cell_texts(name, cell)
-        shown = cell_texts(name, Cell(middle))[0]
-        custom = matrix.customs.get(name)
-        yield Metric(title, unit, value, interval, shown, is_better, judge, custom)
+        median_text, _interval = cell_texts(name, Cell(middle))
+        yield Metric(
+            title=title,
+            unit=unit,
+            value=value,
+            interval=interval,
+            median=median_text,
+            is_better=is_better,
+            judge=matrix.judge if name == LLM_JUDGE else None,
+            custom=matrix.customs.get(name),
+        )
+
+
+def _median(matrix: Matrix, row: RankedModel, name: str) -> float | None:
+    """Return the median of a metric by which models may be ordered; None for others."""
+    if name not in matrix.weighable:
+        return None
+    values = [value for value in row.columns[name].values if value is not None]
+    return median(values) if values else None
 
 
 def _chart(submission: Submission, matrix: Matrix, row: RankedModel) -> str:
+    """Draw the model's main metric with people, by round."""
     seen = seen_rounds([submission.task])
-    found = rounds_of(matrix, seen, all_numbers(seen))
-    cells = next(line.cells for line in found.lines if line.model.id == row.model.id)
-    if all(one.cell.value is None for one in cells):
+    rounds = rounds_of(matrix, seen, all_numbers(seen))
+    cells: list[Cell] = []
+    for line in rounds.lines:
+        if line.model.id == row.model.id:
+            cells = [round_cell.cell for round_cell in line.cells]
+    if all(cell.value is None for cell in cells):
         return ""  # a line of people alone would be taken for the model's
-    lines = people_of(found) | {f"{row.rank} {row.model.name}": [one.cell for one in cells]}
+    lines = people_of(rounds) | {f"{row.rank} {row.model.name}": cells}
     title = _("%(metric)s by round") % {"metric": in_words(matrix.main)}
-    return draw_chart(found, lines, title)
+    return draw_chart(rounds, lines, title)

@@ -27,7 +27,10 @@ SHARES = ("accuracy", "exact_match", "vqa_accuracy")
 
 @dataclass(frozen=True)
 class Side:
-    """The rounds on one side of the day, and the share of right answers on all of them."""
+    """The rounds on one side of the day, and the share of right answers on all of them.
+
+    rounds: their numbers. n: examples.
+    """
 
     rounds: tuple[int, ...]
     n: int
@@ -37,7 +40,7 @@ class Side:
     def as_json(self) -> dict[str, Any]:
         """Return the side for programs, in percent."""
         return {
-            "rounds": [*self.rounds],
+            "rounds": list(self.rounds),
             "n": self.n,
             "is_provisional": bool(self.provisional),
             **self.cell._asdict(),
@@ -46,9 +49,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Dated:
-    """A model with a day. others: by how much other models are better before it, in points.
+    """A model with a day. others: how much better other models are before it, in points.
 
-    Neither side has rounds during which the day fell, nor those written against this very model.
+    Neither side has rounds that were open on the day, nor those written against this very model.
     """
 
     model: Model
@@ -70,62 +73,78 @@ def dated_models(matrix: Matrix, rounds: Sequence[Round]) -> list[Dated]:
     if metric is None:
         return []
     days = _days(matrix.models)
-    lines = [
-        _dated(matrix, metric, place, day, rounds)
-        for place, model in enumerate(matrix.models)
-        if (day := days.get(model.id))
-    ]
+    lines = []
+    for place, model in enumerate(matrix.models):
+        if model.id in days:
+            lines.append(_dated(matrix, metric, place, days[model.id], rounds))
     return sorted(lines, key=lambda line: line.model.name)
 
 
 def _days(models: Iterable[Model]) -> Mapping[UUID, date]:
-    told = Submission.objects.filter(pk__in=[model.id for model in models])
-    return {pk: day for pk, day in told.values_list("pk", "trained_until") if day}
+    """Return the day until which each model was trained, of those that state one."""
+    submissions = Submission.objects.filter(
+        pk__in=[model.id for model in models], trained_until__isnull=False
+    )
+    return dict(submissions.values_list("pk", "trained_until"))
 
 
 def _dated(matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[Round]) -> Dated:
+    """Compare a model's rounds on both sides of its day."""
     numbers, column = matrix.numbers, matrix.metrics.index(metric)
-    run = [
-        at
-        for at, one in enumerate(matrix.sets)
-        if one.round
-        and not numbers.in_the_loop[place, at]
-        and numbers.values[place, at, column] == numbers.values[place, at, column]
-    ]
-    before, after = (
-        [at for at in run if matrix.sets[at].round in numbered] for numbered in _parted(rounds, day)
-    )
-    sides = [side_of(matrix, place, column, group) for group in (before, after)]
+    numbers_before, numbers_after = _parted(rounds, day)
+    before: list[int] = []
+    after: list[int] = []
+    for at, each in enumerate(matrix.sets):
+        is_measured = not np.isnan(numbers.values[place, at, column])
+        if not is_measured or numbers.in_the_loop[place, at]:
+            continue
+        if each.round in numbers_before:
+            before.append(at)
+        if each.round in numbers_after:
+            after.append(at)
+    side_before = side_of(matrix, place, column, before)
+    side_after = side_of(matrix, place, column, after)
     return Dated(
         model=matrix.models[place],
         trained_until=day,
-        before=sides[0],
-        after=sides[1],
-        difference=minus(sides[0].cell, sides[1].cell),
+        before=side_before,
+        after=side_after,
+        difference=minus(side_before.cell, side_after.cell),
         others=_others(matrix, column, place, before, after),
     )
 
 
 def _parted(rounds: Sequence[Round], day: date) -> tuple[set[int], set[int]]:
     """Return the numbers of the rounds that were over by the day, and of those opened after it."""
-    before = {one.number for one in rounds if one.closed_at and one.closed_at.date() <= day}
-    after = {one.number for one in rounds if one.opened_at and one.opened_at.date() > day}
+    before, after = set(), set()
+    for round in rounds:
+        if round.closed_at and round.closed_at.date() <= day:
+            before.add(round.number)
+        if round.opened_at and round.opened_at.date() > day:
+            after.add(round.number)
     return before, after
 
 
 def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Side:
     """Return a model's share (a column of the metrics) on several sets together."""
-    sets: list[BoardSet] = [matrix.sets[at] for at in group]
-    sizes = [int(matrix.numbers.n[place, at, column]) or matrix.sets[at].size for at in group]
-    n = sum(sizes)
-    numbers = tuple(number for one in sets if (number := one.round or one.held_of))
+    numbers: list[int] = []
+    provisional: list[BoardSet] = []
+    n, right = 0, 0.0
+    for at in group:
+        each = matrix.sets[at]
+        if number := each.round or each.held_of:
+            numbers.append(number)
+        if each.is_provisional:
+            provisional.append(each)
+        # Where the number of examples was not stored, it is that of the set.
+        size = int(matrix.numbers.n[place, at, column]) or each.size
+        n += size
+        right += float(matrix.numbers.values[place, at, column]) / 100 * size
     if not n:
-        return Side(numbers, 0, NOTHING)
-    shares = [float(matrix.numbers.values[place, at, column]) / 100 for at in group]
-    right = sum(share * size for share, size in zip(shares, sizes, strict=True))
+        return Side(tuple(numbers), 0, NOTHING)
     low, high = wilson(min(right, n), n)
-    early = tuple(one for one in sets if one.is_provisional)
-    return Side(numbers, n, Cell(100 * right / n, 100 * low, 100 * high), early)
+    cell = Cell(100 * right / n, 100 * low, 100 * high)
+    return Side(tuple(numbers), n, cell, tuple(provisional))
 
 
 def _others(
@@ -138,19 +157,17 @@ def _others(
     if not (before and after):
         return None
     falls = _joined(matrix, column, before) - _joined(matrix, column, after)
-    known = np.delete(falls, place)
-    known = known[~np.isnan(known)]
-    return float(known.mean()) if known.size else None
+    of_others = np.delete(falls, place)
+    of_others = of_others[~np.isnan(of_others)]
+    return float(of_others.mean()) if of_others.size else None
 
 
 def _joined(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
     """Return each model's share on several sets together, in percent; NaN where one is missing."""
     n = matrix.numbers.n[:, group, column]
     sizes = np.where(n > 0, n, [matrix.sets[at].size for at in group])
-    found: Floats = (matrix.numbers.values[:, group, column] * sizes).sum(axis=1) / sizes.sum(
-        axis=1
-    )
-    return found
+    right: Floats = (matrix.numbers.values[:, group, column] * sizes).sum(axis=1)
+    return right / sizes.sum(axis=1)
 
 
 def dated_body(matrix: Matrix, lines: Sequence[Dated]) -> dict[str, Any]:
@@ -158,7 +175,7 @@ def dated_body(matrix: Matrix, lines: Sequence[Dated]) -> dict[str, Any]:
     return {
         "task": matrix.task,
         "metric": metric_of(matrix) or "",
-        "models": [*_json_lines(lines)],
+        "models": list(_json_lines(lines)),
     }
 
 

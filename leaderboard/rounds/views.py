@@ -31,15 +31,15 @@ def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
         return _file(task, request.GET["format"])
     matrix = score_matrix(task, request.user if "mine" in request.GET else None)
     seen = seen_rounds([task])
-    kept = all_numbers(seen)
-    found = rounds_of(matrix, seen, kept)
+    numbers = all_numbers(seen)
+    table = rounds_of(matrix, seen, numbers)
     values = {
         "task": task,
         "matrix": matrix,
-        "found": found,
-        "page": Paginator(found.lines, ROWS).get_page(request.GET.get("page")),
-        "charts": draw_charts(found, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
-        "is_counting": len(kept) < len(seen),
+        "found": table,
+        "page": Paginator(table.lines, ROWS).get_page(request.GET.get("page")),
+        "charts": draw_charts(table, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
+        "is_counting": len(numbers) < len(seen),
         "mine": "mine" in request.GET,
     }
     return render(request, "leaderboard/rounds.html", values)
@@ -76,14 +76,15 @@ def _file(task: Task, format: str) -> HttpResponse:
         text = _("No format %(format)r: choose csv or json.") % {"format": format[:20]}
         return sentence(text, 400)
     seen = seen_rounds([task])
-    kept = all_numbers(seen)
-    if len(kept) < len(seen):
+    numbers = all_numbers(seen)
+    # A file is kept and cited, so it waits until all numbers are counted.
+    if len(numbers) < len(seen):
         text = _("The numbers of people are being counted. Ask again in a minute.")
         answer = sentence(text, 503)
         answer["Retry-After"] = "60"
         return answer
     matrix = score_matrix(task)
-    found = rounds_of(matrix, seen, kept)
+    table = rounds_of(matrix, seen, numbers)
     if format == "json":
-        return JsonResponse(rounds_body(matrix, found))
-    return attachment(rounds_csv(found), f"{task.code}-rounds.csv", "text/csv")
+        return JsonResponse(rounds_body(matrix, table))
+    return attachment(rounds_csv(table), f"{task.code}-rounds.csv", "text/csv")

@@ -1,87 +1,108 @@
 """What changed between two snapshots of a board, in sentences."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from core.text.words import gettext_noop
 
 Table = Mapping[str, Any]
-MOST_TOLD = 20
+MOST_NAMED = 20
 """Models of one kind of change that are named."""
 
 
 def what_changed(before: Table, after: Table) -> list[str]:
     """Describe which sets, rules and models differ in the later table; of an arena the models."""
+    sentences: list[str] = []
     if "battles" in after:
-        return [*_arena(before, after)] or [gettext_noop("Nothing that is shown.")]
-    found = [*_sets(before, after), *_rules(before, after), *_models(before, after)]
-    return found or [gettext_noop("Nothing that is shown.")]
+        sentences += _arena(before, after)
+    else:
+        sentences += _sets(before, after)
+        sentences += _rules(before, after)
+        sentences += _models(before, after)
+    return sentences or [gettext_noop("Nothing that is shown.")]
+
+
+def _by(key: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the rows by one of their values."""
+    return {row[key]: row for row in rows}
 
 
 def _sets(before: Table, after: Table) -> Iterator[str]:
-    old, new = ({one["name"]: one for one in table["sets"]} for table in (before, after))
-    for name, one in new.items():
+    """Yield the sets that came, went or have another version or access."""
+    old, new = _by("name", before["sets"]), _by("name", after["sets"])
+    for name, board_set in new.items():
         was = old.get(name)
         if was is None:
-            yield f"{name} v{one['version']} is a new set."
-        elif was["version"] != one["version"]:
-            yield f"{name} is v{one['version']} now, was v{was['version']}."
-        if was and was["access"] != one["access"]:
-            yield f"{name} is {one['access']} now, was {was['access']}."
+            yield f"{name} v{board_set['version']} is a new set."
+        elif was["version"] != board_set["version"]:
+            yield f"{name} is v{board_set['version']} now, was v{was['version']}."
+        if was and was["access"] != board_set["access"]:
+            yield f"{name} is {board_set['access']} now, was {was['access']}."
     for name in old.keys() - new.keys():
         yield f"{name} is no longer shown."
 
 
 def _rules(before: Table, after: Table) -> Iterator[str]:
-    for what in ("metrics", "sets"):
-        old, new = before["weights"][what], after["weights"][what]
-        for name in [*new, *(one for one in old if one not in new)]:
+    """Yield what changes the scores: weights, the formula, metrics and the code."""
+    for kind in ("metrics", "sets"):
+        old, new = before["weights"][kind], after["weights"][kind]
+        for name in {**new, **old}:
             if old.get(name, 0) != new.get(name, 0):
                 yield f"{name} weighs {new.get(name, 0):g} now, was {old.get(name, 0):g}."
+    # Another formula comes with other rates or anchors, so only the first difference is told.
     if before["mode"] != after["mode"]:
         yield f"The Dynascore is {after['mode']} now, was {before['mode']}."
     elif before["rates"] != after["rates"]:
         yield gettext_noop("The exchange rates are other ones, which changes all scores.")
     elif before.get("anchors") != after.get("anchors"):
         yield gettext_noop("The anchors are other ones, which changes all scores.")
-    old, new = ({one["name"]: one["version"] for one in t["metrics"]} for t in (before, after))
-    for name in [name for name in new if name in old and old[name] != new[name]]:
-        yield f"{name} is computed otherwise: version {new[name]}, was {old[name]}."
+    old_metrics, new_metrics = _by("name", before["metrics"]), _by("name", after["metrics"])
+    for name, metric in new_metrics.items():
+        was = old_metrics.get(name)
+        if was and was["version"] != metric["version"]:
+            versions = f"version {metric['version']}, was {was['version']}"
+            yield f"{name} is computed otherwise: {versions}."
     if before["code"] != after["code"]:
         yield f"The code is version {after['code']} now, was {before['code']}."
 
 
 def _arena(before: Table, after: Table) -> Iterator[str]:
-    old, new = ({one["name"]: one for one in table["models"]} for table in (before, after))
-    both = [(name, old[name], one) for name, one in new.items() if name in old]
-    added = [f"{name} is new, {_at(one)}." for name, one in new.items() if name not in old]
-    moved = [
-        f"{name} is {_at(one)} now, was {_at(was)}."
-        for name, was, one in both
-        if was["rank"] != one["rank"]
-    ]
-    yield from _some(added, "are new")
-    yield from _some(moved, "moved")
+    """Yield the models of an arena that came or moved, and how many comparisons were added."""
+    old, new = _by("name", before["models"]), _by("name", after["models"])
+    added, moved = [], []
+    for name, row in new.items():
+        was = old.get(name)
+        if was is None:
+            added.append(f"{name} is new, {_at(row)}.")
+        elif was["rank"] != row["rank"]:
+            moved.append(f"{name} is {_at(row)} now, was {_at(was)}.")
+    yield from _shorten(added, "are new")
+    yield from _shorten(moved, "moved")
     if more := after["battles"] - before["battles"]:
         yield f"{more:,} comparisons more."
 
 
 def _models(before: Table, after: Table) -> Iterator[str]:
-    old, new = ({row["id"]: row for row in table["rows"]} for table in (before, after))
-    added = [row for key, row in new.items() if key not in old]
-    gone = [row for key, row in old.items() if key not in new]
-    both = [(old[key], row) for key, row in new.items() if key in old]
-    moved = [(was, row) for was, row in both if was["rank"] != row["rank"]]
-    scored = [
-        (was, row) for was, row in both if was["rank"] == row["rank"] and _score(was) != _score(row)
-    ]
-    yield from _some([f"{row['model']} is new, {_at(row)}." for row in added], "are new")
-    yield from _some([f"{row['model']} is gone; it was {_at(row)}." for row in gone], "are gone")
-    yield from _some(
-        [f"{row['model']} is {_at(row)} now, was {_at(was)}." for was, row in moved], "moved"
-    )
-    if scored:
-        number = "1 model has" if len(scored) == 1 else f"{len(scored)} models have"
+    """Yield the models that came, went, moved or have another score."""
+    old, new = _by("id", before["rows"]), _by("id", after["rows"])
+    added, gone, moved = [], [], []
+    rescored = 0
+    for key, row in new.items():
+        was = old.get(key)
+        if was is None:
+            added.append(f"{row['model']} is new, {_at(row)}.")
+        elif was["rank"] != row["rank"]:
+            moved.append(f"{row['model']} is {_at(row)} now, was {_at(was)}.")
+        elif _score(was) != _score(row):
+            rescored += 1
+    for key, row in old.items():
+        if key not in new:
+            gone.append(f"{row['model']} is gone; it was {_at(row)}.")
+    yield from _shorten(added, "are new")
+    yield from _shorten(gone, "are gone")
+    yield from _shorten(moved, "moved")
+    if rescored:
+        number = "1 model has" if rescored == 1 else f"{rescored} models have"
         yield f"{number} another score at the same rank."
 
 
@@ -95,6 +116,10 @@ def _at(row: Mapping[str, Any]) -> str:
     return f"at {row['rank']}" if row["rank"] else "not run"
 
 
-def _some(sentences: list[str], rest: str) -> list[str]:
-    more = len(sentences) - MOST_TOLD
-    return [*sentences[:MOST_TOLD], f"{more} more {rest}."] if more > 0 else sentences
+def _shorten(sentences: list[str], rest: str) -> list[str]:
+    """Return the first sentences, and how many more there are of the kind."""
+    first = sentences[:MOST_NAMED]
+    more = len(sentences) - len(first)
+    if more:
+        first.append(f"{more} more {rest}.")
+    return first

@@ -16,7 +16,7 @@ SHOWN = 3
 
 
 class PreviewLine(NamedTuple):
-    """A model's rank, and its Dynascore with the ends of its interval, or from least to most."""
+    """A model's rank, and its Dynascore with its interval, or with a range from least to most."""
 
     rank: str
     model: str
@@ -29,7 +29,7 @@ class PreviewLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Top:
-    """The first models of a board, and of when it is."""
+    """The first models of a board, and when its snapshot was taken."""
 
     lines: list[PreviewLine]
     made_at: datetime
@@ -43,7 +43,12 @@ class Top:
     @property
     def scale(self) -> Place:
         """Return the least and the greatest end of the intervals."""
-        return reach(end for line in self.lines for end in line[2:] if end is not None)
+        ends = []
+        for line in self.lines:
+            for end in (line.value, line.low, line.high, line.least, line.most):
+                if end is not None:
+                    ends.append(end)
+        return reach(ends)
 
 
 def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
@@ -51,23 +56,32 @@ def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
 
     A snapshot has at least one score.
     """
-    lines = [f"table__rows__{number}" for number in range(SHOWN)]
+    # Only the first rows are read, because tables are large.
+    columns = [f"table__rows__{number}" for number in range(SHOWN)]
     boards = [task for task in tasks if task.config.kind != "arena"]
-    last = (
+    newest = (
         Snapshot.objects.filter(task__in=boards)
         .annotate(last=Max("task__snapshots__number"))
         .filter(number=F("last"))
         .order_by()
     )
-    return {
-        task: Top(
-            [_line(row) for row in rows if row and row["rank"]], made_at, provisional_of(sets)
-        )
-        for task, made_at, sets, *rows in last.values_list("task", "made_at", "table__sets", *lines)
-    }
+    tops = {}
+    for task, made_at, sets, *rows in newest.values_list(
+        "task", "made_at", "table__sets", *columns
+    ):
+        lines = [_line(row) for row in rows if row and row["rank"]]
+        tops[task] = Top(lines, made_at, provisional_of(sets))
+    return tops
 
 
 def _line(row: Mapping[str, Any]) -> PreviewLine:
     score = row["dynascore"]
-    numbers = (score.get(part) for part in PreviewLine._fields[2:])
-    return PreviewLine(row["rank"], row["model"], *numbers)
+    return PreviewLine(
+        rank=row["rank"],
+        model=row["model"],
+        value=score.get("value"),
+        low=score.get("low"),
+        high=score.get("high"),
+        least=score.get("least"),
+        most=score.get("most"),
+    )

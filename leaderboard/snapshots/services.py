@@ -28,8 +28,8 @@ def refreeze_rates(*, task: Task, actor: User | None) -> Snapshot:
     Locks: `freeze_rates`, then `take_snapshot`. Raises Refused.
     """
     freeze_rates(task=task, actor=actor, again=True)
-    told = "Exchange rates were frozen again."
-    return take_snapshot(task=task, actor=actor, description=told, mode="robust")
+    description = "Exchange rates were frozen again."
+    return take_snapshot(task=task, actor=actor, description=description, mode="robust")
 
 
 def take_snapshot(
@@ -51,6 +51,7 @@ def take_snapshot(
     table = _arena_table(task) if is_arena else public_table(task, weighting, mode)
     if not any(row["rank"] for row in table["models" if is_arena else "rows"]):
         raise Refused(gettext("No model has a score yet, so there is nothing to keep."))
+    # The table is made before the lock, which is held only while the number is given.
     with transaction.atomic():
         Task.objects.select_for_update(of=("self",)).get(pk=task.pk)
         last = task.snapshots.aggregate(number=Max("number"))["number"] or 0
@@ -78,17 +79,20 @@ def _arena_table(task: Task) -> dict[str, Any]:
 
 
 def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
-    """Keep the board if it is another one than in the last snapshot; looked at once a day.
+    """Keep the board if it differs from the last snapshot; None when none is taken.
 
-    One without ranks is looked at until it has one, from the first score of a public model on. No
-    lock: of two workers one marks the day. Then as `take_snapshot`.
+    It is looked at once a day. A board without ranks is looked at again until it has one, from the
+    first score of a public model on. No lock: of two workers one marks the day. Then as
+    `take_snapshot`.
     """
     from leaderboard.board.exports import shows_same
     from leaderboard.board.tables import public_table
 
-    public = accepted(task).filter(seen_by_all())  # each minute: no table of a board without scores
+    # A worker asks each minute, so a board without scores must not cost a table each time.
+    public = accepted(task).filter(seen_by_all())
     if not EvaluationRun.objects.filter(submission__in=public, outcome=Outcome.OK).exists():
         return None
+    # By conditional update: of several workers only one goes on.
     marked = Board.objects.filter(task=task).exclude(looked_on=day).update(looked_on=day)
     if not marked:
         return None

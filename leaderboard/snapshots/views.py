@@ -46,11 +46,13 @@ def index(request: HttpRequest) -> HttpResponse:
     """Show the boards of all tasks that this person may see, with their first models."""
     tasks = list(listed_tasks(request.user))
     tops, sizes = tops_of(tasks), sizes_of(tasks)
-    counts = {**count_models(tasks), **{pk: size.models for pk, size in sizes.items()}}
+    counts = dict(count_models(tasks))
+    for pk, size in sizes.items():
+        counts[pk] = size.models
     boards = [
         (task, tops.get(task.pk), counts.get(task.pk, 0), sizes.get(task.pk)) for task in tasks
     ]
-    boards.sort(key=lambda board: -board[2])
+    boards.sort(key=lambda board: -board[2])  # by the number of models
     return render(request, "leaderboard/index.html", {"boards": boards})
 
 
@@ -63,9 +65,9 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
     form = SnapshotForm(request.POST if request.method == "POST" else None)
     if request.method == "POST":
         require(request.user, task, can_edit)
-        if form.is_valid() and (made := _taken(request, task, form)):
-            return redirect("leaderboard:snapshot", code, made.number)
-    rows = task.snapshots.defer("table")
+        if form.is_valid() and (snapshot := _take_snapshot(request, task, form)):
+            return redirect("leaderboard:snapshot", code, snapshot.number)
+    rows = task.snapshots.defer("table")  # which has a whole board
     values = {
         "task": task,
         "snapshots": rows,
@@ -77,7 +79,7 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
     return render(request, "leaderboard/snapshots.html", values, status=status)
 
 
-def _taken(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | None:
+def _take_snapshot(request: HttpRequest, task: Task, form: SnapshotForm) -> Snapshot | None:
     """Take the snapshot; None when it was refused, with the reason in the form."""
     with as_form_error(form):
         return services.take_snapshot(task=task, actor=person(request), **form.cleaned_data)
@@ -89,10 +91,10 @@ def refreeze(request: HttpRequest, code: str) -> HttpResponse:
     """Freeze the exchange rates again, and show the snapshot that is taken of the result."""
     task, user = find_edited(request, code)
     with as_message(request):
-        made = services.refreeze_rates(task=task, actor=user)
+        snapshot = services.refreeze_rates(task=task, actor=user)
         text = gettext("The exchange rates were frozen again. This snapshot was taken.")
         messages.success(request, text)
-        return redirect("leaderboard:snapshot", code, made.number)
+        return redirect("leaderboard:snapshot", code, snapshot.number)
     return redirect("leaderboard:snapshots", code)
 
 
@@ -101,22 +103,22 @@ def refreeze(request: HttpRequest, code: str) -> HttpResponse:
 def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show a snapshot: its numbers, its digest, how to cite it and what is new in it."""
     task = find_task(request, code, kinds=ANY)
-    found = get_object_or_404(task.snapshots, number=number)
+    stored = get_object_or_404(task.snapshots, number=number)
     address, is_arena = request.build_absolute_uri(request.path), task.config.kind == "arena"
     if name := request.GET.get("format"):
-        files = {**(ARENA_FILES if is_arena else FILES), "bibtex": _cited_by(found)}
-        return as_file(found.table, name, f"{code}-leaderboard-{number}", address, files)
+        files = {**(ARENA_FILES if is_arena else FILES), "bibtex": _cited_by(stored)}
+        return as_file(stored.table, name, f"{code}-leaderboard-{number}", address, files)
     last = task.snapshots.filter(number__lt=number).first()
     values = {
         "task": task,
-        "snapshot": found,
-        "table": found.table,
+        "snapshot": stored,
+        "table": stored.table,
         "last": last,
-        "changes": what_changed(last.table, found.table) if last else [],
-        "bibtex": snapshot_bibtex(found.table, number, found.title, found.sha256, address),
-        "formula": formula_of(found.table, say=gettext, words=in_words),
-        "provisional": provisional_of(found.table.get("sets", ())),
-        **(board_values(found.table) if is_arena else _lines(task, found.table)),
+        "changes": what_changed(last.table, stored.table) if last else [],
+        "bibtex": snapshot_bibtex(stored.table, number, stored.title, stored.sha256, address),
+        "formula": formula_of(stored.table, say=gettext, words=in_words),
+        "provisional": provisional_of(stored.table.get("sets", ())),
+        **(board_values(stored.table) if is_arena else _lines(task, stored.table)),
     }
     template = "leaderboard/arena_snapshot.html" if is_arena else "leaderboard/snapshot.html"
     return render(request, template, values)
@@ -140,22 +142,20 @@ def _lines(task: Task, table: Mapping[str, Any]) -> Mapping[str, Any]:
 
     metrics = table["metrics"]
     names = [metric["name"] for metric in metrics]
-    own = {metric["name"] for metric in metrics if not metric.get("higher_is_better", True)}
-    found = [
-        (*head, metric)
-        for head, metric in zip(column_heads(names, LESS_IS_BETTER | own), metrics, strict=True)
-    ]
-    lines = [
-        (
-            row,
-            cell_texts("dynascore", BoardScore(**row["dynascore"])),
-            [(name, *cell_texts(name, Cell(**row["metrics"][name]))) for name in names],
-        )
-        for row in table["rows"]
-    ]
-    shown = task.submissions.filter(seen_by_all())
-    listed = shown.filter(pk__in=[row["id"] for row in table["rows"]]).values_list("pk", flat=True)
-    return {"lines": lines, "heads": found, "listed": {str(pk) for pk in listed}}
+    less = set(LESS_IS_BETTER)
+    less.update(metric["name"] for metric in metrics if not metric.get("higher_is_better", True))
+    heads = []
+    for head, metric in zip(column_heads(names, less), metrics, strict=True):
+        heads.append((*head, metric))
+    lines = []
+    for row in table["rows"]:
+        score = cell_texts("dynascore", BoardScore(**row["dynascore"]))
+        cells = [(name, *cell_texts(name, Cell(**row["metrics"][name]))) for name in names]
+        lines.append((row, score, cells))
+    # Of models that were withdrawn since, only the name is shown.
+    ids = [row["id"] for row in table["rows"]]
+    public = task.submissions.filter(seen_by_all(), pk__in=ids).values_list("pk", flat=True)
+    return {"lines": lines, "heads": heads, "listed": {str(pk) for pk in public}}
 
 
 @login_not_required

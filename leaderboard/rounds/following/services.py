@@ -24,12 +24,12 @@ from tasks.permissions import can_see
 logger = logging.getLogger(__name__)
 State = EvaluationRun.State
 SETTLING = timedelta(minutes=5)
-"""From the release until its evaluation set is made and every model's run is asked for."""
+"""From the release until its evaluation set is made and every model's run is requested."""
 
 
 @transaction.atomic
 def follow(*, task: Task, user: User, follows: bool) -> None:
-    """Begin or end to follow a task; no lock: `follow_once` holds."""
+    """Begin or end to follow a task. No lock: the constraint `follow_once` suffices."""
     if follows:
         Follow.objects.get_or_create(task=task, user=user)
     else:
@@ -37,25 +37,32 @@ def follow(*, task: Task, user: User, follows: bool) -> None:
 
 
 def tell_followers() -> int:
-    """Mail the followers of tasks with a newly released round; how many mails.
+    """Mail the followers of tasks with a newly released round; return how many mails.
 
-    It waits until no model is run on the round's set any more, so that the leaderboard is current.
-    A worker calls it each minute. No lock: of several workers, the one whose update hits mails.
-    While the mail server is away nobody gets a mail; the next call tries again.
+    A worker calls it each minute. For each new release, oldest first:
+
+    1. Wait until no model is run on the round's set any more, so that the leaderboard is current.
+    2. Mark the follower as mailed by a conditional update: of several workers, only the one whose
+       update hits sends the mail.
+    3. Send it, unless the follower may no longer see the task.
+    4. While the mail server is away, take the mark back and end; the next call tries again.
+
+    No lock.
     """
     sent = 0
     for dataset in _released():
-        for one in _untold(dataset):
-            mine = Follow.objects.filter(pk=one.pk, told_to=one.told_to)
-            if not mine.update(told_to=dataset.finished_at):
+        for follower in _followers_to_mail(dataset):
+            # On condition of the old value: another worker may have marked this follower first.
+            unmarked = Follow.objects.filter(pk=follower.pk, told_to=follower.told_to)
+            if not unmarked.update(told_to=dataset.finished_at):
                 continue
-            if not (one.user.is_active and can_see(one.user, one.task)):
+            if not (follower.user.is_active and can_see(follower.user, follower.task)):
                 continue
             try:
-                send(*_mail(dataset, one))
+                send(*_mail(dataset, follower))
             except AWAY as error:
                 logger.error("The mail server is away; mails to followers wait: %s", error)
-                Follow.objects.filter(pk=one.pk).update(told_to=one.told_to)
+                Follow.objects.filter(pk=follower.pk).update(told_to=follower.told_to)
                 return sent
             sent += 1
     return sent
@@ -75,25 +82,27 @@ def _released() -> Iterator[Dataset]:
     under_way = EvaluationRun.objects.filter(
         version__dataset=OuterRef("pk"), state__in=[State.QUEUED, State.RUNNING]
     )
-    found = Dataset.objects.filter(~Exists(earlier), Exists(waiting), state=Dataset.State.DONE)
-    found = found.annotate(is_early=Exists(under_way)).select_related("round__task")
-    held = set()
-    for dataset in found.order_by("finished_at").defer("numbers"):
+    datasets = Dataset.objects.filter(~Exists(earlier), Exists(waiting), state=Dataset.State.DONE)
+    datasets = datasets.annotate(is_early=Exists(under_way)).select_related("round__task")
+    waiting_tasks = set()
+    # A dataset's numbers are large, and no mail shows them.
+    for dataset in datasets.order_by("finished_at").defer("numbers"):
         assert dataset.finished_at
         if dataset.is_early or dataset.finished_at > timezone.now() - SETTLING:
-            held.add(dataset.round.task_id)
-        elif dataset.round.task_id not in held:
+            waiting_tasks.add(dataset.round.task_id)
+        elif dataset.round.task_id not in waiting_tasks:
             yield dataset
 
 
-def _untold(dataset: Dataset) -> list[Follow]:
-    found = Follow.objects.filter(task=dataset.round.task_id, told_to__lt=dataset.finished_at)
-    return list(found.select_related("user", "task"))
+def _followers_to_mail(dataset: Dataset) -> list[Follow]:
+    """Return the followers who have no mail about a release yet."""
+    follows = Follow.objects.filter(task=dataset.round.task_id, told_to__lt=dataset.finished_at)
+    return list(follows.select_related("user", "task"))
 
 
-def _mail(dataset: Dataset, one: Follow) -> tuple[str, str, str]:
+def _mail(dataset: Dataset, follower: Follow) -> tuple[str, str, str]:
     """Return subject and text, in the follower's language, and address."""
-    task, number = one.task, dataset.round.number
+    task, number = follower.task, dataset.round.number
     names = {"task": task.name, "number": number}
     values = {
         "task": task,
@@ -108,4 +117,4 @@ def _mail(dataset: Dataset, one: Follow) -> tuple[str, str, str]:
         text = render_to_string("leaderboard/follow_mail.txt", values)
         return _("%(task)s: round %(number)d is released") % names, text
 
-    return *write_in_language_of(one.user, write), one.user.email
+    return *write_in_language_of(follower.user, write), follower.user.email

@@ -21,8 +21,8 @@ from tasks.access import ANY, find_task
 from tasks.models import Task
 
 SCHEMA_VERSION = 1
-"""Of docs/leaderboard.schema.json; a change that breaks readers makes it higher."""
-LETTER, AROUND = 7, 12  # pixels: of a letter of the badge, and beside a text
+"""The version of docs/leaderboard.schema.json; a change that breaks readers raises it."""
+LETTER, AROUND = 7, 12  # pixels: the width of a letter of the badge, and of the room around a text
 
 
 @require_POST
@@ -31,8 +31,10 @@ def follow(request: HttpRequest, code: str) -> HttpResponse:
     task = find_task(request, code, kinds=ANY)
     follows = "follow" in request.POST
     services.follow(task=task, user=person(request), follows=follows)
-    said = _("You get a mail when a round is released.") if follows else _("No more mails of it.")
-    messages.success(request, said)
+    message = (
+        _("You get a mail when a round is released.") if follows else _("No more mails of it.")
+    )
+    messages.success(request, message)
     return redirect("task", code)
 
 
@@ -46,20 +48,21 @@ def badge(request: HttpRequest, pk: UUID) -> HttpResponse:
     submission, _viewer = find_submission(request, pk)
     if not submission.is_published or submission.withdrawn_at:
         raise Http404
-    said, found = "no rank yet", model_standing(submission, request.user)
-    if found and found.row.rank:
-        early = (early_words(asdict(one)) for one in found.provisional[:1])
-        said = ", ".join([f"rank {found.row.rank} of {found.ranked}", *early])
-    values = badge_values(f"Dynabench {submission.task.name}", said)
+    text, standing = "no rank yet", model_standing(submission, request.user)
+    if standing and standing.row.rank:
+        text = f"rank {standing.row.rank} of {standing.ranked}"
+        if standing.provisional:
+            text += f", {early_words(asdict(standing.provisional[0]))}"
+    values = badge_values(f"Dynabench {submission.task.name}", text)
     return render(request, "leaderboard/badge.svg", values, content_type="image/svg+xml")
 
 
-def badge_values(name: str, said: str) -> dict[str, Any]:
+def badge_values(name: str, rank_text: str) -> dict[str, Any]:
     """Return the two texts with the places at which they are drawn, in pixels."""
-    left, right = (LETTER * len(text) + AROUND for text in (name, said))
+    left, right = LETTER * len(name) + AROUND, LETTER * len(rank_text) + AROUND
     return {
         "name": name,
-        "said": said,
+        "said": rank_text,
         "left": left,
         "right": right,
         "width": left + right,
@@ -76,8 +79,8 @@ def board_json(request: HttpRequest, code: str) -> JsonResponse:
 
     task = find_task(request, code)
     table = public_table(task)
-    told = {"schema_version": SCHEMA_VERSION, **table, "snapshot": _cited(request, task, table)}
-    return JsonResponse(told, json_dumps_params={"ensure_ascii": False})
+    body = {"schema_version": SCHEMA_VERSION, **table, "snapshot": _cited(request, task, table)}
+    return JsonResponse(body, json_dumps_params={"ensure_ascii": False})
 
 
 def _cited(request: HttpRequest, task: Task, table: Table) -> dict[str, Any] | None:
