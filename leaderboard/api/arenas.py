@@ -81,8 +81,8 @@ class ArenaView(APIView):
         503 while many comparisons are ranked for the first time.
         """
         task = find_task(request, code, kinds=("arena",))
-        kept = kept_table(task)
-        if kept is None:
+        cached = kept_table(task)
+        if cached is None:
             raise Unavailable(_("The models are being ranked. Ask again in a minute."), wait=60)
-        table = report_body(task, kept)
+        table = report_body(task, cached)
         return versioned(request, repr(table), lambda: table)

@@ -1,10 +1,10 @@
-"""What pages and the API show of an arena, kept between requests. Without numpy until it ranks."""
+"""What pages and the API show of an arena, cached between requests. Loads numpy only to rank."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from math import log
+from math import isnan, log
 from typing import Any, NamedTuple
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.utils.translation import gettext as _
 
 from core.charts import Heat
@@ -14,18 +14,18 @@ from leaderboard.models import Comparison, Contestant
 from tasks.models import Task
 
 LARGE = 2_000
-"""With more comparisons a thread ranks the models."""
+"""Comparisons above which a thread ranks the models."""
 LEAST_STYLED = 100
-"""Battles before the models are ranked with the style of answers held constant, too."""
+"""Battles that a ranking with the style of answers held constant needs."""
 MOST = 10
-"""Models in the matrix of wins: the first ones."""
+"""The number of models in the matrix of wins: the first ones."""
 ENDS = ("effect", "low", "high")
 Table = Mapping[str, Any]
 """A report for programs, with the shares of wins among the first models."""
 
 
 class ArenaLine(NamedTuple):
-    """A model of the table, and its strength with the ends of its interval."""
+    """A model of the table with its strength and its interval."""
 
     model: Mapping[str, Any]
     value: float | None
@@ -34,7 +34,7 @@ class ArenaLine(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much was compared in an arena; live: models that answer in battles."""
+    """The numbers of comparisons and models of an arena. live: models that answer in battles."""
 
     comparisons: int
     models: int
@@ -66,13 +66,26 @@ def _table(task: Task) -> Table:
     from leaderboard.arena.report import report_of
 
     if not task.comparisons.exists():
-        nothing: dict[str, Any] = {"models": [], "battles": 0, "voters": 0, "is_bounded": False}
-        return {**nothing, "unconnected": [], "wins": [], "style": None}
+        return {
+            "models": [],
+            "battles": 0,
+            "voters": 0,
+            "is_bounded": False,
+            "unconnected": [],
+            "wins": [],
+            "style": None,
+        }
     report = report_of(task)
-    first = report.wins[:MOST, :MOST].tolist()
-    shares = [[None if share != share else share for share in row] for row in first]  # NaN
-    more = {"is_bounded": report.is_bounded, "unconnected": report.unconnected, "wins": shares}
-    return {**report.as_json, **more, "style": _style(task)}
+    shares = []
+    for row in report.wins[:MOST, :MOST].tolist():
+        shares.append([None if isnan(share) else share for share in row])
+    return {
+        **report.as_json,
+        "is_bounded": report.is_bounded,
+        "unconnected": report.unconnected,
+        "wins": shares,
+        "style": _style(task),
+    }
 
 
 def _style(task: Task) -> Table | None:
@@ -85,15 +98,18 @@ def _style(task: Task) -> Table | None:
     return {**report.as_json, "is_bounded": report.is_bounded, "effects": report.effects}
 
 
-def report_body(task: Task, kept: Kept) -> dict[str, Any]:
+def report_body(task: Task, cached: Kept) -> dict[str, Any]:
     """Return the table with its task and its date."""
     named = {"code": task.code, "name": task.name}
-    return {"task": named, "date": kept.counted_at.date().isoformat(), **kept.numbers}
+    return {"task": named, "date": cached.counted_at.date().isoformat(), **cached.numbers}
 
 
 def arena_lines(table: Table) -> list[ArenaLine]:
     """Return the models as the page draws them."""
-    return [ArenaLine(one, one["strength"], one["low"], one["high"]) for one in table["models"]]
+    lines = []
+    for model in table["models"]:
+        lines.append(ArenaLine(model, model["strength"], model["low"], model["high"]))
+    return lines
 
 
 EFFECTS = {
@@ -110,27 +126,28 @@ def style_values(table: Table) -> Mapping[str, Any] | None:
     style = table["style"]
     if style is None:
         return None
-    effects = [
-        (_(EFFECTS[one["name"]]), [None if one[k] is None else log(2) * one[k] for k in ENDS])
-        for one in style["effects"]
-    ]
+    effects = []
+    for effect in style["effects"]:
+        numbers = (effect[end] for end in ENDS)
+        doubled = [None if number is None else log(2) * number for number in numbers]
+        effects.append((_(EFFECTS[effect["name"]]), doubled))
     return {"lines": arena_lines(style), "battles": style["battles"], "effects": effects}
 
 
 def win_rows(table: Table) -> Iterator[tuple[str, list[Heat]]]:
     """Yield the rows of the matrix: a model and its shares of wins against the first models."""
     for model, shares in zip(table["models"], table["wins"], strict=False):
-        yield (
-            model["name"],
-            [Heat("–") if share is None else Heat(f"{share:.0%}", share) for share in shares],
-        )
+        cells = []
+        for share in shares:
+            cells.append(Heat("–") if share is None else Heat(f"{share:.0%}", share))
+        yield model["name"], cells
 
 
 def arena_notices(table: Table) -> list[str]:
     """Return the sentences that a reader of the strengths should know."""
-    found = []
+    sentences = []
     if table["is_bounded"]:
-        found.append(
+        sentences.append(
             _(
                 "Some models won or lost everything, so their strengths would be infinite. Each "
                 "model has half a win and half a loss added against an imaginary one."
@@ -138,10 +155,10 @@ def arena_notices(table: Table) -> list[str]:
         )
     if names := ", ".join(table["unconnected"]):
         text = _("Never compared with most models, so without a strength: %(names)s.")
-        found.append(text % {"names": names})
+        sentences.append(text % {"names": names})
     if table["voters"] == 1:
-        found.append(_("One person voted, so there are no intervals and no ranks apart."))
-    return found
+        sentences.append(_("One person voted, so there are no intervals and no ranks apart."))
+    return sentences
 
 
 def sizes_of(tasks: Collection[Task]) -> Mapping[int, Size]:
@@ -149,16 +166,25 @@ def sizes_of(tasks: Collection[Task]) -> Mapping[int, Size]:
 
     No queries without an arena, otherwise at most three.
     """
-    arenas = {f"arena-size:{one.pk}": one.pk for one in tasks if one.config.kind == "arena"}
+    arenas = {f"arena-size:{task.pk}": task.pk for task in tasks if task.config.kind == "arena"}
+    if not arenas:
+        return {}
 
     def count(keys: Sequence[str]) -> Mapping[str, Size]:
-        wanted = [arenas[key] for key in keys]
+        pks = [arenas[key] for key in keys]
         live = Contestant.objects.filter(is_live=True, target__isnull=False)
-        counts = [
-            dict(rows.filter(task__in=wanted).values_list("task").annotate(Count("pk")))
-            for rows in (Comparison.objects.all(), Contestant.objects.all(), live)
-        ]
-        return {key: Size(*(one.get(arenas[key], 0) for one in counts)) for key in keys}
+        comparisons = _count_by_task(Comparison.objects.all(), pks)
+        models = _count_by_task(Contestant.objects.all(), pks)
+        live_models = _count_by_task(live, pks)
+        sizes = {}
+        for key, pk in zip(keys, pks, strict=True):
+            sizes[key] = Size(comparisons.get(pk, 0), models.get(pk, 0), live_models.get(pk, 0))
+        return sizes
 
-    kept = kept_many(list(arenas), count) if arenas else {}
-    return {arenas[key]: one.numbers for key, one in kept.items()}
+    counted = kept_many(list(arenas), count)
+    return {arenas[key]: each.numbers for key, each in counted.items()}
+
+
+def _count_by_task(rows: QuerySet[Any], tasks: Sequence[int]) -> dict[int, int]:
+    """Count the rows of each task; tasks without any are left out."""
+    return dict(rows.filter(task__in=tasks).values_list("task").annotate(Count("pk")))

@@ -32,15 +32,19 @@ def read_comparisons(lines: Iterable[bytes]) -> Iterator[ComparisonLine | LineEr
 
 
 def _header(cells: list[str]) -> list[str]:
+    """Return the names of the columns. Raises BadRow."""
     names = [cell.strip() for cell in cells]
-    if missing := [name for name in COLUMNS if name not in names]:
-        raise BadRow(f"no column `{missing[0]}`; the first line names {', '.join(COLUMNS)}")
-    if twice := [name for name in COLUMNS if names.count(name) > 1]:
-        raise BadRow(f"the column `{twice[0]}` is there twice; remove one of the two")
+    for name in COLUMNS:
+        if name not in names:
+            raise BadRow(f"no column `{name}`; the first line names {', '.join(COLUMNS)}")
+    for name in COLUMNS:
+        if names.count(name) > 1:
+            raise BadRow(f"the column `{name}` is there twice; remove one of the two")
     return names
 
 
 def _value(name: str, cell: str) -> str:
+    """Return the value of a cell. Raises BadRow."""
     if name not in COLUMNS:
         return cell
     value = cell.strip()
@@ -59,9 +63,17 @@ def _value(name: str, cell: str) -> str:
 
 
 def _line(number: int, values: Mapping[str, str]) -> ComparisonLine | LineError:
+    """Return the comparison of a line, or what is wrong with it."""
     for name in COLUMNS:
         if name not in values:
             return LineError(number, f"`{name}`: empty; fill it")
     if values["left"] == values["right"]:
         return LineError(number, "`right`: the same model as `left`; name two models")
-    return ComparisonLine(number, *(values[name] for name in COLUMNS))
+    return ComparisonLine(
+        number=number,
+        id=values["id"],
+        worker=values["worker"],
+        left=values["left"],
+        right=values["right"],
+        winner=values["winner"],
+    )

@@ -27,13 +27,13 @@ from tasks.models import Task
 
 SEED = 0
 STYLE_DRAWS = 200
-"""Of the bootstrap with covariates, whose fits take longer."""
+"""Draws of the bootstrap with covariates, whose fits take longer."""
 OUTCOMES = {"left": LEFT, "right": RIGHT, "tie": TIE, "both_bad": TIE}
 
 
 @dataclass(frozen=True)
 class ReportLine:
-    """A model: wins and ties (“both bad” included) among its battles."""
+    """A model with its battles, and wins and ties (“both bad” included) among them."""
 
     name: str
     strength: Strength
@@ -41,13 +41,27 @@ class ReportLine:
     wins: int
     ties: int
 
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """Return the line for programs."""
+        return {
+            "name": self.name,
+            "strength": self.strength.value,
+            "low": self.strength.low,
+            "high": self.strength.high,
+            "rank": self.strength.rank,
+            "battles": self.battles,
+            "wins": self.wins,
+            "ties": self.ties,
+        }
+
 
 @dataclass(frozen=True)
 class Report:
     """The models by rank, then by strength; those without a rank are last.
 
-    wins: of the model of the row against that of the column, a tie is half a win; NaN: never
-    compared.
+    wins: the share of wins of the row's model against the column's, a tie is half a win; NaN where
+    they were never compared.
     """
 
     lines: tuple[ReportLine, ...]
@@ -61,31 +75,16 @@ class Report:
     @property
     def as_json(self) -> dict[str, Any]:
         """Return the report for programs."""
-        return {
-            "models": [
-                {
-                    "name": line.name,
-                    "strength": line.strength.value,
-                    "low": line.strength.low,
-                    "high": line.strength.high,
-                    "rank": line.strength.rank,
-                    "battles": line.battles,
-                    "wins": line.wins,
-                    "ties": line.ties,
-                }
-                for line in self.lines
-            ],
-            "battles": self.battles,
-            "voters": self.voters,
-        }
+        models = [line.as_json for line in self.lines]
+        return {"models": models, "battles": self.battles, "voters": self.voters}
 
     @property
     def effects(self) -> list[dict[str, Any]]:
         """Return what one more unit of each covariate adds to a lead; None where it is unknown."""
-        return [
-            {"name": name, "effect": value, "low": low, "high": high}
-            for name, (value, low, high) in zip(STYLE, self.style, strict=True)
-        ]
+        effects = []
+        for name, (value, low, high) in zip(STYLE, self.style, strict=True):
+            effects.append({"name": name, "effect": value, "low": low, "high": high})
+        return effects
 
     @property
     def unconnected(self) -> list[str]:
@@ -136,32 +135,54 @@ def votes_of(
     also: ids of models that may not have been compared yet. only_battles: without imported votes.
     """
     rows = _comparisons(task, only_battles)
-    parts = list(rows.values_list("left_id", "right_id", "winner", "voter_id"))
-    left, right, winner, voter = map(list, zip(*parts, strict=True)) if parts else ([],) * 4
-    ids, places = np.unique(np.array([*left, *right, *also], dtype=np.intp), return_inverse=True)
-    outcome = np.array([OUTCOMES[one] for one in winner], dtype=np.intp)
+    left, right, outcome, voter = [], [], [], []
+    for left_id, right_id, winner, voter_id in rows.values_list(
+        "left_id", "right_id", "winner", "voter_id"
+    ):
+        left.append(left_id)
+        right.append(right_id)
+        outcome.append(OUTCOMES[winner])
+        voter.append(voter_id)
     size = len(left)
-    voters = np.array(voter, dtype=np.intp)
-    return ids, Votes(places[:size], places[size : 2 * size], outcome, voters)
+    ids, places = np.unique(np.array(left + right + list(also), dtype=np.intp), return_inverse=True)
+    votes = Votes(
+        left=places[:size],
+        right=places[size : 2 * size],
+        outcome=np.array(outcome, dtype=np.intp),
+        voter=np.array(voter, dtype=np.intp),
+    )
+    return ids, votes
 
 
 def _report(names: list[str], votes: Votes, draws: int, style: Floats | None = None) -> Report:
+    """Rank the models of these names and count their battles."""
     count = len(names)
-    found = rank_models(count, votes, style=style, seed=SEED, draws=draws)
-    tables = np.zeros((3, count, count))
+    ranking = rank_models(count, votes, style=style, seed=SEED, draws=draws)
+    tables = np.zeros((3, count, count))  # outcomes × left models × right models
     np.add.at(tables, (votes.outcome, votes.left, votes.right), 1)
     ties = tables[TIE] + tables[TIE].T
     wins = tables[LEFT] + tables[RIGHT].T
     played = wins + wins.T + ties
     shares = np.divide(wins + ties / 2, played, out=np.full_like(played, np.nan), where=played > 0)
 
-    def place(n: int) -> tuple[float, float, str]:
-        one = found.strengths[n]
-        return one.rank or np.inf, -(one.value or 0.0), names[n]
+    def key(place: int) -> tuple[float, float, str]:
+        strength = ranking.strengths[place]
+        return strength.rank or np.inf, -(strength.value or 0.0), names[place]
 
-    order = sorted(range(count), key=place)
+    order = sorted(range(count), key=key)
     sums = np.stack([played, wins, ties]).sum(axis=2).astype(int)
-    lines = tuple(ReportLine(names[n], found.strengths[n], *sums[:, n].tolist()) for n in order)
-    voters = len(np.unique(votes.voter))
-    wins = shares[np.ix_(order, order)]
-    return Report(lines, len(votes.left), voters, found.is_bounded, wins, found.style)
+    lines = []
+    for place in order:
+        battles_of_model, wins_of_model, ties_of_model = sums[:, place].tolist()
+        strength = ranking.strengths[place]
+        lines.append(
+            ReportLine(names[place], strength, battles_of_model, wins_of_model, ties_of_model)
+        )
+    return Report(
+        lines=tuple(lines),
+        battles=len(votes.left),
+        voters=len(np.unique(votes.voter)),
+        is_bounded=ranking.is_bounded,
+        wins=shares[np.ix_(order, order)],
+        style=ranking.style,
+    )

@@ -1,4 +1,4 @@
-"""How an answer looks, which may please apart from what it says. Pure."""
+"""How an answer looks, which may please people whatever the answer says. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,12 +16,19 @@ _MARKS = {
 
 def style_of(answers: Iterable[str]) -> dict[str, int]:
     """Count characters and marks over all answers of one side, without marks in code blocks."""
-    texts = [*answers]
-    plain = [_CODE.sub("", text) for text in texts]
-    marks = {name: sum(len(p.findall(text)) for text in plain) for name, p in _MARKS.items()}
-    return {"length": sum(map(len, texts)), **marks}
+    counts = dict.fromkeys(STYLE, 0)
+    for text in answers:
+        counts["length"] += len(text)
+        prose = _CODE.sub("", text)
+        for name, pattern in _MARKS.items():
+            counts[name] += len(pattern.findall(prose))
+    return counts
 
 
 def difference(style: Mapping[str, Sequence[int]]) -> list[float]:
     """Return log((1 + left) ÷ (1 + right)) for each covariate, from the counts [left, right]."""
-    return [log1p(left) - log1p(right) for left, right in (style[name] for name in STYLE)]
+    differences = []
+    for name in STYLE:
+        left, right = style[name]
+        differences.append(log1p(left) - log1p(right))
+    return differences

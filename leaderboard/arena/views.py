@@ -27,7 +27,7 @@ from tasks.access import find_task
 from tasks.models import Task
 
 ROWS = 100
-"""Models on a page."""
+"""Models per page."""
 FILES: Files = {
     "csv": (lambda table, _: arena_csv(table), "csv", "text/csv"),
     "json": (lambda table, _: table_json(table), "json", "application/json"),
@@ -41,35 +41,38 @@ FILES: Files = {
 def arena(request: HttpRequest, code: str) -> HttpResponse:
     """Show the models of an arena by strength, and who beats whom."""
     task = find_task(request, code, kinds=("arena",))
-    kept = kept_table(task)
+    cached = kept_table(task)
     if "format" in request.GET:
-        return _file(request, task, kept)
-    values: dict[str, Any] = {"task": task, "kept": kept, "here": "leaderboard"}
-    if kept and kept.numbers["models"]:
-        values |= board_values(kept.numbers)
+        return _file(request, task, cached)
+    values: dict[str, Any] = {"task": task, "kept": cached, "here": "leaderboard"}
+    if cached and cached.numbers["models"]:
+        values |= board_values(cached.numbers)
         values["page"] = Paginator(values["page"], ROWS).get_page(request.GET.get("page"))
     return render(request, "leaderboard/arena.html", values)
 
 
 def board_values(table: Table) -> dict[str, Any]:
     """Return what a page shows of a ranking. `page` has all lines."""
-    lines, names = arena_lines(table), [one["name"] for one in table["models"]]
+    lines, names = arena_lines(table), [model["name"] for model in table["models"]]
     first = names[: len(table["wins"])]
+    ends: list[float | None] = []
+    for line in lines:
+        ends += [line.value, line.low, line.high]
     return {
         "page": lines,
-        "scale": reach(end for line in lines for end in line[1:]),
+        "scale": reach(ends),
         "notices": arena_notices(table),
         "style": style_values(table),
         "wins": matrix(first, win_rows(table), title=_("Wins"), corner=_("Model")),
     }
 
 
-def _file(request: HttpRequest, task: Task, kept: Kept | None) -> HttpResponse:
-    if kept is None:
+def _file(request: HttpRequest, task: Task, cached: Kept | None) -> HttpResponse:
+    if cached is None:
         text = _("The models are being ranked. Ask again in a minute.")
         answer = sentence(text, 503)
         answer["Retry-After"] = "60"
         return answer
     address = request.build_absolute_uri(request.path)
-    table, name = report_body(task, kept), f"{task.code}-leaderboard"
+    table, name = report_body(task, cached), f"{task.code}-leaderboard"
     return as_file(table, request.GET["format"], name, address, FILES)

@@ -1,4 +1,4 @@
-"""What one person, and the team, did in each week. What their programs did is not counted."""
+"""Counts of what one person, and the team, did in each week, without work of programs."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ TEAM_WEEKS = 4
 
 @dataclass(frozen=True, slots=True)
 class TeamWeek:
-    """How many different passages have an example verified this week, and what is aimed at."""
+    """The number of different passages with an example verified this week, and the goal."""
 
     passages: int
     goal: int
@@ -40,19 +40,19 @@ def team_week(task: Task) -> TeamWeek:
         example__retracted_at__isnull=True,
         example__by_program=False,
     )
-    counts = dict(
+    counts = (
         verified.annotate(week=TruncWeek("decided_at", tzinfo=UTC))
         .values_list("week")
         .annotate(Count("example__context", distinct=True))
     )
-    by_week = {begins.date(): number for begins, number in counts.items()}
-    this = by_week.pop(week, 0)
-    return TeamWeek(this, team_goal(list(by_week.values())))
+    by_week = {begins.date(): number for begins, number in counts}
+    this_week = by_week.pop(week, 0)
+    return TeamWeek(this_week, team_goal(list(by_week.values())))
 
 
 @dataclass(slots=True)
 class Week:
-    """What one person did in a week: `judged` and `tried`, `valid` of these."""
+    """One person's work in a week: `judged` examples, and `tried` ones, of them `valid`."""
 
     tried: int = 0
     valid: int = 0
@@ -62,7 +62,7 @@ class Week:
 Goals = Mapping[date, int]
 """Weekly goals by the week they began in."""
 ANSWERS = {Validation: "example__round__task", GoldAnswer: "gold__example__round__task"}
-"""From what people judge to its task. People cannot tell one from the other."""
+"""The answers of judges, and the path from each to its task. Judges cannot tell gold items."""
 
 
 def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
@@ -71,8 +71,8 @@ def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
     Three queries.
     """
     weeks: dict[tuple[date, int], Week] = {}
-    wrote = _written(annotator)
-    for week, task, tried, valid in _by_week(wrote, "round__task", **counts_of("confirmed")):
+    examples = _written(annotator)
+    for week, task, tried, valid in _by_week(examples, "round__task", **counts_of("confirmed")):
         weeks[week.date(), task] = Week(tried, valid)
     for answers, path in ANSWERS.items():
         for week, task, judged in _by_week(_judged(answers, annotator), path, judged=Count("pk")):
@@ -81,34 +81,36 @@ def weeks_of(annotator: Annotator) -> Mapping[tuple[date, int], Week]:
 
 
 def week_of(annotator: Annotator, tasks: Collection[int], week: date) -> tuple[int, Goals]:
-    """Count the person's examples and judgements since a Monday, as `done_by_week`; their goals.
+    """Count the person's examples and judgements since a Monday; return that and their goals.
 
-    One query.
+    Counts as `done_by_week` does. One query: a union whose rows have a week only if they are goals.
     """
-    rows = [(_written(annotator), "round__task")]
-    rows += [(_judged(answers, annotator), path) for answers, path in ANSWERS.items()]
-    since = _midnight(week)
-    done = [
-        found.filter(created_at__gte=since, **{f"{path}__in": tasks})
-        .order_by()
-        .values(begins=Value("", CharField()))
-        .annotate(times=Count("pk"))
-        for found, path in rows
-    ]
-    goals = WeeklyGoal.objects.filter(annotator=annotator).order_by()
-    of_weeks = goals.values(begins=Cast("week", CharField()), times=F("amount"))
-    every = [(row["begins"], row["times"]) for row in of_weeks.union(*done, all=True)]
-    return (
-        sum(times for begins, times in every if not begins),
-        {date.fromisoformat(begins): times for begins, times in every if begins},
-    )
+    sources = [(_written(annotator), "round__task")]
+    for answers, path in ANSWERS.items():
+        sources.append((_judged(answers, annotator), path))
+    counts = []
+    for rows, path in sources:
+        since_monday = rows.filter(created_at__gte=_midnight(week), **{f"{path}__in": tasks})
+        labelled = since_monday.order_by().values(begins=Value("", CharField()))
+        counts.append(labelled.annotate(times=Count("pk")))
+    goal_rows = WeeklyGoal.objects.filter(annotator=annotator).order_by()
+    goal_values = goal_rows.values(begins=Cast("week", CharField()), times=F("amount"))
+    done, goals = 0, {}
+    for row in goal_values.union(*counts, all=True):
+        if row["begins"]:
+            goals[date.fromisoformat(row["begins"])] = row["times"]
+        else:
+            done += row["times"]
+    return done, goals
 
 
 def _written(annotator: Annotator) -> Any:
+    """Return the tries that the person wrote, without those of their programs."""
     return Example.objects.filter(is_try(), annotator=annotator)
 
 
 def _judged(answers: Any, annotator: Annotator) -> Any:
+    """Return what the person judged, without what their programs did."""
     return answers.objects.filter(validator=annotator, by_program=False)
 
 

@@ -20,7 +20,7 @@ from validation.models import Validation
 
 @dataclass
 class Work:
-    """One person's work in some tasks; each number costs one query, the first time it is read.
+    """One person's work in some tasks; each number costs one query when it is first read.
 
     careful: their judgements agree with the others' (`validation.rewards.scores`).
     """
@@ -43,20 +43,21 @@ class Work:
     @cached_property
     def goals(self) -> dict[int, set[str]]:
         """Return the goals of the person's valid examples, by task."""
-        found: dict[int, set[str]] = {}
+        goals: dict[int, set[str]] = {}
         for task, goal in self.valid.values_list("round__task", "goal").distinct():
-            found.setdefault(task, set()).add(goal)
-        return found
+            goals.setdefault(task, set()).add(goal)
+        return goals
 
     @property
     def labels(self) -> tuple[int, int]:
         """Return how many goals the valid examples cover in the best task, and how many it has."""
-        found = [
-            (len(self.goals.get(task.pk, set()).intersection(choices)), len(choices))
-            for task in self.tasks
-            if (choices := task.config.goal_choices)
-        ]
-        return max(found, key=lambda pair: pair[0] / pair[1], default=(0, 1))
+        coverages = []
+        for task in self.tasks:
+            choices = task.config.goal_choices
+            if choices:
+                covered = self.goals.get(task.pk, set()).intersection(choices)
+                coverages.append((len(covered), len(choices)))
+        return max(coverages, key=lambda pair: pair[0] / pair[1], default=(0, 1))
 
     @cached_property
     def models_fooled(self) -> int:
@@ -109,7 +110,7 @@ BADGES: tuple[tuple[str, str, Callable[[Work], tuple[int, int]]], ...] = (
         lambda work: (int(work.has_shared_flag), 1),
     ),
 )
-"""Name, purpose, and how far somebody's work is: what it has reached, and what it needs."""
+"""Name, purpose, and the rule: what somebody's work has reached, and what the badge needs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ def monday(day: date) -> date:
 
 def goal_in(goals: Mapping[date, int], week: date) -> int | None:
     """Return the goal of a week: the latest that was set until then; None before the first."""
-    set_until_then = [begins for begins in goals if begins <= week]
-    return goals[max(set_until_then)] if set_until_then else None
+    latest = max((begins for begins in goals if begins <= week), default=None)
+    return None if latest is None else goals[latest]
 
 
 def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week: date) -> int:
@@ -41,9 +41,12 @@ def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week
 
 def active_seconds(moments: Iterable[datetime]) -> float:
     """Time spent, from the moments of which something is known: gaps up to 15 minutes, summed."""
-    ordered = sorted(moments)
-    gaps = [(b - a).total_seconds() for a, b in pairwise(ordered)]
-    return sum(gap for gap in gaps if gap <= PAUSE_SECONDS)
+    seconds = 0.0
+    for earlier, later in pairwise(sorted(moments)):
+        gap = (later - earlier).total_seconds()
+        if gap <= PAUSE_SECONDS:  # a longer one was a pause
+            seconds += gap
+    return seconds
 
 
 def team_goal(earlier_weeks: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-"""What somebody may do next, for the first page."""
+"""What a person may do next, for the first page."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tasks.models import Round
 
 @dataclass(frozen=True)
 class NextSteps:
-    """The text that somebody is writing, which try it is, and their week (None: no goal)."""
+    """A person's open assignment, which try comes next, and their week. goal: None without one."""
 
     assignment: Assignment | None
     try_number: int

@@ -20,7 +20,7 @@ def standings(tasks: Collection[Task]) -> list[Standing]:
 
     Retracted tries count: otherwise withdrawing failed tries would raise the rate.
     """
-    asked = Example.objects.filter(
+    tries = Example.objects.filter(
         round__task__in=tasks,
         by_program=False,
         annotator__in_ranking=True,
@@ -31,7 +31,7 @@ def standings(tasks: Collection[Task]) -> list[Standing]:
             Example.Outcome.UNDECIDED,
         ],
     )
-    counts = asked.values_list("annotator__pseudonym").annotate(
+    counts = tries.values_list("annotator__pseudonym").annotate(
         tries=Count("pk"),
         fooled=Count("pk", filter=Q(consensus__is_validated_error=True, retracted_at__isnull=True)),
     )

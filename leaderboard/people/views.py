@@ -45,7 +45,8 @@ def people_csv(request: HttpRequest, code: str) -> HttpResponse:
     columns = ["rank", "name", "rate", "low", "high", "verified_and_fooled", "tries"]
     rows: list[list[Any]] = [columns]
     for place in visible_lines(task, me):
-        one = place.standing
-        numbers = [f"{share:.4f}" for share in (one.rate, one.low, one.high)]
-        rows.append([place.rank, one.pseudonym, *numbers, one.fooled, one.tries])
+        standing = place.standing
+        rates = [f"{share:.4f}" for share in (standing.rate, standing.low, standing.high)]
+        counts = [standing.fooled, standing.tries]
+        rows.append([place.rank, standing.pseudonym, *rates, *counts])
     return csv_file(rows, f"{task.code}-people.csv")

@@ -70,12 +70,12 @@ def take_snapshot(
 
 def _arena_table(task: Task) -> dict[str, Any]:
     """Return the board of an arena as it is shown. Raises Refused while it is first computed."""
-    kept = kept_table(task)
-    if kept is None:
+    cached = kept_table(task)
+    if cached is None:
         raise Refused(gettext("The models are being ranked. Ask again in a minute."))
     from leaderboard.board.tables import code_version
 
-    return {**report_body(task, kept), "code": code_version()}
+    return {**report_body(task, cached), "code": code_version()}
 
 
 def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:

@@ -41,14 +41,17 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(report.as_json | more, ensure_ascii=False, indent=2))
             return
         self.stdout.write("rank  strength     low    high  battles    wins    ties  model")
-        for one in report.as_json["models"]:
-            numbers = (one[key] for key in ("strength", "low", "high"))
-            cells = ("–" if cell is None else f"{cell:+.3f}" for cell in numbers)
-            counts = f"{one['battles']:8} {one['wins']:7} {one['ties']:7}"
-            shown = "  ".join(f"{cell:>6}" for cell in cells)
-            self.stdout.write(f"{one['rank'] or '–':>4}    {shown} {counts}  {one['name']}")
+        for model in report.as_json["models"]:
+            numbers = "  ".join(_signed(model[key]) for key in ("strength", "low", "high"))
+            counts = f"{model['battles']:8} {model['wins']:7} {model['ties']:7}"
+            self.stdout.write(f"{model['rank'] or '–':>4}    {numbers} {counts}  {model['name']}")
         self.stdout.write(f"{report.battles:,} battles, {report.voters:,} voters")
-        for one in report.effects if options["style"] else ():
-            values = (one[key] for key in ("effect", "low", "high"))
-            cells = ("–" if value is None else f"{value:+.3f}" for value in values)
-            self.stdout.write(f"{one['name']:>8}  {'  '.join(cells)}")
+        for effect in report.effects if options["style"] else ():
+            numbers = "  ".join(_signed(effect[key]).strip() for key in ("effect", "low", "high"))
+            self.stdout.write(f"{effect['name']:>8}  {numbers}")
+
+
+def _signed(number: float | None) -> str:
+    """Return a number with its sign, six letters wide; a dash for an unknown one."""
+    text = "–" if number is None else f"{number:+.3f}"
+    return f"{text:>6}"

@@ -31,27 +31,31 @@ class Command(BaseCommand):
         tasks = Task.objects.order_by("code")
         if options["codes"]:
             tasks = tasks.filter(code__in=options["codes"])
-        found = [task for task in tasks if (pool := shipped_pool(task.code)) and pool.has_costs]
-        for code in {*options["codes"]} - {task.code for task in found}:
+        measurable = []
+        for task in tasks:
+            pool = shipped_pool(task.code)
+            if pool and pool.has_costs:
+                measurable.append(task)
+        for code in set(options["codes"]) - {task.code for task in measurable}:
             raise CommandError(
                 f"No reference pool with speed and memory comes with {code!r}. Leave it out."
             )
-        for task in found:
+        for task in measurable:
             try:
-                runner, rows = self._measured(task, options["runner"])
+                runner, rows = self._measure(task, options["runner"])
             except CannotEvaluate as error:
                 raise CommandError(f"{task.code}: {error}") from None
             board = store_anchor_costs(task=task, runner=runner, rows=rows)
             version = board.anchor_costs["version"]
             self.stdout.write(f"{task.code}: version {version}, by runner {runner}.")
 
-    def _measured(self, task: Task, wanted: str | None) -> tuple[str, dict[str, Any]]:
+    def _measure(self, task: Task, chosen_runner: str | None) -> tuple[str, dict[str, Any]]:
         """Return the runner, and what each reference model of a task costs."""
         pool = shipped_pool(task.code)
         rows, runner = {}, ""
         for name in pool.rows if pool else ():
             with TemporaryDirectory() as scratch:
-                report = self._report(task, name, Path(scratch, "model"), wanted)
+                report = self._report(task, name, Path(scratch, "model"), chosen_runner)
             outcome, sentence = outcome_of(report)
             if outcome != Outcome.OK:
                 raise CannotEvaluate(f"{name}: {outcome}: {sentence}")
@@ -63,14 +67,17 @@ class Command(BaseCommand):
             self.stderr.write(f"{task.code}: {name} {rows[name]}", self.style.NOTICE)
         return runner, rows
 
-    def _report(self, task: Task, name: str, folder: Path, wanted: str | None) -> dict[str, Any]:
+    def _report(
+        self, task: Task, name: str, folder: Path, chosen_runner: str | None
+    ) -> dict[str, Any]:
+        """Build a reference model and run it on the control set."""
         from evaluation.training.reference import build
 
         build(task.code, name, folder, _silent, is_trained=False)
-        model, runner = find_model(task, str(folder), wanted)
-        nothing: Sequence[str] = ()
+        model, runner = find_model(task, str(folder), chosen_runner)
+        no_suites: Sequence[str] = ()
         examples = find_examples(task, CONTROL, None)
-        return evaluate_by_hand(task, examples, model, runner, nothing, _silent)
+        return evaluate_by_hand(task, examples, model, runner, no_suites, _silent)
 
 
 def _silent(*_: Any) -> None:

@@ -20,8 +20,10 @@ class Command(BaseCommand):
         with as_command_error():
             snapshot = refreeze_rates(task=task_of(options["code"]), actor=None)
         table = snapshot.table
-        rates = [(one["name"], table["rates"].get(one["name"])) for one in table["metrics"]]
-        worth = ", ".join(f"{name} {rate:.4g}" for name, rate in rates if rate is not None)
-        self.stdout.write(
-            f"Frozen on {', '.join(table['pool'])}: {worth}. Snapshot {snapshot.number} was taken."
-        )
+        rates = []
+        for metric in table["metrics"]:
+            rate = table["rates"].get(metric["name"])
+            if rate is not None:
+                rates.append(f"{metric['name']} {rate:.4g}")
+        pool, worth = ", ".join(table["pool"]), ", ".join(rates)
+        self.stdout.write(f"Frozen on {pool}: {worth}. Snapshot {snapshot.number} was taken.")
