@@ -1,4 +1,4 @@
-"""Writes comparisons that were made elsewhere: all of a file or nothing, a person's id once."""
+"""Writes of comparisons that were made elsewhere: a file as a whole, a person's id once."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -21,15 +21,16 @@ from validation.imports.task import fitting
 
 BATCH = 1000
 Key = tuple[str, str]
-"""The id of a comparison, and the pseudonym of who made it."""
+"""The id of a comparison, and the pseudonym of the person who made it."""
 Choice = tuple[str, str, str]
+"""The left model, the right model and the winner."""
 OnBad = Callable[[int, str], None]
 """Called with the number of each bad line and the reason."""
 
 
 @dataclass
 class Summary:
-    """How many comparisons of a file were new, known before and bad."""
+    """The numbers of new, known and bad comparisons in a file."""
 
     new: int = 0
     known: int = 0
@@ -40,15 +41,17 @@ class Summary:
 def import_comparisons(
     *, lines: Iterable[bytes], code: str, create: bool, owner: str, on_bad: OnBad
 ) -> Summary:
-    """Store the comparisons of a CSV file; with an id that is stored already they are left out.
+    """Store the comparisons of a CSV file, without those whose id is stored already.
 
-    create: make the task if there is none. owner: the address of its owner; empty: the first
-    superuser. Locks the task. Raises Refused, after all bad lines were told, when one cannot be
-    stored; nothing is stored then.
+    create: make the task if there is none. owner: the address of its owner; empty for the first
+    superuser. on_bad: called for each line that cannot be stored.
+    Locks the task. Raises Refused when a line cannot be stored, after all such lines were reported;
+    then nothing is stored.
     """
     run = _Import(_arena(code, create, owner), on_bad)
-    found = read_comparisons(lines)
-    while batch := list(islice(found, BATCH)):
+    comparisons = read_comparisons(lines)
+    # In batches, so that memory does not grow with the file.
+    while batch := list(islice(comparisons, BATCH)):
         run.store(batch)
     if run.summary.bad:
         raise Refused(
@@ -72,6 +75,7 @@ def _arena(code: str, create: bool, owner: str) -> Task:
 
 
 def _create(code: str, owner: str) -> Task:
+    """Make an arena with a name from its code. Raises Refused."""
     text = dump_yaml({"version": 1, "kind": "arena", "name": title_of(code)})
     return make_imported(code, text, partial(_owner, owner))
 
@@ -93,77 +97,89 @@ class _Import:
         self._people: dict[str, int] = {}
 
     def store(self, batch: Sequence[ComparisonLine | LineError]) -> None:
-        """Store what is new of some lines; after a bad one they are only checked."""
+        """Store the new comparisons among some lines; after a bad one they are only checked."""
         lines: dict[Key, ComparisonLine] = {}
         for line in batch:
             if isinstance(line, LineError):
-                self._bad(line.line, line.message)
+                self._report_bad(line.line, line.message)
                 continue
             key = line.id, self._pseudonym(line.worker)
-            if _choice(lines.setdefault(key, line)) != _choice(line):
-                self._bad(line.number, "`id`: an earlier line has it, with another comparison")
-            elif lines[key] is not line:
+            first = lines.setdefault(key, line)
+            if _choice(first) != _choice(line):
+                reason = "`id`: an earlier line has it, with another comparison"
+                self._report_bad(line.number, reason)
+            elif first is not line:
                 self.summary.known += 1
-        fresh = self._fresh(lines)
-        self.summary.new += len(fresh)
-        if fresh and not self.summary.bad:
-            self._add_models([line for _, line in fresh])
-            self._add_people([line for _, line in fresh])
-            Comparison.objects.bulk_create(self._row(uid, line) for uid, line in fresh)
+        new = self._new_lines(lines)
+        self.summary.new += len(new)
+        if new and not self.summary.bad:
+            self._add_models([line for _uid, line in new])
+            self._add_people([line for _uid, line in new])
+            Comparison.objects.bulk_create(self._row(uid, line) for uid, line in new)
 
-    def _bad(self, number: int, reason: str) -> None:
+    def _report_bad(self, number: int, reason: str) -> None:
         self.summary.bad += 1
         self._on_bad(number, reason)
 
-    def _fresh(self, lines: dict[Key, ComparisonLine]) -> list[tuple[str, ComparisonLine]]:
+    def _new_lines(self, lines: dict[Key, ComparisonLine]) -> list[tuple[str, ComparisonLine]]:
         """Return the lines that are not stored yet, each with its uid.
 
         People may share an id, for example when several compare one pair; the second person's
         comparison gets the uid `id (2)`. Another comparison of the same person under an id is bad.
         """
-        counts, said = self._stored({uid for uid, _ in lines})
-        fresh = []
+        counts, choices = self._stored({uid for uid, _pseudonym in lines})
+        new = []
         for key, line in lines.items():
-            if key not in said:
+            if key not in choices:
                 counts[line.id] += 1
-                fresh.append((_numbered(line.id, counts[line.id]), line))
-            elif said[key] == _choice(line):
+                new.append((_numbered(line.id, counts[line.id]), line))
+            elif choices[key] == _choice(line):
                 self.summary.known += 1
             else:
-                self._bad(line.number, "`id`: stored already, with another comparison")
-        return fresh
+                self._report_bad(line.number, "`id`: stored already, with another comparison")
+        return new
 
     def _stored(self, ids: set[str]) -> tuple[Counter[str], dict[Key, Choice]]:
         """Count the comparisons stored under each of these ids, and return each person's choice."""
-        parts = ("uid", "voter__pseudonym", "left__name", "right__name", "winner")
+        columns = ("uid", "voter__pseudonym", "left__name", "right__name", "winner")
         counts: Counter[str] = Counter()
-        said: dict[Key, Choice] = {}
+        choices: dict[Key, Choice] = {}
+        # First the uids as they are, then numbered ones (`id (2)`), a few more with each query,
+        # for those ids of which all numbers so far were taken.
         numbers = range(1, 2)
         while ids:
-            uids = {_numbered(one, number): one for one in ids for number in numbers}
-            stored = self.task.comparisons.filter(uid__in=list(uids)).values_list(*parts)
-            for uid, who, left, right, winner in stored:
-                counts[uids[uid]] += 1
-                said[uids[uid], who] = left, right, winner
-            ids = {one for one in ids if counts[one] == numbers[-1]}
+            id_of_uid = {}
+            for id in ids:
+                for number in numbers:
+                    id_of_uid[_numbered(id, number)] = id
+            stored = self.task.comparisons.filter(uid__in=list(id_of_uid)).values_list(*columns)
+            for uid, pseudonym, left, right, winner in stored:
+                counts[id_of_uid[uid]] += 1
+                choices[id_of_uid[uid], pseudonym] = left, right, winner
+            ids = {id for id in ids if counts[id] == numbers[-1]}
             numbers = range(numbers[-1] + 1, 2 * numbers[-1] + 8)
-        return counts, said
+        return counts, choices
 
     def _pseudonym(self, worker: str) -> str:
         return fitting(f"{self.task.code}:{worker}", 40)
 
     def _add_models(self, lines: Sequence[ComparisonLine]) -> None:
-        names = {name for line in lines for name in (line.left, line.right)}
+        """Make the models that are new, in the order of their names."""
+        names: set[str] = set()
+        for line in lines:
+            names.update((line.left, line.right))
         for name in sorted(names - self._models.keys()):
             self._models[name] = Contestant.objects.create(task=self.task, name=name).pk
 
     def _add_people(self, lines: Sequence[ComparisonLine]) -> None:
+        """Make the people that are new, and remember the ids of all of them."""
         names = {self._pseudonym(line.worker) for line in lines} - self._people.keys()
         source = Annotator.Source.IMPORT
         rows = [Annotator(pseudonym=name, source=source) for name in sorted(names)]
+        # Those of an earlier import are there; the conflict leaves them as they are.
         Annotator.objects.bulk_create(rows, ignore_conflicts=True)
-        found = Annotator.objects.filter(pseudonym__in=names)
-        self._people |= dict(found.values_list("pseudonym", "pk"))
+        annotators = Annotator.objects.filter(pseudonym__in=names)
+        self._people |= dict(annotators.values_list("pseudonym", "pk"))
 
     def _row(self, uid: str, line: ComparisonLine) -> Comparison:
         return Comparison(

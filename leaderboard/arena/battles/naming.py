@@ -1,7 +1,8 @@
-"""Whether a model says in its answers who it is. Pure: names and texts in, yes or no out."""
+"""Whether a model's answers name the model. Pure: names and texts in, yes or no out."""
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 
 from core.text.words import folded, runs_of
 
@@ -26,13 +27,13 @@ FAMILIES = (
     ("nova", "titan", "amazon"),
     ("nemotron", "nvidia"),
 )
-"""Words of one maker's models, in lower case."""
-_SAYS = re.compile(
+"""The words of each maker's models, in lower case."""
+_CLAIM = re.compile(
     r"\b(?:i['’]?\s?a?m|my\s+name\s+is|my\s+name['’]s|you\s+can\s+call\s+me|call\s+me"
     r"|i\s+was\s+(?:made|built|trained|created|developed)\s+by)\s+(?:an?\s+|the\s+)?([^\s.,;:!?]+(?:\s+[^\s.,;:!?]+)?)",
     re.IGNORECASE,
 )
-"""A sentence about the speaker, and the two words that follow."""
+"""A sentence about the speaker; its group has the two words that follow."""
 
 
 def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
@@ -42,17 +43,26 @@ def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
     word of its family anywhere, or with a sentence such as “I am Claude”: a word of any family, or
     a word that begins with a capital letter.
     """
-    own = [_plain(name) for name in names]
-    words = {word for name in own for word in (name, *_family(name)) if len(word) > 2}
-    spoken = tuple(f"{_plain(word)} " for family in FAMILIES for word in family)
+    own_words = _words_of(names)
+    family_words = tuple(f"{_plain(word)} " for word in chain.from_iterable(FAMILIES))
     for answer in answers:
         plain = f" {_plain(answer)} "
-        if any(f" {word} " in plain for word in words):
+        if any(f" {word} " in plain for word in own_words):
             return True
-        for said in _SAYS.findall(answer):
-            if said[:1].isupper() or f"{_plain(said)} ".startswith(spoken):
+        for claim in _CLAIM.findall(answer):
+            if claim[:1].isupper() or f"{_plain(claim)} ".startswith(family_words):
                 return True
     return False
+
+
+def _words_of(names: Iterable[str]) -> set[str]:
+    """Return names and the words of their families, without words that others use by chance."""
+    words: set[str] = set()
+    for name in names:
+        plain = _plain(name)
+        words.add(plain)
+        words.update(_family(plain))
+    return {word for word in words if len(word) > 2}
 
 
 def _plain(text: str) -> str:
@@ -60,16 +70,15 @@ def _plain(text: str) -> str:
 
     Letters and digits are separated: `gpt4o` becomes `gpt 4 o`.
     """
-    parted = re.sub(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])", " ", text)
-    return " ".join(runs_of(folded(parted)))
+    separated = re.sub(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])", " ", text)
+    return " ".join(runs_of(folded(separated)))
 
 
-def _family(name: str) -> tuple[str, ...]:
+def _family(name: str) -> list[str]:
     """Return the words of all families that a name belongs to."""
-    words = f" {name} "
-    return tuple(
-        _plain(word)
-        for family in FAMILIES
-        if any(f" {_plain(one)} " in words for one in family)
-        for word in family
-    )
+    words: list[str] = []
+    for family in FAMILIES:
+        plain_words = [_plain(word) for word in family]
+        if any(f" {word} " in f" {name} " for word in plain_words):
+            words += plain_words
+    return words

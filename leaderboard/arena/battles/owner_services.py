@@ -29,20 +29,20 @@ def add_model(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetMo
 
 @transaction.atomic
 def set_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
-    """Let battles draw a target, or no more: its votes stay. Raises Refused.
+    """Let battles draw a target, or stop that; its votes stay. Raises Refused.
 
-    Imported comparisons of its name are its own. No lock, a unique name.
+    Imported comparisons of its name belong to it. No lock: the name is unique.
     """
     if is_live:
         try:
             endpoint_of(target)
         except EndpointError as error:
             raise Refused(str(error), code="target") from None
-    found, _new = Contestant.objects.update_or_create(
+    contestant, _created = Contestant.objects.update_or_create(
         task=target.task, name=target.name, defaults={"target": target, "is_live": is_live}
     )
     log(actor, "contestant.entered" if is_live else "contestant.left", target)
-    return found
+    return contestant
 
 
 @transaction.atomic
@@ -67,6 +67,7 @@ def set_gold_active(*, pair: GoldPair, actor: User, is_active: bool) -> None:
 def decide_release(*, battle: Battle, actor: User, publish: bool) -> None:
     """Publish a conversation that waits, or withhold it; by conditional update. Raises Stale."""
     state = Battle.Release.RELEASED if publish else Battle.Release.WITHHELD
+    # On condition that it still waits: another owner may have decided, or the voter withdrawn.
     waiting = Battle.objects.filter(pk=battle.pk, release=Battle.Release.WAITING)
     if not waiting.update(release=state):
         raise Stale(_("This conversation does not wait any more."))

@@ -1,4 +1,4 @@
-"""The battle page's values: one builder for the page, its parts and its states."""
+"""The values of the battle page: one builder for the page, its parts and its states."""
 
 from typing import Any
 from uuid import uuid4
@@ -49,19 +49,27 @@ def show_battle(
 def _conversation(battle: Battle | None) -> dict[str, Any]:
     """Return the turns with both answers, the last one's state and, after the vote, the names."""
     turns = list(battle.turns.all()) if battle else []
-    done = [turn for turn in turns if turn.state == Turn.State.DONE]
     last = turns[-1] if turns else None
-    is_failed = bool(last and (last.state == Turn.State.FAILED or last.is_lost))
-    waits = bool(last and last.state == Turn.State.ASKING and not is_failed)
-    shown = [(turn.number, turn.prompt, _said(turn)) for turn in done]
-    failed = _(FAILURES.get(last.failure or "lost", NO_ANSWER)) if last and is_failed else ""
-    values: dict[str, Any] = {"turns": shown, "last": last, "waits": waits, "failed": failed}
+    values: dict[str, Any] = {
+        "turns": [
+            (turn.number, turn.prompt, _answers_as_html(turn))
+            for turn in turns
+            if turn.state == Turn.State.DONE
+        ],
+        "last": last,
+        "waits": False,
+        "failed": "",
+    }
+    if last and (last.state == Turn.State.FAILED or last.is_lost):
+        values["failed"] = _(FAILURES.get(last.failure or "lost", NO_ANSWER))
+    elif last:
+        values["waits"] = last.state == Turn.State.ASKING
     if battle and battle.winner and not battle.gold_id:
         values["names"] = [battle.contestant(side).name for side in SIDES]
     return values
 
 
-def _said(turn: Turn) -> list[tuple[str, SafeString]]:
+def _answers_as_html(turn: Turn) -> list[tuple[str, SafeString]]:
     """Return each side with its answer as HTML."""
     return [(reply.side, render_markdown(reply.text)) for reply in turn.replies.all()]
 
@@ -71,15 +79,19 @@ def _form(task: Task, battle: Battle | None, last: Turn | None) -> MessageForm |
 
     None when no further message may be sent.
     """
-    again = last is not None and last.state != Turn.State.DONE
-    number = (last.number + (not again)) if last else 1
+    # A message that failed, or is lost, is sent again under its own number.
+    number, prompt = 1, ""
+    if last and last.state == Turn.State.DONE:
+        number = last.number + 1
+    elif last:
+        number, prompt = last.number, last.prompt
     if (battle and battle.gold_id) or number > task.config.battles.turns:
         return None
     initial = {
         "battle": battle.uuid if battle else "",
         "number": number,
-        "key": uuid4(),
-        "prompt": last.prompt if last and again else "",
+        "key": uuid4(),  # so that a double click sends one message
+        "prompt": prompt,
     }
     form = MessageForm(initial=initial)
     form.fields["prompt"].widget.attrs |= {"data-limit": LONGEST_PROMPT, "data-focus": number == 1}

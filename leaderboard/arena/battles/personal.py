@@ -21,14 +21,17 @@ def personal_data(texts: Iterable[str]) -> list[str]:
     mail: addresses. phone: numbers of 7 to 15 digits that begin with + or 0 or are grouped. card:
     13 to 19 digits with the check digit of payment cards (Luhn). ip: addresses of both versions.
     """
-    found = {kind for text in texts for kind in _kinds(text)}
-    return [kind for kind in KINDS if kind in found]
+    kinds: set[str] = set()
+    for text in texts:
+        kinds.update(_kinds(text))
+    return [kind for kind in KINDS if kind in kinds]
 
 
 def _kinds(text: str) -> Iterator[str]:
+    """Yield the kinds of personal data in one text."""
     if _MAIL.search(text):
         yield "mail"
-    if any(_is_address(one) for one in _ADDRESS.findall(text)):
+    if any(_is_address(address) for address in _ADDRESS.findall(text)):
         yield "ip"
     for number in _NUMBER.findall(text):
         digits = re.sub(r"\D", "", number)
@@ -39,17 +42,20 @@ def _kinds(text: str) -> Iterator[str]:
 
 
 def _looks_dialled(number: str, digits: str) -> bool:
+    """Return whether a number is written as people write telephone numbers."""
     if re.fullmatch(r"\d+\.\d+", number) or _is_address(number):  # a decimal, a version
         return False
     return number[0] in "+(0" or number != digits
 
 
 def _is_address(text: str) -> bool:
+    """Return whether a text is the address of a machine that could be a person's."""
     try:
-        found = ip_address(text.rstrip(".:") if "::" not in text else text.rstrip("."))
+        # A colon at the end belongs to the sentence, unless it is part of the address (`fe80::`).
+        address = ip_address(text.rstrip("." if "::" in text else ".:"))
     except ValueError:
         return False
-    return not found.is_loopback and not found.is_unspecified
+    return not address.is_loopback and not address.is_unspecified
 
 
 def _has_check_digit(digits: str) -> bool:
@@ -57,5 +63,12 @@ def _has_check_digit(digits: str) -> bool:
 
     With every second digit from the right doubled, the sum of all digits ends in 0.
     """
-    doubled = [int(one) * (1 + n % 2) for n, one in enumerate(reversed(digits))]
-    return sum(one - 9 * (one > 9) for one in doubled) % 10 == 0
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit)
+        if place % 2:
+            value *= 2
+            if value > 9:  # the sum of its two digits
+                value -= 9
+        total += value
+    return total % 10 == 0

@@ -17,14 +17,16 @@ def released_lines(task: Task, *, with_setup: bool) -> Iterator[str]:
 
     with_setup: include adapter and options of the models, with their prompts; for members only.
     """
-    key, _new = PseudonymKey.objects.get_or_create(task=task)
+    key, _created = PseudonymKey.objects.get_or_create(task=task)
     rows = Battle.objects.filter(task=task, release=Battle.Release.RELEASED).order_by("pk")
     rows = rows.select_related("left", "right").prefetch_related("turns__replies__version")
     last = 0
     while chunk := list(rows.filter(pk__gt=last)[:CHUNK]):
         for battle in chunk:
-            who = hmac.digest(bytes.fromhex(key.key), f"voter:{battle.voter_id}".encode(), "sha256")
-            row = {**_row(battle, with_setup), "voter": who.hex()[:20]}
+            # Keyed, so that nobody can compute it from ids; the same person has one in a task.
+            voter = f"voter:{battle.voter_id}".encode()
+            pseudonym = hmac.digest(bytes.fromhex(key.key), voter, "sha256").hex()[:20]
+            row = {**_row(battle, with_setup), "voter": pseudonym}
             yield json.dumps(row, ensure_ascii=False) + "\n"
         last = chunk[-1].pk
 
@@ -47,15 +49,13 @@ def _done(battle: Battle) -> list[Turn]:
 
 
 def _turn(turn: Turn, with_setup: bool) -> Mapping[str, Any]:
-    answers = {
-        reply.side: {
-            "text": reply.text,
-            "version": reply.version.digest if reply.version else None,
-            **({"setup": reply.setup} if with_setup else {}),
-        }
-        for reply in turn.replies.all()
-    }
-    return {"prompt": turn.prompt, **{side: answers[side] for side in SIDES}}
+    row: dict[str, Any] = {"prompt": turn.prompt}
+    for reply in turn.replies.all():  # left, then right
+        version = reply.version.digest if reply.version else None
+        row[reply.side] = {"text": reply.text, "version": version}
+        if with_setup:
+            row[reply.side]["setup"] = reply.setup
+    return row
 
 
 def own_battles(voter_id: int) -> Iterator[Mapping[str, Any]]:
@@ -72,17 +72,20 @@ def own_battles(voter_id: int) -> Iterator[Mapping[str, Any]]:
 
 
 def _own(battle: Battle) -> Mapping[str, Any]:
-    named = bool(battle.winner) and battle.gold_id is None
+    models = None
+    if battle.winner and battle.gold_id is None:
+        models = [battle.contestant(side).name for side in SIDES]
+    turns = []
+    for turn in battle.turns.all():
+        answers = [reply.text for reply in turn.replies.all()]
+        turns.append({"prompt": turn.prompt, "answers": answers})
     return {
         "uuid": battle.uuid,
         "task_code": battle.task.code,
         "began_at": battle.began_at,
         "ended_at": battle.ended_at,
         "winner": battle.winner,
-        "models": [battle.contestant(side).name for side in SIDES] if named else None,
+        "models": models,
         "release": battle.release,
-        "turns": [
-            {"prompt": turn.prompt, "answers": [reply.text for reply in turn.replies.all()]}
-            for turn in battle.turns.all()
-        ],
+        "turns": turns,
     }

@@ -4,6 +4,7 @@ import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 from django.conf import settings
@@ -23,12 +24,12 @@ from validation.rules.sampling import draw
 
 BATTLES = "battles"
 CONSENT_VERSION = 1
-"""Of the question whether conversations may be published; another number asks everybody again."""
+"""The version of the question whether conversations may be published; a new one asks everybody."""
 _chance = random.SystemRandom()
 
 
 class Drawn(NamedTuple):
-    """A pair of contestants by id, on the sides that they take, and its chance."""
+    """A pair of contestants by id, on the sides that they take, and its chance of being drawn."""
 
     left: int
     right: int
@@ -38,8 +39,8 @@ class Drawn(NamedTuple):
 def battles_of(voter: Annotator, task: Task) -> QuerySet[Battle]:
     """Return a person's battles in an arena, with what their page shows."""
     turns = Prefetch("turns", Turn.objects.prefetch_related("replies"))
-    found = Battle.objects.filter(voter=voter, task=task)
-    return found.select_related("left__target", "right__target").prefetch_related(turns)
+    battles = Battle.objects.filter(voter=voter, task=task)
+    return battles.select_related("left__target", "right__target").prefetch_related(turns)
 
 
 def open_battle(voter: Annotator, task: Task) -> Battle | None:
@@ -50,11 +51,11 @@ def open_battle(voter: Annotator, task: Task) -> Battle | None:
 def begun_today(voter: Annotator, task: Task) -> int:
     """Return how many battles the person began since 00:00 UTC, also under deleted accounts."""
     begun = Battle.objects.filter(voter=voter, task=task, began_at__gte=midnight())
-    spent = SpentQuota.objects.filter(
-        *(Q(person__accounts__user=voter.user_id), Q(day=today())),
-        quota=quota_name(BATTLES, task.pk),
+    # What deleted accounts of the same person used stays in their quota.
+    used_before = SpentQuota.objects.filter(
+        person__accounts__user=voter.user_id, day=today(), quota=quota_name(BATTLES, task.pk)
     )
-    numbers = begun.values_list(Value(1)).union(spent.values_list("number"), all=True)
+    numbers = begun.values_list(Value(1)).union(used_before.values_list("number"), all=True)
     return sum(number for (number,) in numbers)
 
 
@@ -67,14 +68,14 @@ def battles_today(voter: Annotator) -> dict[str, int]:
 
 def consent_of(voter: Annotator, task: Task) -> ReleaseConsent | None:
     """Return the person's answer to the current question of publication; None without one."""
-    asked = ReleaseConsent.objects.filter(voter=voter, task=task, version=CONSENT_VERSION)
-    return asked.first()
+    answers = ReleaseConsent.objects.filter(voter=voter, task=task, version=CONSENT_VERSION)
+    return answers.first()
 
 
 def live_contestants(task: Task) -> list[Contestant]:
     """Return the models that battles may draw."""
     live = task.contestants.filter(is_live=True, target__isnull=False)
-    return [*live.select_related("target").order_by("pk")]
+    return list(live.select_related("target").order_by("pk"))
 
 
 def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
@@ -88,26 +89,27 @@ def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
         return None
     if draw(f"gold {last.uuid}", settings.SECRET_KEY) >= task.config.battles.gold * 2**64:
         return None
-    left = task.gold_pairs.filter(is_active=True).exclude(battles__voter=voter)
-    keys = left.values_list("pk", flat=True)
-    chosen = min(keys, key=lambda pk: draw(f"{voter.pk} {pk}", settings.SECRET_KEY), default=0)
+    unseen = task.gold_pairs.filter(is_active=True).exclude(battles__voter=voter)
+    pks = unseen.values_list("pk", flat=True)
+    chosen = min(pks, key=lambda pk: draw(f"{voter.pk} {pk}", settings.SECRET_KEY), default=0)
     return GoldPair.objects.filter(pk=chosen).first()
 
 
 def draw_pair(task: Task) -> Drawn:
     """Draw two models for a new battle, and their sides. Raises NoContext with fewer than two."""
-    known = live_contestants(task)
-    silent = spent(one.target for one in known if one.target)
-    live = [one.pk for one in known if one.target_id not in silent]
-    if len(known) >= 2 > len(live):
+    contestants = live_contestants(task)
+    spent_targets = spent(contestant.target for contestant in contestants if contestant.target)
+    live = [each.pk for each in contestants if each.target_id not in spent_targets]
+    if len(contestants) >= 2 > len(live):
         raise NoContext(_("The models may not be asked more often for now. Come back later."))
     if len(live) < 2:
         raise NoContext(_("This arena has fewer than two models that answer now."))
-    first, second, chance = _chance.choices(
-        found := _chances(task, live), weights=[one.chance for one in found]
-    )[0]
-    left, right = (first, second) if _chance.random() < 0.5 else (second, first)
-    return Drawn(left, right, chance)
+    pairs = _chances(task, live)
+    (pair,) = _chance.choices(pairs, weights=[each.chance for each in pairs])
+    # Sides by chance, or a voter's habit of taking one would favour a model.
+    if _chance.random() < 0.5:
+        return pair
+    return Drawn(pair.right, pair.left, pair.chance)
 
 
 def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
@@ -117,19 +119,19 @@ def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
     """
     digest = hashlib.sha256(repr(live).encode()).hexdigest()[:16]
     key = f"arena-pairs:{task.pk}:{digest}"
-    kept = kept_many(
+    cached = kept_many(
         [key],
-        lambda keys: {key: _counted(task, live)},
+        lambda keys: {key: _count_chances(task, live)},
         lambda keys: task.comparisons.all()[: LARGE + 1].count() > LARGE,
     ).get(key)
-    if kept:
-        found: Sequence[Drawn] = kept.numbers
-        return found
-    pairs = [(one, other) for n, one in enumerate(live) for other in live[n + 1 :]]
-    return [Drawn(*pair, 1 / len(pairs)) for pair in pairs]
+    if cached:
+        pairs: Sequence[Drawn] = cached.numbers
+        return pairs
+    both = list(combinations(live, 2))
+    return [Drawn(left, right, 1 / len(both)) for left, right in both]
 
 
-def _counted(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
+def _count_chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
     """Compute the chances of all pairs. Imports numpy late: the web loads it for the first pair."""
     import numpy as np
 
@@ -138,15 +140,15 @@ def _counted(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
 
     ids, votes = votes_of(task, also=live)
     pairs, chances = pair_chances(len(ids), votes, np.searchsorted(ids, live))
-    return [
-        Drawn(int(ids[left]), int(ids[right]), float(chance))
-        for (left, right), chance in zip(pairs, chances, strict=True)
-    ]
+    drawn = []
+    for (left, right), chance in zip(pairs, chances, strict=True):
+        drawn.append(Drawn(int(ids[left]), int(ids[right]), float(chance)))
+    return drawn
 
 
 @dataclass(frozen=True)
 class ArenaCounts:
-    """What an arena amounts to, for its owners."""
+    """The size of an arena, for its owners. waiting: conversations that wait for their decision."""
 
     models: int
     conversations: int
@@ -158,10 +160,10 @@ class ArenaCounts:
 def arena_counts(task: Task) -> ArenaCounts:
     """Count models that battles draw, conversations, votes and voters. Two queries."""
     voted = ~Q(winner="") & Q(gold=None)
-    found = Battle.objects.filter(task=task).aggregate(
+    counts = Battle.objects.filter(task=task).aggregate(
         conversations=Count("pk"),
         votes=Count("pk", filter=voted),
         voters=Count("voter", filter=voted, distinct=True),
         waiting=Count("pk", filter=Q(release=Battle.Release.WAITING)),
     )
-    return ArenaCounts(models=task.contestants.filter(is_live=True).count(), **found)
+    return ArenaCounts(models=task.contestants.filter(is_live=True).count(), **counts)

@@ -1,7 +1,7 @@
-"""Writes of voters: consent, the vote, leaving a conversation, and being given a gold pair."""
+"""Writes of voters: consent, votes, the end of a conversation, and the begin of a gold pair."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from uuid import uuid4
 
@@ -37,9 +37,9 @@ _chance = random.SystemRandom()
 
 @transaction.atomic
 def give_consent(*, voter: Annotator, task: Task, agrees: bool) -> None:
-    """Keep whether the person's conversations may be published, from now on.
+    """Store whether the person's conversations may be published, from now on.
 
-    Who says no takes back what was released before, too. No lock: the last answer wins.
+    A no also takes back what was released before. No lock: the last answer wins.
     """
     ReleaseConsent.objects.update_or_create(
         voter=voter,
@@ -47,8 +47,8 @@ def give_consent(*, voter: Annotator, task: Task, agrees: bool) -> None:
         defaults={"version": CONSENT_VERSION, "agrees": agrees, "given_at": timezone.now()},
     )
     if not agrees:
-        mine = Battle.objects.filter(voter=voter, task=task)
-        mine.update(release=Release.PRIVATE, consent_version=None)
+        battles = Battle.objects.filter(voter=voter, task=task)
+        battles.update(release=Release.PRIVATE, consent_version=None)
 
 
 @transaction.atomic
@@ -59,7 +59,9 @@ def begin_gold(*, voter: Annotator, task: Task) -> Battle | None:
     that two tabs get the same battle.
     """
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=voter.pk)
-    pair = None if open_battle(voter, task) else next_gold(voter, task)
+    if open_battle(voter, task):  # looked at again under the lock
+        return None
+    pair = next_gold(voter, task)
     if pair is None:
         return None
     try:
@@ -86,10 +88,17 @@ def begin_gold(*, voter: Annotator, task: Task) -> Battle | None:
 
 @transaction.atomic
 def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
-    """End a battle with a vote, which counts as a comparison unless it is kept apart.
+    """End a battle with a vote, which counts as a comparison unless a model named itself.
 
-    winner: of Comparison.Winner. turns: how many the page showed. Locks the battle, so that one
-    vote counts and no message enters meanwhile. Raises NotAllowed, Stale, TooSoon.
+    winner: one of Comparison.Winner. turns: how many the page showed.
+
+    1. Check that the voter may vote, has not voted yet, and saw the conversation as it is now.
+    2. Check that a model named itself, after which voters are no longer blind.
+    3. Decide whether the conversation may be published.
+    4. Store the comparison, and the vote.
+
+    Locks the battle, so that one vote counts and no message enters at the same time.
+    Raises NotAllowed, Stale, TooSoon.
     """
     locked = _locked(battle)
     check_at_work(locked.voter, locked.task)
@@ -97,54 +106,66 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
     if locked.winner:
         raise NotAllowed(_("You have chosen in this conversation before."), code="voted")
     done = [turn for turn in locked.turns.all() if turn.state == Turn.State.DONE]
-    waiting = any(t.state == Turn.State.ASKING and not t.is_lost for t in locked.turns.all())
-    if locked.ended_at or waiting or not done or len(done) != turns:
+    is_waiting = False
+    for turn in locked.turns.all():
+        if turn.state == Turn.State.ASKING and not turn.is_lost:
+            is_waiting = True
+    if locked.ended_at or is_waiting or not done or len(done) != turns:
         raise Stale(_("The conversation changed in another window. Look again, then choose."))
     check_was_seen(done[-1].answered_at)
     locked.winner, locked.ended_at = winner, timezone.now()
-    if locked.gold_id is None:
+    if locked.gold_id is None:  # gold pairs only test the voter
         answers = _answers(done)
-        locked.names_itself = any(
-            names_itself(answers[side], _names(locked.contestant(side))) for side in SIDES
-        )
-        _prepare_release(locked, [turn.prompt for turn in done], *answers.values())
+        for side in SIDES:
+            if names_itself(answers[side], _names(locked.contestant(side))):
+                locked.names_itself = True
+        prompts = [turn.prompt for turn in done]
+        _prepare_release(locked, chain(prompts, *answers.values()))
         if not locked.names_itself:
-            _compare(locked, answers)
+            _store_comparison(locked, answers)
     locked.save(update_fields=VOTED)
     return locked
 
 
 def _locked(battle: Battle) -> Battle:
+    """Lock a battle and read it again, with what a vote needs."""
     rows = Battle.objects.select_for_update(of=("self",)).prefetch_related("turns__replies")
-    found = rows.select_related("left__target", "right__target", "voter__user").get(pk=battle.pk)
-    found.task = battle.task
-    return found
+    locked = rows.select_related("left__target", "right__target", "voter__user").get(pk=battle.pk)
+    locked.task = battle.task  # with its parsed configuration
+    return locked
 
 
 def _answers(turns: Sequence[Turn]) -> dict[str, list[str]]:
     """Return the answers of each side."""
-    replies = [reply for turn in turns for reply in turn.replies.all()]
-    return {side: [one.text for one in replies if one.side == side] for side in SIDES}
+    answers: dict[str, list[str]] = {side: [] for side in SIDES}
+    for turn in turns:
+        for reply in turn.replies.all():
+            answers[reply.side].append(reply.text)
+    return answers
 
 
 def _names(contestant: Contestant) -> list[str]:
     """Return the names by which a model may call itself."""
-    target = contestant.target
-    called = [target.options.get("model"), target.source] if target else []
-    return [contestant.name, *(one.rpartition("/")[2] for one in called if isinstance(one, str))]
+    names, target = [contestant.name], contestant.target
+    if target:
+        for name in (target.options.get("model"), target.source):
+            if isinstance(name, str):
+                names.append(name.rpartition("/")[2])  # without the owner: `org/name`
+    return names
 
 
-def _prepare_release(battle: Battle, *texts: Sequence[str]) -> None:
+def _prepare_release(battle: Battle, texts: Iterable[str]) -> None:
     """Set whether the conversation may be published; possible personal data makes it wait."""
     consent = consent_of(battle.voter, battle.task)
     if consent is None or not consent.agrees:
         return
-    battle.consent_version, battle.personal = consent.version, personal_data(chain(*texts))
+    battle.consent_version, battle.personal = consent.version, personal_data(texts)
     battle.release = Release.WAITING if battle.personal else Release.RELEASED
 
 
-def _compare(battle: Battle, answers: Mapping[str, Sequence[str]]) -> None:
-    left, right = (style_of(answers[side]) for side in SIDES)
+def _store_comparison(battle: Battle, answers: Mapping[str, Sequence[str]]) -> None:
+    """Store a vote as a comparison, with the style of both sides' answers."""
+    left, right = style_of(answers["left"]), style_of(answers["right"])
     Comparison.objects.create(
         task=battle.task,
         uid=str(battle.uuid),
@@ -167,13 +188,14 @@ def leave_battle(*, battle: Battle) -> None:
 
 @transaction.atomic
 def erase_conversations(*, voter: Annotator) -> None:
-    """Remove the conversations of somebody who left: messages, answers, consents; votes stay.
+    """Remove the conversations of a person who left: messages, answers, consents; votes stay.
 
     A turn that is being asked is gone too, so its answers are never stored. Locks the battles.
     """
-    mine = Battle.objects.filter(voter=voter)
-    [*mine.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True)]
+    battles = Battle.objects.filter(voter=voter)
+    # Evaluated only to take the locks, in one order so that two requests cannot block each other.
+    list(battles.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True))
     Turn.objects.filter(battle__voter=voter).delete()
-    mine.update(release=Release.PRIVATE, consent_version=None, personal=[])
-    mine.filter(ended_at__isnull=True).update(ended_at=timezone.now())
+    battles.update(release=Release.PRIVATE, consent_version=None, personal=[])
+    battles.filter(ended_at__isnull=True).update(ended_at=timezone.now())
     ReleaseConsent.objects.filter(voter=voter).delete()

@@ -63,23 +63,31 @@ def begin_turn(
     check_at_work(voter, task)
     check_may_decide(voter, task)
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=voter.pk)
-    known = Turn.objects.filter(battle__voter=voter, battle__task=task, key=key).first()
-    if known and known.state != State.FAILED and not known.is_lost:
-        return _with_battle(known), False
-    current = selectors.battles_of(voter, task).filter(ended_at__isnull=True)
-    found = current.select_for_update(of=("self",)).first()
-    if (found.uuid if found else None) != battle:
+    # A key that is there already is a double click, or a page that was loaded again.
+    sent = Turn.objects.filter(battle__voter=voter, battle__task=task, key=key).first()
+    if sent and sent.state != State.FAILED and not sent.is_lost:
+        return _with_battle(sent), False
+    open_battles = selectors.battles_of(voter, task).filter(ended_at__isnull=True)
+    current = open_battles.select_for_update(of=("self",)).first()
+    if (current.uuid if current else None) != battle:
         raise Stale(_("This conversation has ended, or another one began in another window."))
-    if found is None:
+    if current is None:
         assert drawn is not None  # of a page without a battle
-        found = _begin(voter, task, drawn)
-    if number != _next_number(found):
+        current = _begin(voter, task, drawn)
+    if number != _next_number(current):
         raise Stale(_("You went on with this conversation in another window."))
     if number > task.config.battles.turns:
         raise CapReached(_("This conversation is long enough. Please choose now."))
-    asked = {"key": key, "prompt": composed(prompt), "state": State.ASKING, "failure": ""}
-    turn, _new = Turn.objects.update_or_create(
-        battle=found, number=number, defaults={**asked, "asked_at": timezone.now()}
+    turn, _created = Turn.objects.update_or_create(
+        battle=current,
+        number=number,
+        defaults={
+            "key": key,
+            "prompt": composed(prompt),
+            "state": State.ASKING,
+            "failure": "",
+            "asked_at": timezone.now(),
+        },
     )
     return _with_battle(turn), True
 
@@ -93,10 +101,10 @@ def _with_battle(turn: Turn) -> Turn:
 
 
 def _begin(voter: Annotator, task: Task, drawn: Drawn) -> Battle:
+    """Begin a battle with a pair. Raises CapReached."""
     check_cap(voter, task)
-    left, right, chance = drawn
     return Battle.objects.create(
-        voter=voter, task=task, left_id=left, right_id=right, chance=chance
+        voter=voter, task=task, left_id=drawn.left, right_id=drawn.right, chance=drawn.chance
     )
 
 
@@ -104,8 +112,8 @@ def check_cap(voter: Annotator, task: Task) -> None:
     """Raise CapReached when the person has begun as many battles today as they may."""
     most = task.config.battles.per_day
     if selectors.begun_today(voter, task) >= most:
-        said = _("You have begun today's %(number)d conversations (reset at 00:00 UTC). Thank you!")
-        raise CapReached(said % {"number": most})
+        text = _("You have begun today's %(number)d conversations (reset at 00:00 UTC). Thank you!")
+        raise CapReached(text % {"number": most})
 
 
 def _next_number(battle: Battle) -> int:
@@ -118,48 +126,49 @@ def _next_number(battle: Battle) -> int:
         return 0
     if last is None:
         return 1
-    return last.number + (last.state == State.DONE)
+    return last.number + 1 if last.state == State.DONE else last.number
 
 
 def ask_models(turn: Turn, seconds: float | None = None) -> Turn:
-    """Ask both models and store what they answer; returns the turn as it is after the wait.
+    """Ask both models and store their answers; return the turn as it is after the wait.
 
-    seconds: to wait; as long as a page waits if absent. When the wait is over first, the pool's
-    thread stores it later.
+    seconds: how long to wait, by default as long as a page waits. When the models take longer, a
+    thread of the pool stores the answers later.
     """
     try:
         sides = _heard(turn, [_side(turn, side) for side in SIDES])
-        asked = call(sides, {}, settings.LIVE_DEADLINE_SECONDS)
+        answers = call(sides, {}, settings.LIVE_DEADLINE_SECONDS)
     except EndpointError as error:
         return _fail(turn, error)
-    if waited(asked, seconds):
-        return _conclude(turn, asked)
+    if waited(answers, seconds):
+        return _conclude(turn, answers)
     asker = threading.get_ident()
 
     def conclude(_done: object) -> None:
         try:
-            _conclude(turn, asked)
+            _conclude(turn, answers)
         except Exception:
             logger.exception("turn %s could not be stored", turn.pk)
             raise
         finally:
+            # The callback runs in this thread if the answers have just come. Only a thread of the
+            # pool, which ends no request, must close its connection itself.
             if threading.get_ident() != asker:
                 connection.close()
 
-    asked.add_done_callback(conclude)
+    answers.add_done_callback(conclude)
     return turn
 
 
 def _side(turn: Turn, side: str) -> LiveTarget:
     """Return one of the models with the conversation from its side. Raises EndpointError."""
-    earlier = [one for one in turn.battle.turns.all() if one.number < turn.number]
-    said = [
-        (one.prompt, reply.text)
-        for one in earlier
-        for reply in one.replies.all()
-        if reply.side == side
-    ]
-    messages = messages_of(said, turn.prompt)
+    exchanges = []
+    for earlier in turn.battle.turns.all():
+        if earlier.number < turn.number:
+            for reply in earlier.replies.all():
+                if reply.side == side:
+                    exchanges.append((earlier.prompt, reply.text))
+    messages = messages_of(exchanges, turn.prompt)
     return replace(affordable(Payer(_target(turn.battle, side))), inputs={"messages": messages})
 
 
@@ -180,6 +189,7 @@ def _heard(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTarget]:
 
 
 def _target(battle: Battle, side: str) -> TargetModel:
+    """Return the target of a side. Raises EndpointError if it was deleted."""
     target = battle.contestant(side).target
     if target is None:
         raise misconfigured("This model was deleted.")
@@ -187,16 +197,17 @@ def _target(battle: Battle, side: str) -> TargetModel:
     return target
 
 
-def _conclude(turn: Turn, asked: Answers) -> Turn:
-    note_spent([Payer(_target(turn.battle, side)) for side in SIDES], asked)
-    if error := asked.exception():
+def _conclude(turn: Turn, answers: Answers) -> Turn:
+    """Store what the models answered, or why they did not; return the turn as it is then."""
+    note_spent([Payer(_target(turn.battle, side)) for side in SIDES], answers)
+    if error := answers.exception():
         return _fail(turn, error)
     try:
-        answers = [_text(prediction) for prediction in asked.result()]
-        finish_turn(turn=turn, predictions=asked.result(), answers=answers)
+        texts = [_text(prediction) for prediction in answers.result()]
+        finish_turn(turn=turn, predictions=answers.result(), answers=texts)
     except EndpointError as error:
         return _fail(turn, error)
-    except Exception:  # nobody shall wait for a turn that will never be stored
+    except Exception:  # else the voter would wait for a turn that will never be stored
         fail_turn(turn=turn, reason="rubbish")
         raise
     return Turn.objects.select_related("battle").get(pk=turn.pk)
@@ -204,13 +215,14 @@ def _conclude(turn: Turn, asked: Answers) -> Turn:
 
 def _text(prediction: Prediction) -> str:
     """Return a model's answer. Raises EndpointError when it is not an answer to show."""
-    said = next(iter(prediction.output.values()), None)
-    if not isinstance(said, str):
+    text = next(iter(prediction.output.values()), None)
+    if not isinstance(text, str):
         raise rubbish("The answer is no text.")
-    return composed(said).strip()
+    return composed(text).strip()
 
 
 def _fail(turn: Turn, error: BaseException) -> Turn:
+    """Store that a turn failed, count it against its targets, and return the turn."""
     logger.warning("turn %s: %s", turn.pk, error)
     targets = [turn.battle.contestant(side).target for side in SIDES]
     note_failed(error, [target for target in targets if target])
@@ -223,11 +235,16 @@ def finish_turn(*, turn: Turn, predictions: Sequence[Prediction], answers: Seque
     replies = []
     for side, prediction, text in zip(SIDES, predictions, answers, strict=True):
         target = _target(turn.battle, side)
-        version = version_of(target, prediction.fingerprint)
-        setup, seconds = _setup(target), prediction.seconds
-        replies.append(
-            Reply(turn=turn, side=side, text=text, version_id=version, setup=setup, seconds=seconds)
+        reply = Reply(
+            turn=turn,
+            side=side,
+            text=text,
+            version_id=version_of(target, prediction.fingerprint),
+            setup=_setup(target),
+            seconds=prediction.seconds,
         )
+        replies.append(reply)
+    # Locked, so that a vote, or leaving, cannot end the battle between the check and the replies.
     with transaction.atomic():
         locked = Battle.objects.select_for_update(of=("self",)).get(pk=turn.battle_id)
         if locked.ended_at is None and _end(turn, State.DONE):
@@ -246,5 +263,6 @@ def fail_turn(*, turn: Turn, reason: str) -> None:
 
 def _end(turn: Turn, state: str, failure: str = "") -> bool:
     """End a turn that is still being asked; return whether it was. A conditional update."""
+    # On condition of `asked_at`: the turn may have been given up as lost and asked again.
     rows = Turn.objects.filter(pk=turn.pk, state=State.ASKING, asked_at=turn.asked_at)
     return bool(rows.update(state=state, failure=failure))

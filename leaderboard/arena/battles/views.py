@@ -47,7 +47,8 @@ SOON = 0.2
 """Seconds that a page with a script waits for both answers, before it shows what comes."""
 
 
-def _entered(request: HttpRequest, code: str) -> tuple[Task, Annotator]:
+def _enter(request: HttpRequest, code: str) -> tuple[Task, Annotator]:
+    """Return the arena, and the person as its voter."""
     task = find_task(request, code, kinds=("arena",))
     return task, participant(request, task, can_enter_judging)
 
@@ -55,14 +56,14 @@ def _entered(request: HttpRequest, code: str) -> tuple[Task, Annotator]:
 @require_http_methods(["GET", "HEAD", "POST"])
 def battle(request: HttpRequest, code: str) -> HttpResponse:
     """Write to two unnamed models, and choose."""
-    task, voter = _entered(request, code)
+    task, voter = _enter(request, code)
     if gate_is_shut(request, task):
         return redirect(reverse("annotation:gate", args=[code], query={"for": "battle"}))
     if request.method != "POST":
         if (care := care_of(voter, task)).rest in STOPS:
             return show_care(request, task, care)
         note_shown(annotator=voter, task=task)
-    # Who knows the models is not blind, as in judging.
+    # A person who can read which models answer is not blind, as in judging.
     reason = "reader" if can_read(request.user, task) else ""
     if not reason and not may_decide(voter, task):
         reason = "unconfirmed"
@@ -71,33 +72,35 @@ def battle(request: HttpRequest, code: str) -> HttpResponse:
         return render(request, "battles/none.html", {"task": task, "reason": reason})
     if consent_of(voter, task) is None:
         return render(request, "battles/consent.html", {"task": task, "here": "battle"})
-    now = open_battle(voter, task)
+    current = open_battle(voter, task)
     if request.method == "POST":
-        return _send(request, task, voter, now)
-    if now is None and (given := services.begin_gold(voter=voter, task=task)):
-        now = battles_of(voter, task).get(pk=given.pk)
-    return page.show_battle(request, task, voter, now)
+        return _send(request, task, voter, current)
+    if current is None and (gold := services.begin_gold(voter=voter, task=task)):
+        current = battles_of(voter, task).get(pk=gold.pk)
+    return page.show_battle(request, task, voter, current)
 
 
-def _send(request: HttpRequest, task: Task, voter: Annotator, now: Battle | None) -> HttpResponse:
+def _send(
+    request: HttpRequest, task: Task, voter: Annotator, current: Battle | None
+) -> HttpResponse:
     """Ask both models, and show what they answer."""
     form = MessageForm(request.POST)
     if not form.is_valid():
-        return page.show_battle(request, task, voter, now, form=form, status=422)
+        return page.show_battle(request, task, voter, current, form=form, status=422)
     try:
         check_rested(voter, task)
-        drawn = draw_pair(task) if now is None else None
+        drawn = draw_pair(task) if current is None else None
         turn, is_mine = begin_turn(voter=voter, task=task, drawn=drawn, **form.cleaned_data)
     except Refused as error:
-        return page.show_battle(request, task, voter, now, form=form, refused=error)
+        return page.show_battle(request, task, voter, current, form=form, refused=error)
     if is_mine:
         note_answered(annotator=voter, task=task)
         # With a script the answers stream.
         turn = ask_models(turn, SOON if htmx_partial(request) else None)
     if not htmx_partial(request):
         return redirect("leaderboard:battle", task.code)
-    shown = battles_of(voter, task).get(pk=turn.battle_id)
-    return page.show_battle(request, task, voter, shown)
+    after = battles_of(voter, task).get(pk=turn.battle_id)
+    return page.show_battle(request, task, voter, after)
 
 
 @require_GET
@@ -106,69 +109,69 @@ def battle_stream(request: HttpRequest, code: str) -> HttpResponseBase:
 
     204 when nothing is being asked. Of each side only the text is sent.
     """
-    task, voter = _entered(request, code)
-    mine = Turn.objects.filter(battle__voter=voter, battle__task=task, state=Turn.State.ASKING)
-    turn = mine.filter(battle__ended_at=None).first()
+    task, voter = _enter(request, code)
+    asking = Turn.objects.filter(battle__voter=voter, battle__task=task, state=Turn.State.ASKING)
+    turn = asking.filter(battle__ended_at=None).first()
     if turn is None:
         return HttpResponse(status=204)
-    return stream_of(keys_of(turn), mine.filter(pk=turn.pk, asked_at=turn.asked_at))
+    return stream_of(keys_of(turn), asking.filter(pk=turn.pk, asked_at=turn.asked_at))
 
 
 def _own_battle(request: HttpRequest, uuid: UUID) -> tuple[Battle, Annotator]:
     """Return a battle of the signed-in person, and the person; 404 for others."""
     voter = annotator_of(request.user)  # type: ignore[arg-type]
-    found = get_object_or_404(Battle.objects.select_related("task"), voter=voter, uuid=uuid)
-    shown = battles_of(voter, found.task).get(pk=found.pk)
-    shown.task = found.task
-    return shown, voter
+    battle = get_object_or_404(Battle.objects.select_related("task"), voter=voter, uuid=uuid)
+    with_turns = battles_of(voter, battle.task).get(pk=battle.pk)
+    with_turns.task = battle.task
+    return with_turns, voter
 
 
 @require_POST
 def vote(request: HttpRequest, code: str) -> HttpResponse:
     """Choose A, B, a tie or both bad; names only now."""
-    task, voter = _entered(request, code)
+    task, voter = _enter(request, code)
     form = VoteForm(request.POST)
     if not form.is_valid():
         return page.show_battle(request, task, voter, open_battle(voter, task), status=422)
-    mine, _ = _own_battle(request, form.cleaned_data.pop("battle"))
-    if mine.task_id != task.pk:
+    own_battle, _ = _own_battle(request, form.cleaned_data.pop("battle"))
+    if own_battle.task_id != task.pk:
         raise Http404
     require(request.user, task, can_judge)
     try:
-        services.cast_vote(battle=mine, **form.cleaned_data)
+        services.cast_vote(battle=own_battle, **form.cleaned_data)
     except Refused as error:
-        shown = battles_of(voter, task).get(pk=mine.pk)
-        return page.show_battle(request, task, voter, shown, refused=error)
+        unchanged = battles_of(voter, task).get(pk=own_battle.pk)
+        return page.show_battle(request, task, voter, unchanged, refused=error)
     if not htmx_partial(request):
-        return redirect("leaderboard:battle-over", code, mine.uuid)
-    return page.show_battle(request, task, voter, battles_of(voter, task).get(pk=mine.pk))
+        return redirect("leaderboard:battle-over", code, own_battle.uuid)
+    return page.show_battle(request, task, voter, battles_of(voter, task).get(pk=own_battle.pk))
 
 
 @require_safe
 def battle_over(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """Show a conversation that has ended, with the models' names; go on with one that has not."""
-    mine, voter = _own_battle(request, uuid)
-    if mine.task.code != code:
+    own_battle, voter = _own_battle(request, uuid)
+    if own_battle.task.code != code:
         raise Http404
-    if mine.ended_at is None:
+    if own_battle.ended_at is None:
         return redirect("leaderboard:battle", code)
-    return page.show_battle(request, mine.task, voter, mine)
+    return page.show_battle(request, own_battle.task, voter, own_battle)
 
 
 @require_POST
 def leave_conversation(request: HttpRequest, code: str, uuid: UUID) -> HttpResponse:
     """End a conversation without a vote, and begin another one."""
-    mine, _voter = _own_battle(request, uuid)
-    if mine.task.code != code:
+    own_battle, _voter = _own_battle(request, uuid)
+    if own_battle.task.code != code:
         raise Http404
-    services.leave_battle(battle=mine)
+    services.leave_battle(battle=own_battle)
     return redirect("leaderboard:battle", code)
 
 
 @require_POST
 def consent(request: HttpRequest, code: str) -> HttpResponse:
     """Keep whether the person's conversations may be published."""
-    task, voter = _entered(request, code)
+    task, voter = _enter(request, code)
     if request.POST.get("agrees") in ("yes", "no"):
         with as_message(request):
             services.give_consent(voter=voter, task=task, agrees=request.POST["agrees"] == "yes")

@@ -1,4 +1,4 @@
-"""Statistics of an arena's voters: what each of them chose, and how they answered gold pairs."""
+"""Statistics of an arena's voters: the choices of each, and their answers to gold pairs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from django.db.models import Count, F, Q
 
 from core.accounts.models import Annotator
-from leaderboard.models import SIDES, Battle, Comparison
+from leaderboard.models import Battle, Comparison
 from tasks.models import Task
 
 APART, GOLD, RIGHT = "apart", "gold", "right_gold"
 LEAST_GOLD = 5
-"""Answers to gold pairs before a share of them is a sign."""
+"""Answers to gold pairs from which a share of wrong ones means something."""
 
 
 @dataclass(frozen=True)
 class Voter:
-    """choices: votes by Comparison.Winner; apart: of them those after a model named itself.
+    """A voter's votes by Comparison.Winner, and answers to gold pairs.
 
-    gold, right: answers to gold pairs, and those for the good answer.
+    apart: the votes after a model named itself. gold, right: answers to gold pairs, and those for
+    the good answer.
     """
 
     annotator: Annotator
@@ -41,7 +42,7 @@ class Voter:
         By chance this happens to at most one in a thousand voters (a binomial's tails beyond 3.3
         standard deviations).
         """
-        left, right = (self.choices[side] for side in SIDES)
+        left, right = self.choices["left"], self.choices["right"]
         return left + right >= 20 and (left - right) ** 2 > 3.3**2 * (left + right)
 
 
@@ -53,18 +54,26 @@ def voters_of(task: Task) -> list[Voter]:
     voted = Battle.objects.filter(task=task).exclude(winner="")
     choices = voted.filter(gold__isnull=True).values_list("voter", "winner", "names_itself")
     answers = voted.filter(gold__isnull=False).annotate(is_right=Q(winner=F("good")))
-    chosen: dict[int, Counter[str]] = defaultdict(Counter)
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
     for voter, winner, is_apart, count in choices.annotate(Count("pk")):
-        chosen[voter].update({winner: count, APART: count * is_apart})
+        counts[voter][winner] += count
+        if is_apart:
+            counts[voter][APART] += count
     for voter, is_right, count in answers.values_list("voter", "is_right").annotate(Count("pk")):
-        chosen[voter].update({GOLD: count, RIGHT: count * is_right})
-    found = [
-        Voter(
-            one,
-            sum(chosen[one.pk][winner] for winner in Comparison.Winner.values),
-            {winner: chosen[one.pk][winner] for winner in Comparison.Winner.values},
-            *(chosen[one.pk][name] for name in (APART, GOLD, RIGHT)),
+        counts[voter][GOLD] += count
+        if is_right:
+            counts[voter][RIGHT] += count
+    voters = []
+    for annotator in Annotator.objects.filter(pk__in=counts):
+        of_voter = counts[annotator.pk]
+        votes = {winner: of_voter[winner] for winner in Comparison.Winner.values}
+        voter_row = Voter(
+            annotator=annotator,
+            votes=sum(votes.values()),
+            choices=votes,
+            apart=of_voter[APART],
+            gold=of_voter[GOLD],
+            right=of_voter[RIGHT],
         )
-        for one in Annotator.objects.filter(pk__in=chosen)
-    ]
-    return sorted(found, key=lambda one: (not one.fails, not one.one_sided, -one.votes))
+        voters.append(voter_row)
+    return sorted(voters, key=lambda voter: (not voter.fails, not voter.one_sided, -voter.votes))
