@@ -22,20 +22,20 @@ YES, NO = ("1", "true"), ("", "0", "false")
 
 
 def matrix_for(
-    request: Request, task: Task, *known: str, prefixes: tuple[str, ...] = ()
+    request: Request, task: Task, *names: str, prefixes: tuple[str, ...] = ()
 ) -> "Matrix":
     """Return the numbers of the public board, or with `mine` also of models that the user may see.
 
-    known, prefixes: further names, and beginnings of names, that the query may contain.
+    names, prefixes: further names, and beginnings of names, that the query may contain.
     Raises ValidationError and Refused (422).
     """
     from leaderboard.board.matrix import score_matrix
 
-    check_query(request, "mine", *known, prefixes=prefixes)
-    mine = request.query_params.get("mine", "")
-    if mine not in YES + NO:
+    check_query(request, "mine", *names, prefixes=prefixes)
+    text = request.query_params.get("mine", "")
+    if text not in YES + NO:
         raise Refused("Write mine=true or mine=false.", code="invalid", status=422, field="mine")
-    return score_matrix(task, request.user if mine in YES else None)
+    return score_matrix(task, request.user if text in YES else None)
 
 
 def requested_board(request: Request, task: Task, matrix: "Matrix") -> BoardRequest:

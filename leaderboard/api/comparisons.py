@@ -20,7 +20,7 @@ from tasks.permissions import can_edit, can_take
 
 if TYPE_CHECKING:  # it loads numpy
     from leaderboard.board.matrix import Matrix
-    from leaderboard.compare.models import ComparedMetric, Comparison
+    from leaderboard.compare.models import ComparedMetric, Comparison, Example
 
 BETTER: Mapping[str, str] = {"first": "a", "second": "b"}
 
@@ -61,8 +61,9 @@ class CompareView(APIView):
 def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
     """Return the places of the two models in the matrix. Raises Refused."""
     places = model_places(matrix)
-    asked = {side: request.query_params.get(side, "") for side in SIDES}
-    for side, text in asked.items():
+    pair = []
+    for side in SIDES:
+        text = request.query_params.get(side, "")
         if not text:
             raise Refused("Name two models, as a and b.", code="invalid", status=422, field=side)
         if text not in places:
@@ -71,7 +72,8 @@ def _pair(request: Request, matrix: "Matrix") -> tuple[int, int]:
                 "is not published and not yours."
             )
             raise Refused(message, code="not_on_board", status=404, field=side)
-    first, second = (places[text] for text in asked.values())
+        pair.append(places[text])
+    first, second = pair
     if first == second:
         raise Refused(SAME, code="invalid", status=422, field="b")
     return first, second
@@ -87,48 +89,59 @@ def _body(
     is_editor: bool,
     takes: bool,
 ) -> dict[str, Any]:
+    """Compare two models, with a page of examples of the set `name`.
+
+    takes: whether the reader may download the task's data, and so see examples.
+    """
     from leaderboard.compare.models import compare_models, example_page, shared_runs
 
     pairs = shared_runs(matrix, *pair)
-    found = compare_models(task, matrix, *pair, pairs)
-    shown = example_page(task, pairs if takes else {}, name, page, is_editor=is_editor)
+    compared = compare_models(task, matrix, *pair, pairs)
+    examples = example_page(task, pairs if takes else {}, name, page, is_editor=is_editor)
     return {
         "a": _model(matrix, pair[0]),
         "b": _model(matrix, pair[1]),
         "judge": matrix.judge.told if matrix.judge else None,
-        **_tested(found),
-        "readable": shown.readable,
-        "examples": [
-            {
-                "uid": one.uid,
-                "inputs": dict(one.fields),
-                "a": one.answers[0],
-                "b": one.answers[1],
-                "gold": one.gold,
-            }
-            for one in shown.examples
-        ],
-        "next_page": shown.next,
+        **_tested(compared),
+        "readable": examples.readable,
+        "examples": [_example(example) for example in examples.examples],
+        "next_page": examples.next,
     }
 
 
-def _model(matrix: "Matrix", at: int) -> dict[str, str]:
-    model = matrix.models[at]
+def _example(example: "Example") -> dict[str, Any]:
+    first, second = example.answers
+    return {
+        "uid": example.uid,
+        "inputs": dict(example.fields),
+        "a": first,
+        "b": second,
+        "gold": example.gold,
+    }
+
+
+def _model(matrix: "Matrix", place: int) -> dict[str, str]:
+    model = matrix.models[place]
     return {"id": str(model.id), "model": model.name, "owner": model.owner, "team": model.team}
 
 
-def _tested(found: "Comparison") -> dict[str, Any]:
+def _tested(compared: "Comparison") -> dict[str, Any]:
+    loops = []
+    for which, name in compared.in_the_loop:
+        loops.append({"model": "ab"[which], "set": name})
     return {
-        "rows": [_row(row) for row in found.rows],
-        "slices": [_row(row) for row in found.slices],
-        "tested_slices": found.tested_slices,
-        "small_slices": found.small_slices,
-        "unread": [*found.unread],
-        "in_the_loop": [{"model": "ab"[which], "set": name} for which, name in found.in_the_loop],
+        "rows": [_row(row) for row in compared.rows],
+        "slices": [_row(row) for row in compared.slices],
+        "tested_slices": compared.tested_slices,
+        "small_slices": compared.small_slices,
+        "unread": list(compared.unread),
+        "in_the_loop": loops,
     }
 
 
 def _row(row: "ComparedMetric") -> dict[str, Any]:
+    first, second = row.values
+    test = row.found  # None: not tested
     return {
         "set": row.set.name,
         "version": row.set.version,
@@ -138,13 +151,13 @@ def _row(row: "ComparedMetric") -> dict[str, Any]:
         "metric": row.metric,
         "is_rounded": row.set.is_sealed and row.metric not in OF_RUNS,
         "slice": row.slice,
-        "a": row.values[0]._asdict(),
-        "b": row.values[1]._asdict(),
+        "a": first._asdict(),
+        "b": second._asdict(),
         "difference": row.cell._asdict(),
         "p": row.adjusted,
-        "p_uncorrected": row.found.p if row.found else None,
-        "correction": row.correction if row.found else "",
-        "n": row.found.n if row.found else None,
+        "p_uncorrected": test.p if test else None,
+        "correction": row.correction if test else "",
+        "n": test.n if test else None,
         "better": BETTER.get(row.better, row.better),
         "method": row.method,
     }

@@ -35,6 +35,6 @@ class FollowView(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Begin or end to follow the task."""
         task = find_task(request, code, kinds=ANY)
-        wanted = read(Following, request)
-        services.follow(task=task, user=person(request), **wanted)
-        return Response(wanted)
+        values = read(Following, request)
+        services.follow(task=task, user=person(request), **values)
+        return Response(values)

@@ -80,27 +80,27 @@ class Forks(generics.ListAPIView[models.Weights]):
         from leaderboard.board.matrix import score_matrix
 
         task = find_task(request, code)
-        asked = read(NewFork, request)
-        fields: dict[str, Any] = asked
+        fields: dict[str, Any] = read(NewFork, request)
+        weighting_fields = fields.pop("metrics"), fields.pop("sets")
         start = start_of(task, score_matrix(task), None)
         try:
-            made = services.save_weights(
-                task=task,
-                owner=person(request),
-                weighting=_weighting(fields.pop("metrics"), fields.pop("sets"), start),
-                **fields,
+            weighting = _weighting(*weighting_fields, start)
+            fork = services.save_weights(
+                task=task, owner=person(request), weighting=weighting, **fields
             )
         except WeightsError as error:
             field = "sets" if error.fields[0].startswith(SET) else "metrics"
             raise Refused(str(error), code="weights", status=422, field=field) from None
-        return Response(Fork(made).data, status.HTTP_201_CREATED)
+        return Response(Fork(fork).data, status.HTTP_201_CREATED)
 
 
 def _weighting(
     metrics: Mapping[str, float], sets: Mapping[str, float], start: Weighting
 ) -> Weighting:
     """Lay the requested weights over those that the board opens with. Raises WeightsError."""
-    check_weight_names([METRIC + name for name in metrics] + [SET + name for name in sets], start)
+    fields = [METRIC + name for name in metrics]
+    fields += [SET + name for name in sets]
+    check_weight_names(fields, start)
     return Weighting({**start.metrics, **metrics}, {**start.sets, **sets})
 
 

@@ -87,9 +87,9 @@ class Snapshots(generics.ListAPIView[Snapshot]):
     def post(self, request: Request, code: str) -> Response:
         """Keep the public board as it is now, for ever. For the task's editors."""
         task, user = find_edited(request, code, kinds=ANY)
-        asked = read(NewSnapshot, request)
-        made = services.take_snapshot(task=task, actor=user, **asked)
-        return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)
+        values = read(NewSnapshot, request)
+        snapshot = services.take_snapshot(task=task, actor=user, **values)
+        return Response(ListedSnapshot(snapshot).data, status.HTTP_201_CREATED)
 
 
 class RefreezeView(APIView):
@@ -99,8 +99,8 @@ class RefreezeView(APIView):
     def post(self, request: Request, code: str) -> Response:
         """Freeze the exchange rates again, which changes all scores; a snapshot is taken."""
         task, user = find_edited(request, code)
-        made = services.refreeze_rates(task=task, actor=user)
-        return Response(ListedSnapshot(made).data, status.HTTP_201_CREATED)
+        snapshot = services.refreeze_rates(task=task, actor=user)
+        return Response(ListedSnapshot(snapshot).data, status.HTTP_201_CREATED)
 
 
 class SnapshotView(APIView):
@@ -110,17 +110,19 @@ class SnapshotView(APIView):
     def get(self, request: Request, code: str, number: int) -> Response:
         """Its board, its digest, how to cite it, and what is new in it. It has an ETag."""
         task = find_task(request, code, kinds=ANY)
-        found = generics.get_object_or_404(task.snapshots, number=number)
+        snapshot = generics.get_object_or_404(task.snapshots, number=number)
         page = reverse("leaderboard:snapshot", args=[code, number])
         address = request.build_absolute_uri(page)
 
         def body() -> dict[str, Any]:
             last = task.snapshots.filter(number__lt=number).first()
             return {
-                **ListedSnapshot(found).data,
-                "bibtex": snapshot_bibtex(found.table, number, found.title, found.sha256, address),
-                "changes": what_changed(last.table, found.table) if last else [],
-                "table": found.table,
+                **ListedSnapshot(snapshot).data,
+                "bibtex": snapshot_bibtex(
+                    snapshot.table, number, snapshot.title, snapshot.sha256, address
+                ),
+                "changes": what_changed(last.table, snapshot.table) if last else [],
+                "table": snapshot.table,
             }
 
-        return versioned(request, f"{found.sha256} {address}", body)
+        return versioned(request, f"{snapshot.sha256} {address}", body)
