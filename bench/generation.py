@@ -215,7 +215,7 @@ def agreement(prompts: Sequence[str], tokens: int) -> dict[str, dict[str, float]
     found = {}
     for precision in ("int8", "int4"):
         same = [
-            [told.top[0][0] == told.token for told in again.told[answer.prompt :]]
+            [token.top[0][0] == token.token for token in again.reported[answer.prompt :]]
             for answer, again in zip(answers, each(precision, reread, answers), strict=True)
         ]
         found[precision] = {"tokens": fmean(chain(*same)), "answers": fmean(map(all, same))}

@@ -21,34 +21,36 @@ def arrays_of(batch: Sequence[Piece], tokens: Tokens) -> dict[str, Array]:
     real = np.arange(longest) < np.array(sizes)[:, None]
     if tokens.fill == "left":
         real = real[:, ::-1]
-    made: dict[str, Array] = {
+    arrays: dict[str, Array] = {
         "input_ids": np.full(real.shape, tokens.pad),
         "attention_mask": real.astype(np.int64),
         "token_type_ids": np.zeros(real.shape, np.int64),
     }
     for row, encoding in enumerate(batch):
-        made["input_ids"][row, real[row]] = encoding.ids
-        made["token_type_ids"][row, real[row]] = encoding.type_ids
+        arrays["input_ids"][row, real[row]] = encoding.ids
+        arrays["token_type_ids"][row, real[row]] = encoding.type_ids
     if tokens.is_packed:
-        made |= packed_rows(sizes)
-    if sights := [piece for piece in batch if isinstance(piece, Sight)]:
-        made["pixel_values"] = np.stack([sight.pixels for sight in sights])
-    return {name: made[name] for name in tokens.inputs}
+        arrays |= packed_rows(sizes)
+    pixels = [piece.pixels for piece in batch if isinstance(piece, Sight)]
+    if pixels:
+        arrays["pixel_values"] = np.stack(pixels)
+    return {name: arrays[name] for name in tokens.inputs}
 
 
 def run_in_parts(
     batch: Sequence[Piece], tokens: Tokens, run: Callable[[Sequence[Piece]], Iterable[Row]]
 ) -> list[Row]:
     """Return the logits of each encoding, in order; `run` gets only what may share a batch."""
-    found: dict[int, Row] = {}
-    for part in batch_parts([len(encoding) for encoding in batch], tokens.fill):
-        found |= zip(part, run([batch[number] for number in part]), strict=True)
-    return [found[number] for number in range(len(batch))]
+    logits: dict[int, Row] = {}
+    for numbers in batch_parts([len(encoding) for encoding in batch], tokens.fill):
+        rows = run([batch[number] for number in numbers])
+        logits |= zip(numbers, rows, strict=True)
+    return [logits[number] for number in range(len(batch))]
 
 
 def batch_parts(sizes: Sequence[int], fill: Fill) -> list[list[int]]:
     """Return the rows that may share a batch: all of them, those of equal size, or each alone."""
-    numbers = [*range(len(sizes))]
+    numbers = list(range(len(sizes)))
     if fill == "alone":
         return [[number] for number in numbers]
     if fill != "equal":
@@ -56,7 +58,7 @@ def batch_parts(sizes: Sequence[int], fill: Fill) -> list[list[int]]:
     by_size: dict[int, list[int]] = {}
     for number in numbers:
         by_size.setdefault(sizes[number], []).append(number)
-    return [*by_size.values()]
+    return list(by_size.values())
 
 
 def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
@@ -69,12 +71,14 @@ def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
     width = max(sizes)
     room: list[int] = []  # left on each line
     starts = [0] * len(sizes)
-    for row in sorted(range(len(sizes)), key=lambda row: -sizes[row]):
-        line = next((line for line, left in enumerate(room) if left >= sizes[row]), len(room))
+    longest_first = sorted(range(len(sizes)), key=lambda row: -sizes[row])
+    for row in longest_first:
+        line = _first_fit(room, sizes[row])
         if line == len(room):
             room.append(width)
         starts[row] = (line + 1) * width - room[line]
         room[line] -= sizes[row]
+    # The spots of each row are consecutive, and rows follow each other as in the batch.
     spots = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, sizes, strict=True)])
     rows = np.repeat(np.arange(len(sizes)), sizes)
     owners = np.full(len(room) * width, NO_ROW)
@@ -82,6 +86,14 @@ def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
     firsts = np.cumsum(sizes) - sizes
     places = np.arange(len(rows)) + (np.arange(len(sizes)) * width - firsts)[rows]
     return {"places": places, "spots": spots, "owners": owners.reshape(-1, width)}
+
+
+def _first_fit(room: Sequence[int], size: int) -> int:
+    """Return the first line with room for a row, or the number of a new line."""
+    for line, left in enumerate(room):
+        if left >= size:
+            return line
+    return len(room)
 
 
 def cut_padding(logits: Logits, batch: Sequence[Piece], fill: Fill) -> list[Logits]:

@@ -100,9 +100,8 @@ class Application:
         self, scope: Message, receive: Receive
     ) -> dict[str, Any] | AsyncIterator[bytes]:
         path, method, started = scope["path"], scope["method"], time.monotonic()
-        body = await read_body(
-            receive
-        )  # whatever the answer: else the connection is closed with it
+        # Read whatever the answer is: with an unread body, the connection would have to be closed.
+        body = await read_body(receive)
         if path == "/health":
             check_method(method, "GET")
             return {"status": "ok"}
@@ -131,8 +130,11 @@ class Application:
         check_size(body, MAX_PICTURE_BODY_BYTES if model.codec.pictures else MAX_BODY_BYTES)
         deadline = started + deadline_seconds(scope)
         answers, single = await _predicted(model, body, deadline)
-        said = _said(answers[0]) if single else {"predictions": [_said(a) for a in answers]}
-        return said | {"seconds": time.monotonic() - started, "fingerprint": model.digest}
+        if single:
+            reply = _reply(answers[0])
+        else:
+            reply = {"predictions": [_reply(answer) for answer in answers]}
+        return reply | {"seconds": time.monotonic() - started, "fingerprint": model.digest}
 
     def _asker(self, scope: Message) -> int | None:
         """Return the task that a call is made for; None where anybody may ask.
@@ -159,6 +161,7 @@ async def _predicted(
 
     try:
         async with asyncio.timeout(deadline - time.monotonic()):
+            # In a thread, a long body holds up none of the other callers.
             is_long = len(body) > LONG_BODY_BYTES
             future, single = await asyncio.to_thread(submit) if is_long else submit()
             return await asyncio.wrap_future(future), single
@@ -167,7 +170,7 @@ async def _predicted(
 
 
 async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
-    headers = [*headers, (b"Content-Length", b"%d" % len(body))]
+    headers.append((b"Content-Length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
@@ -180,7 +183,7 @@ async def _stream(events: AsyncIterator[bytes], send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def _said(answer: Answer) -> dict[str, Any]:
+def _reply(answer: Answer) -> dict[str, Any]:
     return {"output": answer.output, "prob": answer.prob}
 
 

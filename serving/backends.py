@@ -105,7 +105,10 @@ class OnnxBackend:
         )
         self._tokens, self.workers = tokens, cores()
         self.similar: float | None = None if tokens.is_packed else ALIKE
-        self.max_batch = (12 if int8 else 8) if tokens.is_packed else (16 if int8 else 4)
+        if tokens.is_packed:
+            self.max_batch = 12 if int8 else 8
+        else:
+            self.max_batch = 16 if int8 else 4
 
     def run(self, batch: Sequence[Piece]) -> list[Logits]:
         """See Backend."""
@@ -157,7 +160,7 @@ def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
 
     head = getattr(transformers, HEADS[folder.kind])
     try:
-        model, found = head.from_pretrained(
+        model, loading_info = head.from_pretrained(
             folder.path,
             use_safetensors=True,
             local_files_only=True,
@@ -171,7 +174,7 @@ def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
             f"{spec.name}: cannot load {folder.path}: {first_words(error)} Save it "
             f"again with transformers {version('transformers')}: {SAVE}"
         ) from error
-    _check_complete(spec.name, found)
+    _check_complete(spec.name, loading_info)
     if folder.labels is not None and model.config.num_labels != len(folder.labels):
         raise MisconfiguredError(
             f"{spec.name}: {len(folder.labels)} labels are named, but its head has "
@@ -184,20 +187,20 @@ def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
     return model
 
 
-def _check_complete(name: str, found: Mapping[str, Any]) -> None:
-    """Raise MisconfiguredError for weights that transformers filled by chance."""
-    if found["missing_keys"]:
-        missing = ", ".join(sorted(found["missing_keys"])[:3])
+def _check_complete(name: str, loading_info: Mapping[str, Any]) -> None:
+    """Raise MisconfiguredError for weights that transformers filled at random."""
+    if loading_info["missing_keys"]:
+        missing = ", ".join(sorted(loading_info["missing_keys"])[:3])
         raise MisconfiguredError(
             f"{name}: the weights lack {missing}, so it would answer by chance. Was it saved "
             "without its head? Load it with the class that it was trained with, and save it: "
             f"{SAVE}"
         )
-    if found["mismatched_keys"]:
-        key, stored, described = sorted(found["mismatched_keys"])[0]
+    if loading_info["mismatched_keys"]:
+        key, stored, described = sorted(loading_info["mismatched_keys"])[0]
         raise MisconfiguredError(
-            f"{name}: {key} has the shape {[*stored]} in the weights, but config.json describes "
-            f"{[*described]}. Weights and configuration must be of one model, with a head of as "
+            f"{name}: {key} has the shape {list(stored)} in the weights, but config.json describes "
+            f"{list(described)}. Weights and configuration must be of one model, with a head of as "
             f"many outputs as there are labels; save both together: {SAVE}"
         )
 
@@ -216,7 +219,8 @@ def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
     if folder.pictures:
         from .vilt import LooksLogits, PictureLogits
 
-        return (LooksLogits if folder.kind == LOOKS else PictureLogits)(model).eval()
+        picture_module = LooksLogits if folder.kind == LOOKS else PictureLogits
+        return picture_module(model).eval()
 
     takes_mask = "attention_mask" in inspect.signature(model.forward).parameters
     restores = hasattr(model.base_model, "set_attention_type")
@@ -235,12 +239,15 @@ def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
             token_type_ids: torch.Tensor | None = None,
         ) -> Any:
             restore_attention(model)
-            more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+            arrays = {"input_ids": input_ids}
+            if token_type_ids is not None:
+                arrays["token_type_ids"] = token_type_ids
             if takes_mask:
-                more["attention_mask"] = attention_mask
-            out = self.model(input_ids=input_ids, **more)
-            is_span = folder.kind == SPAN
-            return torch.stack([out.start_logits, out.end_logits], 1) if is_span else out.logits
+                arrays["attention_mask"] = attention_mask
+            out = self.model(**arrays)
+            if folder.kind == SPAN:
+                return torch.stack([out.start_logits, out.end_logits], 1)
+            return out.logits
 
     return Logits().eval()
 
@@ -346,12 +353,11 @@ def write_onnx(
         example["pixel_values"] = torch.ones((len(sizes), 3, pictures.side, pictures.side))
     if tokens.is_packed:
         example |= {name: torch.from_numpy(array) for name, array in packed_rows(sizes).items()}
-    shapes = {
-        name: dict.fromkeys(
-            range(1 if name == "pixel_values" else array.dim()), torch.export.Dim.DYNAMIC
-        )
-        for name, array in example.items()
-    }
+    shapes = {}
+    for name, array in example.items():
+        # All dimensions are free, but of pictures only their number.
+        free = 1 if name == "pixel_values" else array.dim()
+        shapes[name] = dict.fromkeys(range(free), torch.export.Dim.DYNAMIC)
     program = torch.onnx.export(
         logits,
         kwargs=example,

@@ -45,10 +45,10 @@ async def read_body(receive: Receive) -> bytearray:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise BadRequestError("The body did not come to its end.")
-        part = message.get("body", b"")
-        size += len(part)
+        piece = message.get("body", b"")
+        size += len(piece)
         if size <= MAX_PICTURE_BODY_BYTES:
-            body += part
+            body += piece
         is_more = message.get("more_body", False)
     if size > MAX_PICTURE_BODY_BYTES:
         raise _too_large(MAX_PICTURE_BODY_BYTES)

@@ -46,14 +46,17 @@ def token_limit(model: Any, tokenizer: Any) -> int:
     Positions that are computed (rotary, relative) have no table; the length that the model was
     made for then counts only where the tokenizer names no limit.
     """
-    told = tokenizer.model_max_length if tokenizer.model_max_length < UNLIMITED else None
+    own_limit = tokenizer.model_max_length
+    if own_limit >= UNLIMITED:
+        own_limit = None
     places = position_count(model)
     described = getattr(_text_config(model), "max_position_embeddings", None)
     made_for = described if isinstance(described, int) and described > 0 else None
     if places and made_for:
         places = min(places, made_for)  # Nyströmformer's table has two rows more than it numbers
-    if told or places:
-        return int(min(limit for limit in (told, places) if limit))
+    limits = [limit for limit in (own_limit, places) if limit]
+    if limits:
+        return int(min(limits))
     return made_for or LONGEST
 
 

@@ -138,9 +138,9 @@ class PictureCodec(LabelCodec):
         from .pictures import pixels_of  # models of texts need no Pillow
 
         assert self.pictures is not None
-        picture, *asked = self.fields
+        picture, *questions = self.fields
         ids, type_ids = [0], [0]  # a picture alone counts as one token
-        for question in asked:
+        for question in questions:
             tokens = self._tokens(row[question])
             self._room(question, tokens, least=0)
             whole = self.tokenizer.post_process(tokens)
@@ -170,10 +170,9 @@ class SpanCodec(Codec):
         self, row: Mapping[str, str], encodings: Sequence[Piece], logits: Sequence[Logits]
     ) -> Answer:
         passage = row[self.fields[1]]
-        spans = [
-            _best_span(scores, readable(window, passage), window.offsets)
-            for window, scores in zip(cast("Sequence[Encoding]", encodings), logits, strict=True)
-        ]
+        spans = []
+        for window, scores in zip(cast("Sequence[Encoding]", encodings), logits, strict=True):
+            spans.append(_best_span(scores, readable(window, passage), window.offsets))
         best = max(spans)
         text = passage[best.start : best.end]
         start = best.start + len(text) - len(text.lstrip())
@@ -185,12 +184,11 @@ class SpanCodec(Codec):
 
 def readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
     """Return which tokens of a window are passage text, so that no span of them is blank."""
-    return np.array(
-        [
-            sequence == 1 and bool(passage[start:end].strip())
-            for sequence, (start, end) in zip(window.sequence_ids, window.offsets, strict=True)
-        ]
-    )
+    marks = []
+    for sequence, (start, end) in zip(window.sequence_ids, window.offsets, strict=True):
+        is_passage = sequence == 1  # 0 is the question, None a special token
+        marks.append(is_passage and bool(passage[start:end].strip()))
+    return np.array(marks)
 
 
 class _Span(NamedTuple):

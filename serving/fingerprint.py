@@ -49,9 +49,9 @@ class FileHashes:
         stat = real.stat()
         stamp = [stat.st_size, stat.st_mtime_ns]
         with self._lock:
-            known = self._read()
-            if known.get(str(real), [])[:2] == stamp:
-                return str(known[str(real)][2])
+            hashes = self._read()
+            if hashes.get(str(real), [])[:2] == stamp:
+                return str(hashes[str(real)][2])
             with real.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             self._memory.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class FileHashes:
             # the memory. What one of them writes in between is only computed again.
             with TemporaryDirectory(dir=self._memory.parent) as folder:
                 scratch = Path(folder, "hashes.json")
-                scratch.write_text(json.dumps(known | {str(real): [*stamp, digest]}))
+                scratch.write_text(json.dumps(hashes | {str(real): [*stamp, digest]}))
                 scratch.replace(self._memory)
         return digest
 
@@ -70,10 +70,10 @@ class FileHashes:
 
     def _read(self) -> dict[str, list[Any]]:
         try:
-            known: dict[str, list[Any]] = json.loads(self._memory.read_text())
+            hashes: dict[str, list[Any]] = json.loads(self._memory.read_text())
         except (FileNotFoundError, ValueError):
             return {}
-        return known
+        return hashes
 
 
 def fingerprint(
@@ -84,16 +84,19 @@ def fingerprint(
     if folder.weights[0].suffix == ".gguf":  # it holds tokenizer and settings as well
         tokenizer = [folder.weights[0]]
     config = folder.path / "config.json"
-    settings = {
+    settings: dict[str, Any] = {
         "config": hashes.of(config) if config.exists() else None,
         "kind": folder.kind,
         "fields": folder.fields,
         "output": folder.output,
         "labels": folder.labels,
         "max_length": folder.max_length,
-        **({"context": folder.context} if folder.context else {}),
-        **({"pictures": asdict(folder.pictures)} if folder.pictures else {}),
     }
+    # Left out where they are empty, so that other models keep the fingerprints they had before.
+    if folder.context:
+        settings["context"] = folder.context
+    if folder.pictures:
+        settings["pictures"] = asdict(folder.pictures)
     parts = {
         "weights_sha256": hashes.of_all(folder.weights),
         "tokenizer_sha256": hashes.of_all(tokenizer),

@@ -12,10 +12,10 @@ def resolve_below(source: str, home: str) -> Path | None:
     """
     written = Path(os.path.normpath(source))
     root = Path(os.path.realpath(home))
-    if not any(_is_inside(written, one) for one in (Path(os.path.abspath(home)), root)):
+    if not _is_inside(written, Path(os.path.abspath(home))) and not _is_inside(written, root):
         return None
-    found = Path(os.path.realpath(source))
-    return found if _is_inside(found, root) else None
+    folder = Path(os.path.realpath(source))
+    return folder if _is_inside(folder, root) else None
 
 
 def _is_inside(path: Path, root: Path) -> bool:

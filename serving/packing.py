@@ -72,8 +72,8 @@ class _Batch(threading.local):
         is_foreign = self.owners[:, None, None, :] != self.owners[:, None, :, None]
         mask = torch.where(is_foreign, -1e9, 0.0).to(query.dtype)
         scores = query @ key.transpose(-1, -2) * scaling + mask
-        found = (torch.softmax(scores, -1) @ value).transpose(1, 2)
-        return found.flatten(0, 1)[self.spots].unsqueeze(0), None
+        attended = (torch.softmax(scores, -1) @ value).transpose(1, 2)
+        return attended.flatten(0, 1)[self.spots].unsqueeze(0), None
 
 
 _batch = _Batch()
@@ -121,12 +121,15 @@ def pack_model(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Pac
     layout = {name: torch.from_numpy(array) for name, array in packed_rows(SIZES).items()}
     with torch.inference_mode():
         try:
-            wanted = logits(ids, real.long())
-            made = Packed(logits, model).eval()
-            found = made(ids, **layout)
+            padded_logits = logits(ids, real.long())
+            packed = Packed(logits, model).eval()
+            packed_logits = packed(ids, **layout)
         except Exception:  # whatever the code of an architecture raises that it does not fit
             return None
-        if found.dim() == 3:  # spans: nothing is said of the padding
-            wanted, found = wanted * real[:, None], found * real[:, None]
-        agrees = torch.allclose(wanted, found, rtol=TOLERANCE, atol=TOLERANCE)
-    return made if _batch.has_attended and agrees else None
+        if packed_logits.dim() == 3:  # of spans, columns of padding may contain anything
+            padded_logits, packed_logits = (
+                padded_logits * real[:, None],
+                packed_logits * real[:, None],
+            )
+        agrees = torch.allclose(padded_logits, packed_logits, rtol=TOLERANCE, atol=TOLERANCE)
+    return packed if _batch.has_attended and agrees else None

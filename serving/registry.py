@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 MAX_ENCODINGS = 256  # of one call: texts, or windows of passages
 RETRY_FAILED_SECONDS = 60.0
-REMEMBER_SECONDS = 2.0  # for so long the spec of a name is not asked again
+REMEMBER_SECONDS = 2.0  # how long the spec of a name is not looked up again
 # One load at a time: imports of transformers and torch's exporter belong to the whole process.
 _LOADING = threading.Lock()
 _WRITING = threading.Lock()
@@ -95,21 +96,22 @@ class ServedModel:
         deadline: a point of time.monotonic(); the future observes it only while the call is queued.
         """
         encoded = [self.codec.encode(row) for row in rows]
-        flat = [(encoding, len(encoding)) for encodings in encoded for encoding in encodings]
-        if len(flat) > MAX_ENCODINGS:
+        pieces = [(piece, len(piece)) for piece in chain.from_iterable(encoded)]
+        if len(pieces) > MAX_ENCODINGS:
             raise TooLargeError(
-                f"The inputs make {len(flat)} pieces for the model; at most {MAX_ENCODINGS} are "
+                f"The inputs make {len(pieces)} pieces for the model; at most {MAX_ENCODINGS} are "
                 "taken at once. Send fewer or shorter inputs."
             )
 
         def answers(logits: list[Logits]) -> list[Answer]:
             left = iter(logits)
-            return [
-                self.codec.decode(row, encodings, [next(left) for _ in encodings])
-                for row, encodings in zip(rows, encoded, strict=True)
-            ]
+            decoded = []
+            for row, encodings in zip(rows, encoded, strict=True):
+                of_row = list(islice(left, len(encodings)))
+                decoded.append(self.codec.decode(row, encodings, of_row))
+            return decoded
 
-        return self._batcher.submit(flat, answers, deadline=deadline)
+        return self._batcher.submit(pieces, answers, deadline=deadline)
 
     def close(self) -> None:
         """Answer what is running and stop."""
@@ -118,6 +120,8 @@ class ServedModel:
 
 @dataclass
 class _Entry:
+    """A model in the registry: loaded, failed, or neither while it loads."""
+
     spec: ModelSpec
     model: ServedModel | LanguageModel | None = None
     error: ServingError | None = None
@@ -128,10 +132,10 @@ class _Entry:
 class ModelRegistry:
     """Models by task and name.
 
-    `resolve` tells the spec of a name (None: unknown), `names` lists them. Models of several tasks
-    may have one name: `resolve` is asked for `TASK/NAME` first, with the task's id, and `names`
-    lists them so where the name alone means another one. A model whose spec has changed is
-    reloaded; a failed one is tried again after a minute.
+    `resolve` returns the spec of a name (None if unknown), `names` lists the names. Models of
+    several tasks may have one name: `resolve` is called with `TASK/NAME` first, with the task's id,
+    and `names` lists them in this form where the name by itself means another model. A model whose
+    spec has changed is reloaded; a failed one is tried again after a minute.
     """
 
     def __init__(
@@ -171,6 +175,7 @@ class ModelRegistry:
         if spec is None or not _may_ask(task, spec):
             raise UnknownError(f"There is no model {name!r} here. GET /models lists them.")
         key = (spec.task, spec.name)
+        # Under the lock only the table is changed; loading runs in a thread of its own.
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or entry.spec != spec or self._is_due(entry):

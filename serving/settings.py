@@ -27,27 +27,27 @@ class Settings:
     max_length: int | None = None
 
 
-def read_settings(name: str, told: Mapping[str, Any]) -> Settings:
+def read_settings(name: str, values: Mapping[str, Any]) -> Settings:
     """Return the settings in the file's object; `null` says nothing.
 
     Raises MisconfiguredError for a value of a wrong type, with an example of the right one.
     """
-    labels = _list(told.get("labels"))
-    length = told.get("max_length")
+    labels = _list(values.get("labels"))
+    length = values.get("max_length")
     is_wrong = {
-        "kind": not isinstance(told.get("kind") or "", str),
-        "output": not isinstance(told.get("output") or "", str),
-        "fields": not all(isinstance(field, str) for field in _list(told.get("fields"))),
+        "kind": not isinstance(values.get("kind") or "", str),
+        "output": not isinstance(values.get("output") or "", str),
+        "fields": not all(isinstance(field, str) for field in _list(values.get("fields"))),
         "labels": not all(isinstance(label, str | int | float) for label in labels),
         "max_length": length is not None and (type(length) is not int or length < LEAST_TOKENS),
     }
     for key in KEYS:
-        if is_wrong[key] or (key in ("fields", "labels") and not _is_list(told.get(key))):
+        if is_wrong[key] or (key in ("fields", "labels") and not _is_list(values.get(key))):
             raise MisconfiguredError(f"{name}: {FILE}: {WANTED[key]}")
     return Settings(
-        kind=told.get("kind") or None,
-        fields=tuple(_list(told.get("fields"))),
-        output=told.get("output") or None,
+        kind=values.get("kind") or None,
+        fields=tuple(_list(values.get("fields"))),
+        output=values.get("output") or None,
         labels=tuple(label_text(label) or str(label) for label in labels),
         max_length=length,
     )
@@ -62,48 +62,49 @@ WANTED = {
 }
 
 
-def check_keys(name: str, told: Mapping[str, Any]) -> None:
+def check_keys(name: str, values: Mapping[str, Any]) -> None:
     """Raise MisconfiguredError for a key that nothing reads: it would be ignored in silence.
 
     Only what arrives is checked so: models that are here already may hold keys of other releases.
     """
-    for key in told:
+    for key in values:
         if key in KEYS or key in NOTES:
             continue
-        (meant, *_) = [*get_close_matches(key, KEYS, n=1), ""]
-        cure = f"Did you mean `{meant}`?" if meant else f"The keys are {', '.join(KEYS)}."
+        cure = f"The keys are {', '.join(KEYS)}."
+        for close in get_close_matches(key, KEYS, n=1):
+            cure = f"Did you mean `{close}`?"
         raise MisconfiguredError(
             f"{name}: {FILE}: `{key[:100]}` is no setting. {cure} Correct it or take it out."
         )
 
 
 def order_fields(
-    name: str, own: Sequence[str], asked: Sequence[str] | None, usual: Sequence[str]
+    name: str, own: Sequence[str], of_task: Sequence[str] | None, usual: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the fields in the order in which the model reads them.
 
-    own: by the file; asked: the task's names, None where no task asks; usual: of the kind. The file
-    may write the task's names or the kind's. Raises MisconfiguredError for others.
+    own: the names in the file, which may be the task's or the kind's. of_task: the task's names;
+    None where no task asks. usual: the names of the kind. Raises MisconfiguredError for others.
     """
-    if asked is not None and len(asked) != len(usual):
+    if of_task is not None and len(of_task) != len(usual):
         raise MisconfiguredError(
             f"{name}: a model of its kind reads {len(usual)} field(s), but the task has "
-            f"{len(asked)}: {', '.join(asked)}. Write another `kind` in {FILE}, or take it out."
+            f"{len(of_task)}: {', '.join(of_task)}. Write another `kind` in {FILE}, or take it out."
         )
     if not own:
-        return tuple(asked or usual)
+        return tuple(of_task or usual)
     if len(own) != len(usual) or len(set(own)) != len(own):
         raise MisconfiguredError(
             f"{name}: {FILE}: `fields` must name {len(usual)} different field(s) for its kind, "
-            f"such as {', '.join(asked or usual)}; it names {', '.join(own) or 'none'}."
+            f"such as {', '.join(of_task or usual)}; it names {', '.join(own) or 'none'}."
         )
-    if asked is None or set(own) == set(asked):
+    if of_task is None or set(own) == set(of_task):
         return tuple(own)
     if set(own) == set(usual):
-        return tuple(asked[usual.index(field)] for field in own)
+        return tuple(of_task[usual.index(field)] for field in own)
     raise MisconfiguredError(
         f"{name}: {FILE}: `fields` names {', '.join(own)}, but the task's models read "
-        f"{', '.join(asked)}. Write these names in the order in which the model reads them, or "
+        f"{', '.join(of_task)}. Write these names in the order in which the model reads them, or "
         "take `fields` out."
     )
 

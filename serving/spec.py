@@ -229,10 +229,10 @@ def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
         listed = files(name) or []
     except PackageNotFoundError:
         raise not_installed(spec) from None
-    found = [Path(str(file.locate())) for file in listed if file.suffix == ".gguf"]
-    if len(found) != 1:
-        raise MisconfiguredError(f"{spec.name}: {name} has {len(found)} GGUF files; one is read.")
-    return found[0].parent, (found[0],)
+    weights = [Path(str(file.locate())) for file in listed if file.suffix == ".gguf"]
+    if len(weights) != 1:
+        raise MisconfiguredError(f"{spec.name}: {name} has {len(weights)} GGUF files; one is read.")
+    return weights[0].parent, (weights[0],)
 
 
 def check_setting_keys(name: str, path: Path) -> None:
@@ -255,10 +255,12 @@ def _found(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
     path = _local_folder(spec) or fetch(spec)
     weights = tuple(sorted(path.glob("*.safetensors")))
     if not weights:
-        pickled = [file.name for pattern in PICKLE for file in path.glob(pattern)]
-        what = f"only pickled weights ({', '.join(pickled)})" if pickled else "no weights"
+        pickled = []
+        for pattern in PICKLE:
+            pickled += [file.name for file in path.glob(pattern)]
+        content = f"only pickled weights ({', '.join(pickled)})" if pickled else "no weights"
         raise MisconfiguredError(
-            f"{spec.name}: {path} has {what}. Save the model as safetensors "
+            f"{spec.name}: {path} has {content}. Save the model as safetensors "
             "(save_pretrained does); pickled weights can run code and are refused."
         )
     return path, weights
@@ -384,14 +386,14 @@ UNNAMED = ("LABEL_0", "LABEL_1")
 
 def _labels(spec: ModelSpec, settings: Settings, config: Mapping[str, Any]) -> tuple[str, ...]:
     named = {int(number): name for number, name in (config.get("id2label") or {}).items()}
-    if sorted(named) != [*range(len(named))]:
+    if sorted(named) != list(range(len(named))):
         raise MisconfiguredError(
             f"{spec.name}: `id2label` in config.json numbers its labels {sorted(named)}. Number "
             f"them from 0 to {len(named) - 1}, in the order of the model's logits."
         )
     in_config = tuple(named[number] for number in sorted(named))
-    given = spec.labels or settings.labels or in_config or UNNAMED
-    labels = tuple(label_text(name) or str(name) for name in given)  # 0 may be a label's name
+    names = spec.labels or settings.labels or in_config or UNNAMED
+    labels = tuple(label_text(name) or str(name) for name in names)  # 0 may be a label's name
     if len(labels) < 2 or len(set(labels)) != len(labels):
         raise MisconfiguredError(
             f"{spec.name}: needs two or more different labels, not {', '.join(labels)}. "

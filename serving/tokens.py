@@ -40,8 +40,9 @@ class Tokens:
 
     def packed(self) -> "Tokens":
         """Return these tokens for the packed model: places of tokens in the place of a mask."""
-        kept = [name for name in self.inputs if name != "attention_mask"]
-        return replace(self, inputs=(*kept, *PACKED))
+        inputs = [name for name in self.inputs if name != "attention_mask"]
+        inputs += PACKED
+        return replace(self, inputs=tuple(inputs))
 
 
 def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:

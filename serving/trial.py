@@ -42,11 +42,11 @@ class Trial:
         """Return whether every row gets in a batch what it got alone; False where `run` fails."""
         for numbers in self.batches:
             try:
-                found = run([self.rows[number] for number in numbers])
+                together = run([self.rows[number] for number in numbers])
             except Exception:  # whatever the code of an architecture raises that it does not fit
                 return False
-            wanted = [self.alone[number] for number in numbers]
-            if not all(map(_is_close, found, wanted)):
+            alone = [self.alone[number] for number in numbers]
+            if not all(map(_is_close, together, alone)):
                 return False
         return True
 
@@ -55,13 +55,14 @@ def torch_run(logits: "torch.nn.Module", tokens: Tokens) -> Run:
     """Return what asks a module from arrays to logits, in parts that may share a batch."""
     import torch
 
-    def run_part(part: Sequence[Piece]) -> Sequence[Logits]:
-        arrays = arrays_of(part, tokens)
+    def run_rows(rows: Sequence[Piece]) -> Sequence[Logits]:
+        arrays = arrays_of(rows, tokens)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         with torch.inference_mode():
-            found = logits(**{name: torch.from_numpy(array) for name, array in arrays.items()})
-        return cut_padding(found.float().numpy(), part, tokens.fill)
+            output = logits(**tensors)
+        return cut_padding(output.float().numpy(), rows, tokens.fill)
 
-    return lambda batch: run_in_parts(batch, tokens, run_part)
+    return lambda batch: run_in_parts(batch, tokens, run_rows)
 
 
 def try_alone(name: str, logits: "torch.nn.Module", tokens: Tokens, folder: ModelFolder) -> Trial:
@@ -95,8 +96,10 @@ def choose_filling(name: str, logits: "torch.nn.Module", tokens: Tokens, trial: 
     )
 
 
-def _is_close(one: Logits, other: Logits) -> bool:
-    return one.shape == other.shape and np.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE)
+def _is_close(first: Logits, second: Logits) -> bool:
+    if first.shape != second.shape:
+        return False
+    return np.allclose(first, second, rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def _check_weights(name: str, logits: "torch.nn.Module") -> None:
@@ -135,7 +138,7 @@ def _affordable(logits: "torch.nn.Module") -> int:
 
 def _alone(name: str, run: Run, row: Piece) -> Logits:
     try:
-        (found,) = run([row])
+        (logits,) = run([row])
     except Exception as error:  # whatever the code of an architecture raises
         raise MisconfiguredError(
             f"{name}: it fails on a text of {len(row)} tokens: {type(error).__name__}: "
@@ -144,13 +147,13 @@ def _alone(name: str, run: Run, row: Piece) -> Logits:
             "dynabench.json, or model_max_length in tokenizer_config.json. Otherwise save model "
             "and tokenizer again; model(**tokenizer(text)) must work."
         ) from error
-    if not np.isfinite(found).all():
+    if not np.isfinite(logits).all():
         raise MisconfiguredError(
             f"{name}: its answer to a text of {len(row)} tokens is no number (NaN or infinite). "
             "Train it again with a lower learning rate or in float32, and try "
             "model(**tokenizer(text)) before you save it."
         )
-    return found
+    return logits
 
 
 def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list[Piece]:
@@ -164,7 +167,8 @@ def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list
         return tokens.tokenizer.decode(chance.choices(words, k=count)) or "a"
 
     rows: list[Piece] = []
-    sizes = [*((count, limit) for count in SIZES), (longest, longest // 2), (2 * longest, longest)]
+    sizes = [(count, limit) for count in SIZES]
+    sizes += [(longest, longest // 2), (2 * longest, longest)]
     for count, most in sizes:
         codec = codec_for(folder, tokens.tokenizer, most)
         with suppress(BadRequestError):

@@ -8,8 +8,8 @@ import torch
 class PictureLogits(torch.nn.Module):
     """From tokens and pixels [batch, 3, side, side] to logits [batch, labels].
 
-    transformers lays the patches in an order by chance, for pictures of many sizes, which no graph
-    can hold. Each patch carries its place, so the order changes no answer.
+    transformers lays the patches in a random order, for pictures of many sizes, which no graph
+    can express. Each patch carries its place, so the order changes no answer.
     """
 
     def __init__(self, model: Any) -> None:
@@ -26,13 +26,13 @@ class PictureLogits(torch.nn.Module):
         """See the class."""
         seen = embedded(self.model, pixel_values)
         mask = torch.ones_like(seen[:, :, 0], dtype=torch.int64)
-        more = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         return self.model(
             input_ids=input_ids,
             attention_mask=attention_mask,
             image_embeds=seen,
             pixel_mask=mask,
-            **more,
+            **types,
         ).logits
 
 
@@ -54,5 +54,5 @@ def embedded(model: Any, pixel_values: torch.Tensor) -> torch.Tensor:
     patches = layer.patch_embeddings(pixel_values.to(layer.cls_token.dtype))
     patches = patches.flatten(2).transpose(1, 2)
     first = layer.cls_token.expand(patches.shape[0], -1, -1)
-    found: torch.Tensor = torch.cat([first, patches], 1) + layer.position_embeddings
-    return found
+    with_places: torch.Tensor = torch.cat([first, patches], 1) + layer.position_embeddings
+    return with_places

@@ -125,7 +125,7 @@ def _row(matrix: Matrix, row: RankedModel) -> dict[str, Any]:
 
 def _cells_by_set(matrix: Matrix, row: RankedModel) -> dict[str, dict[str, Any]]:
     """Return a model's measured metrics on each set."""
-    by_set = {}
+    by_set: dict[str, dict[str, Any]] = {}
     for place, each in enumerate(matrix.sets):
         cells = by_set[each.name] = {}
         for name in matrix.metrics:

@@ -1,4 +1,4 @@
-"""Continuous batching: who asks joins those who are being answered, and leaves when done."""
+"""Continuous batching: a new conversation joins those in work, and leaves when it is done."""
 
 import logging
 import threading
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 CHUNK = 64  # tokens of a prompt that are read while others wait for their next word
 LONG_CHUNK = 256  # where nobody waits
-KEPT_TOKENS = 4096  # of conversations that ended, so that their next turn need not be read again
+REMEMBERED_TOKENS = 4096  # of ended conversations, so that a next turn need not be read again
 
 
 class Rows(Protocol):
@@ -28,7 +28,7 @@ class Rows(Protocol):
     def step(self, ids: Sequence[int], lengths: Sequence[int]) -> Logits: ...
     def move(self, source: int, target: int, length: int) -> None: ...
     def copy_of(self, row: int, length: int) -> Cache: ...
-    def put(self, row: int, kept: Cache, length: int) -> None: ...
+    def put(self, row: int, cache: Cache, length: int) -> None: ...
 
 
 class Batch:
@@ -43,19 +43,22 @@ class Batch:
         self._waiting: list[Conversation] = []
         self._writing: list[Conversation] = []
         self._reading: Conversation | None = None
-        self._kept = RowMemory(decoder, KEPT_TOKENS)
+        self._memory = RowMemory(decoder, REMEMBERED_TOKENS)
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="generation", daemon=True)
         self._thread.start()
 
     def submit(self, conversation: Conversation) -> None:
-        """Queue it; its `tell` is called from the batch's thread, with the last piece or an error
-        at the end unless it was cancelled. Raises BusyError, StoppedError."""
+        """Queue a conversation. Raises BusyError, StoppedError.
+
+        Its `tell` is called from the batch's thread, with the last piece or an error at the end
+        unless it was cancelled.
+        """
         with self._changed:
             if self._closed:
                 raise StoppedError("The model server is stopping.")
-            self._waiting = [one for one in self._waiting if not one.is_gone]
+            self._waiting = [waiting for waiting in self._waiting if not waiting.is_gone]
             if len(self._waiting) >= self._max_queued:
                 raise BusyError("The model has too many requests waiting. Try again soon.")
             self._waiting.append(conversation)
@@ -89,27 +92,37 @@ class Batch:
             return not self._closed
 
     def _fail(self, error: Exception) -> None:
-        reading = [self._reading] if self._reading else []
+        """End what is in work with an error, and when the batch closes also what waits."""
         with self._changed:
-            left = [*self._writing, *reading, *(self._waiting if self._closed else ())]
+            failed = list(self._writing)
+            if self._reading:
+                failed.append(self._reading)
+            if self._closed:
+                failed += self._waiting
             self._writing, self._reading = [], None
-        for one in left:
-            one.tell(error)
+        for conversation in failed:
+            conversation.tell(error)
 
     def _leave(self) -> None:
-        """Let go of those that nobody waits for, and of those whose deadline passed."""
+        """Drop conversations that nobody waits for, and those whose deadline passed."""
+        late, waiting = [], []
         with self._changed:
-            late = [one for one in self._waiting if _is_over(one)]
-            self._waiting = [one for one in self._waiting if one not in late]
+            for conversation in self._waiting:
+                if _is_over(conversation):
+                    late.append(conversation)
+                else:
+                    waiting.append(conversation)
+            self._waiting = waiting
+        # From the last row on: `_remove` moves the last one into the gap.
         for row in reversed(range(len(self._writing))):
             if _is_over(self._writing[row]):
                 late.append(self._remove(row))
         if self._reading and _is_over(self._reading):
             late.append(self._reading)
             self._reading = None
-        for one in late:
-            if not one.is_gone:
-                one.tell(DeadlineError("The model did not answer within the deadline."))
+        for conversation in late:
+            if not conversation.is_gone:
+                conversation.tell(DeadlineError("The model did not answer within the deadline."))
 
     def _join(self) -> None:
         """Begin to read the next prompt, from where a kept conversation parts from it."""
@@ -121,84 +134,97 @@ class Batch:
                 return
             self._reading = self._waiting.pop(0)
         if not self._reading.echo:
-            self._reading.cached = self._reading.done = self._kept.find(self._reading.ids, row)
+            self._reading.cached = self._reading.done = self._memory.find(self._reading.ids, row)
 
     def _read(self) -> None:
-        one = self._reading
-        if one is None:
+        """Read a piece of the prompt; after its end the answer begins."""
+        reading = self._reading
+        if reading is None:
             return
         row = len(self._writing)
-        end = min(one.prompt, one.done + (CHUNK if self._writing else LONG_CHUNK))
-        logits = self._decoder.read(row, one.ids[one.done : end], one.done)
-        count(self._name, batch=1, tokens=end - one.done)
-        if one.echo:
-            one.note_prompt(logits, one.done)
-        one.done = end
-        if one.is_read:
+        # Small pieces while answers are written, so that these go on in between.
+        end = min(reading.prompt, reading.done + (CHUNK if self._writing else LONG_CHUNK))
+        logits = self._decoder.read(row, reading.ids[reading.done : end], reading.done)
+        count(self._name, batch=1, tokens=end - reading.done)
+        if reading.echo:
+            reading.note_prompt(logits, reading.done)
+        reading.done = end
+        if reading.is_read:
             self._reading = None
-            self._writing.append(one)
-            if one.take(logits[-1]):
+            self._writing.append(reading)
+            if reading.take(logits[-1]):
                 self._remove(row)
 
     def _write(self) -> None:
+        """Write one token of every answer."""
         if not self._writing:
             return
-        last = [one.ids[-1] for one in self._writing]
-        logits = self._decoder.step(last, [one.done for one in self._writing])
-        count(self._name, batch=len(last), tokens=len(last))
-        for one in self._writing:
-            one.done += 1
-        for row in reversed(range(len(last))):
+        last_tokens = [conversation.ids[-1] for conversation in self._writing]
+        lengths = [conversation.done for conversation in self._writing]
+        logits = self._decoder.step(last_tokens, lengths)
+        count(self._name, batch=len(last_tokens), tokens=len(last_tokens))
+        for conversation in self._writing:
+            conversation.done += 1
+        # From the last row on: `_remove` moves the last one into the gap.
+        for row in reversed(range(len(last_tokens))):
             if self._writing[row].take(logits[row]):
                 self._remove(row)
 
     def _remove(self, row: int) -> Conversation:
-        """Free a row, keep what stands in it, and close the gap."""
-        one, last = self._writing[row], len(self._writing) - 1
-        self._kept.add(one.ids[: one.done], row)
+        """Free a row, remember what it contains, and close the gap."""
+        removed, last = self._writing[row], len(self._writing) - 1
+        self._memory.add(removed.ids[: removed.done], row)
         if row != last:
             self._decoder.move(last, row, self._writing[last].done)
             self._writing[row] = self._writing[last]
         self._writing.pop()
         if self._reading:
             self._decoder.move(last + 1, last, self._reading.done)
-        return one
+        return removed
 
 
-def _is_over(one: Conversation) -> bool:
-    return one.is_gone or one.deadline <= time.monotonic()
+def _is_over(conversation: Conversation) -> bool:
+    return conversation.is_gone or conversation.deadline <= time.monotonic()
 
 
 class RowMemory:
-    """The memory of conversations that ended, the latest last, of at most `limit` tokens."""
+    """The decoder's memory of conversations that ended, at most `limit` tokens, the latest last."""
 
     def __init__(self, decoder: Rows, limit: int) -> None:
         self._decoder, self._limit = decoder, limit
-        self._kept: list[tuple[list[int], Cache]] = []
+        self._rows: list[tuple[list[int], Cache]] = []
 
     def add(self, ids: list[int], row: int) -> None:
-        """Keep what stands in a row; the oldest go when there is too much."""
+        """Keep what a row contains; the oldest go when there is too much."""
         if len(ids) > self._limit:
             return
-        grown = [one for one in self._kept if ids[: len(one[0])] != one[0]]
-        self._kept = [*grown, (ids, self._decoder.copy_of(row, len(ids)))]
-        while sum(len(known) for known, _ in self._kept) > self._limit:
-            self._kept.pop(0)
+        # Former turns of the same conversation are beginnings of this one.
+        rows = [(old, cache) for old, cache in self._rows if ids[: len(old)] != old]
+        rows.append((ids, self._decoder.copy_of(row, len(ids))))
+        while sum(len(old) for old, _ in rows) > self._limit:
+            rows.pop(0)
+        self._rows = rows
 
     def find(self, ids: list[int], row: int) -> int:
-        """Fill a row with the longest beginning of a prompt that is kept; its length in tokens.
+        """Fill a row with the longest known beginning of a prompt; return its length in tokens.
 
         The prompt's last token is always read: the answer follows from it.
         """
-        lengths = [_shared(known, ids[:-1]) for known, _ in self._kept]
-        best = max(range(len(lengths)), key=lengths.__getitem__, default=None)
-        if best is None or not lengths[best]:
-            return 0
-        self._decoder.put(row, self._kept[best][1], lengths[best])
-        return lengths[best]
+        longest, best = 0, None
+        for old, cache in self._rows:
+            length = _count_shared(old, ids[:-1])
+            if length > longest:
+                longest, best = length, cache
+        if best is not None:
+            self._decoder.put(row, best, longest)
+        return longest
 
 
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+def _count_shared(first: Sequence[int], second: Sequence[int]) -> int:
     """Count how many first tokens are the same."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+    shared = 0
+    for first_token, second_token in zip(first, second, strict=False):
+        if first_token != second_token:
+            break
+        shared += 1
+    return shared

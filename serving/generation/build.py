@@ -24,16 +24,16 @@ def build_decoder(name: str, source: Path, target: Path, precision: str) -> None
     """Make the folder `target`, whole or not at all. Raises MisconfiguredError."""
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=target.parent.resolve()))
-    made = scratch / "made"
-    command = [sys.executable, "-m", __name__, str(source.resolve()), str(made), precision]
+    built = scratch / "made"
+    command = [sys.executable, "-m", __name__, str(source.resolve()), str(built), precision]
     try:
         # Python finds this module from the folder of the code, wherever the server was started.
         ended = subprocess.run(command, cwd=CODE, capture_output=True, text=True, errors="replace")
         if ended.returncode:
-            said = ended.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-            raise MisconfiguredError(f"{name}: {source} cannot be prepared: {said[0]}")
+            lines = ended.stderr.strip().splitlines() or ["it said nothing"]
+            raise MisconfiguredError(f"{name}: {source} cannot be prepared: {lines[-1]}")
         if not target.exists():  # another process may have been faster
-            made.replace(target)
+            built.replace(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -46,10 +46,8 @@ def main(source: Path, target: Path, precision: str) -> None:
             str(distribution("onnxruntime-genai").locate_file("onnxruntime_genai/models"))
         )
         sys.path.insert(0, str(folder))  # it is a program of several files, not a package
-        sys.argv = [
-            *("builder.py", "-m", source.stem, "-i", str(plain), "-o", str(target)),
-            *("-p", precision, "-e", "cpu", "-c", scratch),
-        ]
+        sys.argv = ["builder.py", "-m", source.stem, "-i", str(plain), "-o", str(target)]
+        sys.argv += ["-p", precision, "-e", "cpu", "-c", scratch]
         runpy.run_path(str(folder / "builder.py"), run_name="__main__")
 
 

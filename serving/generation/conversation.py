@@ -23,8 +23,11 @@ Reason = Literal["stop", "length"]
 
 
 @dataclass(frozen=True)
-class Told:
-    """A token with its log probability, None where nothing stands before it, and the likeliest."""
+class ReportedToken:
+    """A token with its log probability, and the likeliest tokens at its place.
+
+    logprob: None for the first token of a prompt, which follows nothing.
+    """
 
     token: int
     logprob: float | None
@@ -33,13 +36,16 @@ class Told:
 
 @dataclass(frozen=True)
 class Piece:
-    """More of an answer. The last one has a reason: `stop` (the model or a stop text ended it) or
-    `length` (it was cut at the limit). told: the tokens since the piece before, where they are
-    told; written: the tokens of the answer so far."""
+    """The next part of an answer.
+
+    reason: of the last piece: `stop` (the model or a stop text ended it) or `length` (it was cut at
+    the limit). reported: the tokens since the piece before, if the request wants them. written: how
+    many tokens the answer has so far.
+    """
 
     text: str
     reason: Reason | None = None
-    told: Sequence[Told] = ()
+    reported: Sequence[ReportedToken] = ()
     written: int = 0
 
 
@@ -50,9 +56,9 @@ Tell = Callable[[Piece | Exception], None]
 class Conversation:
     """A prompt and the answer to it, as the batch writes it.
 
-    ids: prompt and answer; done: of these, so many are in the decoder's memory; cached: of these,
-    so many were there before. echo: the prompt's tokens are told as well. choices: the tokens of
-    each text that the answer may be, where it is not free. The batch calls `tell`.
+    ids: tokens of prompt and answer. done: how many of these are in the decoder's memory. cached:
+    how many were there before. echo: the prompt's tokens are reported as well. choices: the tokens
+    of each text that the answer may be; none when it is free. The batch calls `tell`.
     """
 
     ids: list[int]
@@ -66,14 +72,14 @@ class Conversation:
     prompt: int = 0
     done: int = 0
     cached: int = 0
-    told: list[Told] = field(default_factory=list)
+    reported: list[ReportedToken] = field(default_factory=list)
     began_at: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
         self.prompt = len(self.ids)
         self._chance = np.random.default_rng(self.sampling.seed)
         self._gone = threading.Event()
-        self._shown = 0  # of the tokens that are told, so many went with a piece
+        self._sent = 0  # how many of the reported tokens went with a piece
 
     @property
     def written(self) -> int:
@@ -95,46 +101,62 @@ class Conversation:
         self._gone.set()
 
     def note_prompt(self, logits: Logits, start: int) -> None:
-        """Tell the prompt's tokens that follow these logits [tokens, vocabulary]."""
-        if not self.told:
-            self.told.append(Told(self.ids[0], None))
+        """Report the prompt's tokens that follow these logits [tokens, vocabulary]."""
+        if not self.reported:
+            self.reported.append(ReportedToken(self.ids[0], None))
         for place, row in enumerate(log_probabilities(logits), start=start + 1):
             if place < self.prompt:
                 self._note(self.ids[place], row)
 
     def take(self, logits: Logits) -> Reason | None:
-        """Choose the next token by its logits [vocabulary] and tell it; why it is the last."""
-        if self.sampling.max_tokens == 0:  # only the prompt is told
+        """Choose the next token by its logits [vocabulary] and tell the piece that it completes.
+
+        Returns why it is the last token, None when it is not.
+        """
+        if self.sampling.max_tokens == 0:  # only the prompt is reported
             self.tell(Piece("", "length"))
             return "length"
-        left = self._left()
-        token = choose(mask_others(logits, left) if left else logits, self.sampling, self._chance)
+        allowed = self._left()
+        masked = mask_others(logits, allowed) if allowed else logits
+        token = choose(masked, self.sampling, self._chance)
         if self.sampling.logprobs is not None:
             self._note(token, log_probabilities(logits))
         self.ids.append(token)
-        shown = "" if token in self.ends else self.text.add(token)
+        is_end = token in self.ends
+        text = "" if is_end else self.text.add(token)
+        is_whole_choice = bool(allowed) and not self._left()
         reason: Reason | None = None
-        if token in self.ends or self.text.is_stopped or (left and not self._left()):
+        if is_end or self.text.is_stopped or is_whole_choice:
             reason = "stop"
         elif self.written >= self.sampling.max_tokens:
             reason = "length"
         if reason:
-            shown += self.text.rest()
-        if shown or reason:
-            told, self._shown = tuple(self.told[self._shown :]), len(self.told)
-            self.tell(Piece(shown, reason, told, self.written))
+            text += self.text.rest()
+        # Tokens whose text is still held back are reported with the piece that shows them.
+        if text or reason:
+            reported, self._sent = tuple(self.reported[self._sent :]), len(self.reported)
+            self.tell(Piece(text, reason, reported, self.written))
         return reason
 
     def _left(self) -> set[int]:
         """Return the tokens that can continue towards a choice; none if it is whole or free."""
-        now, answer = self.written, self.ids[self.prompt :]
-        longer = {one[now] for one in self.choices if [*one[:now]] == answer and one[now:]}
-        is_whole = any([*one] == answer for one in self.choices)
-        return longer | self.ends if longer and is_whole else longer  # it is 1, or becomes 10
+        answer = self.ids[self.prompt :]
+        following: set[int] = set()
+        is_whole = False
+        for choice in self.choices:
+            tokens = list(choice)
+            if tokens == answer:
+                is_whole = True
+            elif tokens[: len(answer)] == answer:
+                following.add(tokens[len(answer)])
+        # A whole choice may also begin a longer one: `1` is an answer, or becomes `10`.
+        if following and is_whole:
+            following |= self.ends
+        return following
 
     def _note(self, token: int, logarithms: np.ndarray) -> None:  # type: ignore[type-arg]
         top = likeliest(logarithms, self.sampling.logprobs or 0)
-        self.told.append(Told(token, float(logarithms[token]), top))
+        self.reported.append(ReportedToken(token, float(logarithms[token]), top))
 
 
 def conversation(
@@ -151,8 +173,8 @@ def conversation(
 
     deadline: a point of time.monotonic().
     """
-    text = Text(tokenizer, sampling.stop)
+    answer_text = Text(tokenizer, sampling.stop)
     if sampling.ignores_end:
         ends = frozenset()
-    choices = [tokenizer.encode(one, add_special_tokens=False).ids for one in sampling.choices]
-    return Conversation(list(ids), sampling, tell, deadline, text, ends, echo, choices)
+    choices = [tokenizer.encode(text, add_special_tokens=False).ids for text in sampling.choices]
+    return Conversation(list(ids), sampling, tell, deadline, answer_text, ends, echo, choices)

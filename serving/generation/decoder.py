@@ -34,11 +34,10 @@ class Decoder:
         self._session = onnxruntime.InferenceSession(
             str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"]
         )
-        names = [
-            (f"past_key_values.{layer}.{part}", f"present.{layer}.{part}")
-            for layer in range(shape["num_hidden_layers"])
-            for part in ("key", "value")
-        ]
+        names = []
+        for layer in range(shape["num_hidden_layers"]):
+            names.append((f"past_key_values.{layer}.key", f"present.{layer}.key"))
+            names.append((f"past_key_values.{layer}.value", f"present.{layer}.value"))
         size = (rows, shape["num_key_value_heads"], self.max_length, shape["head_size"])
         # The model reads the past from these arrays and writes the present into the same.
         self._memory = {name: np.zeros(size, np.float32) for name in names}
@@ -78,10 +77,10 @@ class Decoder:
         """Return a copy of the first tokens of a row."""
         return [memory[row, :, :length].copy() for memory in self._memory.values()]
 
-    def put(self, row: int, kept: Cache, length: int) -> None:
-        """Fill a row with the first tokens of what was kept."""
-        for memory, one in zip(self._memory.values(), kept, strict=True):
-            memory[row, :, :length] = one[:, :length]
+    def put(self, row: int, cache: Cache, length: int) -> None:
+        """Fill a row with the first tokens of a copy."""
+        for memory, copy in zip(self._memory.values(), cache, strict=True):
+            memory[row, :, :length] = copy[:, :length]
 
     def _run(self, first: int, end: int, ids: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
         binding = self._bound.get((first, end)) or self._bind(first, end)

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +95,12 @@ class LanguageModel:
                 f"together. The prompt has {len(ids)}. Shorten it."
             )
         left = self.context - len(ids)
-        limited = Sampling(**{**vars(sampling), "max_tokens": min(sampling.max_tokens, left)})
-        made = conversation(
+        limited = replace(sampling, max_tokens=min(sampling.max_tokens, left))
+        begun = conversation(
             ids, limited, self.tokenizer, self._ends, tell=tell, deadline=deadline, echo=echo
         )
-        self._batch.submit(made)
-        return made
+        self._batch.submit(begun)
+        return begun
 
 
 def _ends(exports: Path) -> frozenset[int]:

@@ -80,15 +80,15 @@ def without_unused(body: Mapping[str, Any], served: Collection[str]) -> dict[str
 
     Raises BadRequestError for another one unless it is off, or a note.
     """
-    kept = {}
+    served_values = {}
     for name, value in body.items():
         if value is None:
             continue
         if name in served:
-            kept[name] = value
+            served_values[name] = value
         elif not _is_off(name, value, body):
             raise wrong_field(name, _refusal(name))
-    return kept
+    return served_values
 
 
 def _is_off(name: str, value: Any, body: Mapping[str, Any]) -> bool:

@@ -52,9 +52,9 @@ class ChatTemplate:
 
         See `render_whole`.
         """
-        shown = [{**m, "content": self._harmless(m["content"])} for m in messages]
+        harmless = [{**each, "content": self._harmless(each["content"])} for each in messages]
         try:
-            return render_whole(self._rendered, shown)
+            return render_whole(self._rendered, harmless)
         except TemplateError as error:
             raise BadRequestError(f"The model takes no such conversation: {error}") from None
 
@@ -75,7 +75,7 @@ class ChatTemplate:
 def default_of(templates: Any) -> str | None:
     """Return the template of a tokenizer's configuration; of several named ones the default."""
     if isinstance(templates, list):
-        templates = {one.get("name"): one.get("template") for one in templates}
+        templates = {each.get("name"): each.get("template") for each in templates}
     if isinstance(templates, Mapping):
         templates = templates.get("default")
     return templates if isinstance(templates, str) else None

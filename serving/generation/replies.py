@@ -1,4 +1,4 @@
-"""Answers in OpenAI's words."""
+"""Answers in OpenAI's format."""
 
 import secrets
 import time
@@ -9,7 +9,7 @@ import orjson
 from tokenizers import Tokenizer
 
 from serving.errors import ServingError
-from serving.generation.conversation import Conversation, Piece, Reason, Told
+from serving.generation.conversation import Conversation, Piece, Reason, ReportedToken
 
 DONE = b"data: [DONE]\n\n"
 
@@ -56,29 +56,28 @@ class Reply:
         self, written: Sequence[tuple[Conversation, str, Reason]], echo: bool
     ) -> dict[str, Any]:
         """Return the body of an answer that is not streamed."""
-        choices = [
-            self._choice(number, one, text, reason, echo)
-            for number, (one, text, reason) in enumerate(written)
-        ]
-        each = [one for one, _, _ in written]
-        usage = _usage(
-            sum(one.prompt for one in each),
-            sum(one.written for one in each),
-            sum(one.cached for one in each),
-        )
+        choices = []
+        prompt = completion = cached = 0
+        for number, (conversation, text, reason) in enumerate(written):
+            choices.append(self._choice(number, conversation, text, reason, echo))
+            prompt += conversation.prompt
+            completion += conversation.written
+            cached += conversation.cached
+        usage = _usage(prompt, completion, cached)
         return {**self._head, "object": self._object, "choices": choices, "usage": usage}
 
     def first(self) -> Iterator[bytes]:
         """Yield the event that begins a stream."""
         if self._call:
-            delta = {"content": None, "tool_calls": [{"index": 0, **self._called("")}]}
-            yield self._chunk({"delta": {"role": "assistant", **delta}}, None)
+            calls = [{"index": 0, **self._called("")}]
+            delta = {"role": "assistant", "content": None, "tool_calls": calls}
+            yield self._chunk({"delta": delta}, None)
         elif self._is_chat:
             yield self._chunk({"delta": {"role": "assistant", "content": ""}}, None)
 
     def piece(self, piece: Piece, usage: dict[str, Any] | None = None) -> Iterator[bytes]:
         """Yield the events of one piece, each with `usage`."""
-        logprobs = self._logprobs(piece.told) if piece.told else None
+        logprobs = self._logprobs(piece.reported) if piece.reported else None
         if piece.text:
             yield self._chunk({**self._more(piece.text), "logprobs": logprobs}, None, usage)
             logprobs = None
@@ -86,10 +85,11 @@ class Reply:
             end: dict[str, Any] = {"delta": {}} if self._is_chat else {"text": ""}
             yield self._chunk({**end, "logprobs": logprobs}, piece.reason, usage)
 
-    def usage(self, one: Conversation) -> bytes:
+    def usage(self, conversation: Conversation) -> bytes:
         """Return the event with the number of tokens."""
         head = {**self._head, "object": self._streamed}
-        return event({**head, "choices": [], "usage": usage_of(one, one.written)})
+        usage = usage_of(conversation, conversation.written)
+        return event({**head, "choices": [], "usage": usage})
 
     @property
     def _streamed(self) -> str:
@@ -99,8 +99,10 @@ class Reply:
         self, what: dict[str, Any], reason: Reason | None, usage: dict[str, Any] | None = None
     ) -> bytes:
         choice = {"index": 0, "logprobs": None, **what, "finish_reason": self._ended(reason)}
-        more = {} if usage is None else {"usage": usage}
-        return event({**self._head, "object": self._streamed, "choices": [choice], **more})
+        chunk = {**self._head, "object": self._streamed, "choices": [choice]}
+        if usage is not None:
+            chunk["usage"] = usage
+        return event(chunk)
 
     def _more(self, text: str) -> dict[str, Any]:
         """Return what a chunk adds to the answer."""
@@ -115,56 +117,67 @@ class Reply:
     def _ended(self, reason: Reason | None) -> str | None:
         return "tool_calls" if self._call and reason == "stop" else reason
 
-    def _logprobs(self, told: Sequence[Told]) -> dict[str, Any]:
+    def _logprobs(self, tokens: Sequence[ReportedToken]) -> dict[str, Any]:
+        """Return the log probabilities of a streamed piece."""
         if self._is_chat:
-            return self._in_chat(told)
-        logprobs = self._in_text(told, self._offset)
+            return self._in_chat(tokens)
+        logprobs = self._in_text(tokens, self._offset)
         self._offset += sum(map(len, logprobs["tokens"]))
         return logprobs
 
     def _choice(
-        self, number: int, one: Conversation, text: str, reason: Reason, echo: bool
+        self, number: int, conversation: Conversation, text: str, reason: Reason, echo: bool
     ) -> dict[str, Any]:
+        """Return one of the answers of a body that is not streamed."""
         logprobs = None
-        if one.sampling.logprobs is not None:
-            logprobs = self._in_chat(one.told) if self._is_chat else self._in_text(one.told, 0)
+        if conversation.sampling.logprobs is not None:
+            tokens = conversation.reported
+            logprobs = self._in_chat(tokens) if self._is_chat else self._in_text(tokens, 0)
         if echo:
-            prompt = one.ids[: one.prompt]
+            prompt = conversation.ids[: conversation.prompt]
             text = self._tokenizer.decode(prompt, skip_special_tokens=False) + text
-        said: dict[str, Any] = {"text": text}
+        answer: dict[str, Any] = {"text": text}
         if self._is_chat:
-            said = {"message": {"role": "assistant", "content": text, "refusal": None}}
+            answer = {"message": {"role": "assistant", "content": text, "refusal": None}}
         if self._call:
-            said["message"] |= {"content": None, "tool_calls": [self._called(text)]}
-        return {"index": number, **said, "logprobs": logprobs, "finish_reason": self._ended(reason)}
+            answer["message"] |= {"content": None, "tool_calls": [self._called(text)]}
+        ended = self._ended(reason)
+        return {"index": number, **answer, "logprobs": logprobs, "finish_reason": ended}
 
-    def _in_chat(self, told: Sequence[Told]) -> dict[str, Any]:
-        def shown(token: int, logprob: float | None) -> dict[str, Any]:
-            text = self._word(token)
-            return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
+    def _in_chat(self, tokens: Sequence[ReportedToken]) -> dict[str, Any]:
+        """Return the log probabilities of a chat's answer."""
+        content = []
+        for token in tokens:
+            entry = self._chat_token(token.token, token.logprob)
+            entry["top_logprobs"] = [self._chat_token(likely, value) for likely, value in token.top]
+            content.append(entry)
+        return {"content": content}
 
-        return {
-            "content": [
-                shown(one.token, one.logprob)
-                | {"top_logprobs": [shown(token, value) for token, value in one.top]}
-                for one in told
-            ]
-        }
+    def _chat_token(self, token: int, logprob: float | None) -> dict[str, Any]:
+        text = self._word(token)
+        return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
 
-    def _in_text(self, told: Sequence[Told], offset: int) -> dict[str, Any]:
+    def _in_text(self, tokens: Sequence[ReportedToken], offset: int) -> dict[str, Any]:
         """Return the log probabilities of a text completion.
 
         offset: the characters before these tokens.
         """
-        words = [self._word(one.token) for one in told]
+        words: list[str] = []
+        offsets: list[int] = []
+        tops: list[dict[str, float] | None] = []
+        for token in tokens:
+            offsets.append(offset)
+            words.append(self._word(token.token))
+            offset += len(words[-1])
+            top = None
+            if token.logprob is not None:
+                top = {self._word(likely): value for likely, value in token.top}
+            tops.append(top)
         return {
             "tokens": words,
-            "token_logprobs": [one.logprob for one in told],
-            "top_logprobs": [
-                None if one.logprob is None else {self._word(t): value for t, value in one.top}
-                for one in told
-            ],
-            "text_offset": [offset + sum(map(len, words[:n])) for n in range(len(words))],
+            "token_logprobs": [token.logprob for token in tokens],
+            "top_logprobs": tops,
+            "text_offset": offsets,
         }
 
     def _word(self, token: int) -> str:
@@ -172,9 +185,9 @@ class Reply:
         return word
 
 
-def usage_of(one: Conversation, written: int) -> dict[str, Any]:
+def usage_of(conversation: Conversation, written: int) -> dict[str, Any]:
     """Count the tokens of a conversation of which `written` tokens are written."""
-    return _usage(one.prompt, written, one.cached)
+    return _usage(conversation.prompt, written, conversation.cached)
 
 
 def _usage(prompt: int, written: int, cached: int) -> dict[str, Any]:

@@ -32,13 +32,13 @@ Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
 Item = TypeVar("Item")
 Several = Annotated[list[Item], Field(min_length=1, max_length=MAX_PROMPTS)]
 Usage = Literal["never", "last", "always"]
-PLAIN, PARTS = "<text>", "<parts>"  # forms of a content, of which errors do not speak
-SAID: Mapping[str, str] = {
+PLAIN, PARTS = "<text>", "<parts>"  # forms of a content, which errors do not mention
+MESSAGES: Mapping[str, str] = {
     "extra_forbidden": "is not served here",
     "missing": "is missing",
     "model_type": "must be an object",
 }
-"""What is said of an error of pydantic in words of our own."""
+"""Our own words for some errors of pydantic."""
 
 
 class _Part(BaseModel):
@@ -75,9 +75,10 @@ class _Message(BaseModel):
     @property
     def plain(self) -> dict[str, str]:
         """Return role and text; `developer`, OpenAI's newer name, becomes `system`."""
-        parts = self.content
-        text = parts if isinstance(parts, str) else "".join(part.text for part in parts)
-        return {"role": "system" if self.role == "developer" else self.role, "content": text}
+        content = self.content
+        if not isinstance(content, str):
+            content = "".join(each.text for each in content)
+        return {"role": "system" if self.role == "developer" else self.role, "content": content}
 
 
 class _StreamOptions(BaseModel):
@@ -145,7 +146,7 @@ class _Body(BaseModel):
             top_p=1.0 if self.top_p is None else self.top_p,
             seed=None if self.seed is None else self.seed % 2**64,  # those below 0 are seeds, too
             stop=tuple(stop),
-            logprobs=self.told(),
+            logprobs=self.logprob_count(),
             choices=self.choices(),
             ignores_end=bool(self.ignore_eos),
         )
@@ -158,7 +159,7 @@ class _Body(BaseModel):
         """Return the maximum tokens of the answer, if the request names it."""
         return self.max_tokens
 
-    def told(self) -> int | None:
+    def logprob_count(self) -> int | None:
         """Return how many likeliest tokens are reported for each token; None for no report."""
         return None
 
@@ -197,7 +198,7 @@ class ChatRequest(_Body):
     def limit(self) -> int | None:
         return self.max_completion_tokens or self.max_tokens
 
-    def told(self) -> int | None:
+    def logprob_count(self) -> int | None:
         return (self.top_logprobs or 0) if self.logprobs else None
 
 
@@ -222,7 +223,7 @@ class CompletionRequest(_Body):
             return [self.prompt]  # type: ignore[list-item]
         return self.prompt  # type: ignore[return-value]
 
-    def told(self) -> int | None:
+    def logprob_count(self) -> int | None:
         return self.logprobs
 
 
@@ -241,18 +242,19 @@ def read_request(kind: type[Body], value: Any) -> Body:
     return body
 
 
-def _named(found: ErrorDetails) -> BadRequestError:
+def _named(error: ErrorDetails) -> BadRequestError:
     """Return an error that names the parameter, from one of pydantic's."""
-    parts = [part for part in found["loc"] if part not in (PLAIN, PARTS)]
+    steps = [step for step in error["loc"] if step not in (PLAIN, PARTS)]
     # Where a value may be of several kinds, each of them says what it lacks.
-    place = list(takewhile(lambda part: not _is_kind(part), parts))
-    said = (found["msg"][0].lower() + found["msg"][1:]).removeprefix("input ")
-    if found["type"] in SAID:
-        said = SAID[found["type"]]
-    elif len(place) < len(parts):
-        said = "is of the wrong kind, empty or too long"
-    return wrong_field(".".join(map(str, place)), f"{said}.")
+    path = list(takewhile(lambda step: not _is_kind(step), steps))
+    message = (error["msg"][0].lower() + error["msg"][1:]).removeprefix("input ")
+    if error["type"] in MESSAGES:
+        message = MESSAGES[error["type"]]
+    elif len(path) < len(steps):
+        message = "is of the wrong kind, empty or too long"
+    return wrong_field(".".join(map(str, path)), f"{message}.")
 
 
-def _is_kind(part: int | str) -> bool:
-    return isinstance(part, str) and (part == "str" or "[" in part)
+def _is_kind(step: int | str) -> bool:
+    """Return whether a step of pydantic's path names a kind of value and not a parameter."""
+    return isinstance(step, str) and (step == "str" or "[" in step)

@@ -134,7 +134,7 @@ class OpenAIRoutes:
 
 
 class _Listener:
-    """Hears what the batch's thread tells, in the event loop, and lets go when the caller does."""
+    """Pieces from the batch's thread, received in the event loop until the caller goes away."""
 
     def __init__(self, begin: Sequence[Callable[[Tell], Conversation]], receive: Receive) -> None:
         """Prepare to hear several conversations.
@@ -189,24 +189,25 @@ class _Listener:
             texts[number] += piece.text
             if piece.reason:
                 reasons[number] = piece.reason
-        return [(one, texts[n], reasons[n]) for n, one in enumerate(self._written)]
+        numbers = range(len(texts))
+        return [(self._written[n], texts[n], reasons[n]) for n in numbers]
 
     async def _events(
         self, reply: Reply, piece: Piece, usage: Usage, gone: "asyncio.Task[None]"
     ) -> AsyncIterator[bytes]:
-        (one,) = self._written
+        (conversation,) = self._written
         try:
             for line in reply.first():
                 yield line
             while True:
-                now = usage_of(one, piece.written) if usage == "always" else None
-                for line in reply.piece(piece, now):
+                used = usage_of(conversation, piece.written) if usage == "always" else None
+                for line in reply.piece(piece, used):
                     yield line
                 if piece.reason:
                     break
                 piece = (await self._next())[1]
             if usage != "never":
-                yield reply.usage(one)
+                yield reply.usage(conversation)
             yield DONE
         except ServingError as error:  # the status is sent already
             yield event(as_openai_error(error))
@@ -215,8 +216,8 @@ class _Listener:
             self._let_go()
 
     def _let_go(self) -> None:
-        for one in self._written:
-            one.cancel()
+        for conversation in self._written:
+            conversation.cancel()
         self._told.put_nowait((0, ServingError("The caller went away.")))
 
 

@@ -12,13 +12,13 @@ Logits = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How one answer is written. Temperature 0 takes the likeliest token (greedy).
+    """How one answer is written.
 
-    top_p: only the likeliest tokens that together have this probability; seed: the same one draws
-    the same; stop: texts that end the answer and are not part of it; logprobs: so many of the
-    likeliest tokens are told for each token, None: none are; choices: the answer is one of these
-    texts, none: it is free; ignores_end: the model's own end does not end it, as programs ask that
-    measure speed.
+    temperature: 0 takes the likeliest token (greedy). top_p: only the likeliest tokens that
+    together have this probability are drawn. seed: the same one draws the same. stop: texts that
+    end the answer and are not part of it. logprobs: how many of the likeliest tokens are reported
+    for each token; None for no report. choices: the answer is one of these texts; none when it is
+    free. ignores_end: the model's own end does not end the answer, for programs that measure speed.
     """
 
     max_tokens: int
@@ -38,6 +38,7 @@ def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> i
     scaled = (logits - logits.max()).astype(np.float64) / sampling.temperature
     likely = np.exp(scaled)
     tokens = np.arange(len(likely))
+    # The fewest tokens that together reach top_p, the one that passes it among them.
     if sampling.top_p < 1:
         tokens = np.argsort(-likely, kind="stable")
         sums = likely[tokens].cumsum()
@@ -49,18 +50,18 @@ def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> i
 
 def mask_others(logits: Logits, tokens: Collection[int]) -> Logits:
     """Mask the logits of all other tokens, so that they can never be chosen."""
-    kept = np.full_like(logits, -np.inf)
+    masked = np.full_like(logits, -np.inf)
     places = list(tokens)
-    kept[places] = logits[places]
-    return kept
+    masked[places] = logits[places]
+    return masked
 
 
 def log_probabilities(logits: Logits) -> NDArray[np.float64]:
     """Return natural logarithms of the softmax along the last axis."""
     shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     sums: Any = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    told: NDArray[np.float64] = shifted - sums
-    return told
+    logarithms: NDArray[np.float64] = shifted - sums
+    return logarithms
 
 
 def likeliest(logarithms: NDArray[np.float64], count: int) -> list[tuple[int, float]]:

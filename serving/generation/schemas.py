@@ -1,4 +1,4 @@
-"""JSON schemas of which only a few values are possible. Pure.
+"""JSON schemas that allow only a few values. Pure.
 
 The model writes one of the values, token by token, so the schema holds whatever the model is.
 Clients write the same choice in many ways: titles, descriptions, references, constants.
@@ -6,7 +6,7 @@ Clients write the same choice in many ways: titles, descriptions, references, co
 
 import json
 from collections.abc import Iterable, Mapping
-from itertools import product
+from itertools import chain, product
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -71,11 +71,11 @@ class _Schema:
         if self._parts > MAX_PARTS:
             raise wrong_field(path, f"has over {MAX_PARTS} parts, or refers to itself.")
         types = _types(schema, f"{path}.type")
-        found: list[list[Any]] = []
+        allowed: list[list[Any]] = []
         for keyword, value in schema.items():
             if not _allows_all(keyword, value):
-                found += self._of_keyword(schema, keyword, path)
-        return _allowed_by_all(found or [_all_of(types, path)], types, path)
+                allowed += self._of_keyword(schema, keyword, path)
+        return _allowed_by_all(allowed or [_all_of(types, path)], types, path)
 
     def _of_keyword(self, schema: Mapping[str, Any], keyword: str, path: str) -> list[list[Any]]:
         """Return the values that one keyword allows; `allOf`: those of each of its parts."""
@@ -90,17 +90,17 @@ class _Schema:
             case "anyOf" | "oneOf":
                 return [self._alternatives(value, here)]
             case "allOf":
-                parts = enumerate(_listed(value, here))
-                return [self.values(part, f"{here}.{number}") for number, part in parts]
+                schemas = enumerate(_listed(value, here))
+                return [self.values(each, f"{here}.{number}") for number, each in schemas]
             case "properties":
                 return [self._objects(schema, path)]
         raise wrong_field(here, "is not served here.")
 
-    def _alternatives(self, parts: Any, path: str) -> list[Any]:
-        """Return the values of any of these parts; those of `oneOf` must exclude each other."""
+    def _alternatives(self, schemas: Any, path: str) -> list[Any]:
+        """Return the values of any of these schemas; those of `oneOf` must exclude each other."""
         values: list[Any] = []
-        for number, part in enumerate(_listed(parts, path)):
-            values += self.values(part, f"{path}.{number}")
+        for number, schema in enumerate(_listed(schemas, path)):
+            values += self.values(schema, f"{path}.{number}")
         if path.endswith(".oneOf") and len(_distinct(values)) < len(values):
             raise wrong_field(path, "allows a value twice.")
         return values
@@ -111,30 +111,32 @@ class _Schema:
         if not isinstance(properties, Mapping) or not properties:
             raise wrong_field(f"{path}.properties", "must be an object of at least one property.")
         required = schema.get("required", [])
-        if not isinstance(required, list) or not all(one in properties for one in required):
+        if not isinstance(required, list) or not all(name in properties for name in required):
             raise wrong_field(f"{path}.required", "must be a list of names of properties.")
         more = schema.get("additionalProperties", False)
         if not isinstance(more, bool | Mapping):
             raise wrong_field(f"{path}.additionalProperties", "must be true, false or a schema.")
-        each, count = [], 1
-        for name, part in properties.items():
-            each.append(self.values(part, f"{path}.properties.{name}"))
-            count *= len(each[-1])
+        by_property, count = [], 1
+        for name, property_schema in properties.items():
+            values = self.values(property_schema, f"{path}.properties.{name}")
+            by_property.append(values)
+            # Counted before the objects are made, which could be far too many.
+            count *= len(values)
             if count > MAX_CHOICES:
                 raise wrong_field(path, f"allows more than {MAX_CHOICES} values.")
-        return [dict(zip(properties, values, strict=True)) for values in product(*each)]
+        return [dict(zip(properties, values, strict=True)) for values in product(*by_property)]
 
     def _target(self, reference: Any, path: str) -> Any:
         """Return what a reference such as `#/$defs/Label` stands for."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise wrong_field(path, "must be a reference within the schema, such as #/$defs/Label.")
-        found = self._root
+        target = self._root
         for step in unquote(reference[1:]).split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, Mapping) or name not in found:
+            name = step.replace("~1", "/").replace("~0", "~")  # as JSON pointers escape them
+            if not isinstance(target, Mapping) or name not in target:
                 raise wrong_field(path, "is a reference to what is not there.")
-            found = found[name]
-        return found
+            target = target[name]
+        return target
 
 
 def _allows_all(keyword: str, value: Any) -> bool:
@@ -143,14 +145,14 @@ def _allows_all(keyword: str, value: Any) -> bool:
     return keyword in NOTES or keyword in WITH_OTHERS or keyword.startswith("x-") or is_off
 
 
-def _allowed_by_all(found: list[list[Any]], types: list[str], path: str) -> list[Any]:
+def _allowed_by_all(lists: list[list[Any]], types: list[str], path: str) -> list[Any]:
     """Return the values in all of the lists that are of one of the types, if any are named."""
-    values = _distinct(found[0])
-    for others in found[1:]:
+    values = _distinct(lists[0])
+    for others in lists[1:]:
         texts = {_text(value) for value in others}
         values = [value for value in values if _text(value) in texts]
     if types:
-        values = [value for value in values if any(_is_of(value, one) for one in types)]
+        values = [value for value in values if any(_is_of(value, kind) for kind in types)]
     if not values:
         raise wrong_field(path, "allows no value.")
     if len(values) > MAX_CHOICES:
@@ -160,8 +162,8 @@ def _allowed_by_all(found: list[list[Any]], types: list[str], path: str) -> list
 
 def _all_of(types: list[str], path: str) -> list[Any]:
     """Return all values of the types. Raises BadRequestError where they are too many."""
-    if types and all(one in SMALL for one in types):
-        return [value for one in types for value in SMALL[one]]
+    if types and all(name in SMALL for name in types):
+        return list(chain.from_iterable(SMALL[name] for name in types))
     lacking = "properties" if "object" in types else "enum"
     raise wrong_field(
         f"{path}.{lacking}",
@@ -179,9 +181,9 @@ def _types(schema: Mapping[str, Any], path: str) -> list[str]:
     """Return the types that a schema names; none: it names none."""
     named = schema.get("type", [])
     types = named if isinstance(named, list) else [named]
-    for one in types:
-        if not isinstance(one, str) or one not in TYPES:
-            raise wrong_field(path, f"{_text(one)} is not served here.")
+    for name in types:
+        if not isinstance(name, str) or name not in TYPES:
+            raise wrong_field(path, f"{_text(name)} is not served here.")
     return types
 
 
@@ -199,7 +201,7 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
     by_text: dict[str, Any] = {}
     for value in values:
         by_text.setdefault(_text(value), value)
-    return [*by_text.values()]
+    return list(by_text.values())
 
 
 def _text(value: Any) -> str:

@@ -19,16 +19,18 @@ def fold_system(messages: Messages) -> list[Mapping[str, Any]]:
     others = [message for message in messages if message["role"] != "system"]
     if not system:
         return others
-    first = next((place for place, m in enumerate(others) if m["role"] == "user"), None)
-    if first is None:
-        return [{"role": "user", "content": system}, *others]
-    question = others[first]
-    content = question["content"]
+    for place, message in enumerate(others):
+        if message["role"] == "user":
+            others[place] = {**message, "content": _joined(system, message["content"])}
+            return others
+    return [{"role": "user", "content": system}, *others]
+
+
+def _joined(system: str, content: Any) -> Any:
+    """Put the system text before a question, which is a text or parts."""
     if isinstance(content, str):
-        joined: Any = f"{system}\n\n{content}"
-    else:
-        joined = [{"type": "text", "text": system}, *content]
-    return [*others[:first], {**question, "content": joined}, *others[first + 1 :]]
+        return f"{system}\n\n{content}"
+    return [{"type": "text", "text": system}, *content]
 
 
 def render_whole(render: Callable[[Messages], str], messages: Messages) -> str:

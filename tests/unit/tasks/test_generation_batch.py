@@ -139,8 +139,8 @@ def test_each_token_is_told_with_one_piece(batch: Batch, tokenizer: Tokenizer) -
     pieces = [asked.told.get(timeout=10)]
     while not pieces[-1].reason:  # type: ignore[union-attr]
         pieces.append(asked.told.get(timeout=10))
-    told = [one for piece in pieces for one in piece.told]  # type: ignore[union-attr]
-    assert told == asked.one.told
+    told = [one for piece in pieces for one in piece.reported]  # type: ignore[union-attr]
+    assert told == asked.one.reported
     assert [one.token for one in told] == [*map(LETTERS.index, "uvwxyz"), END]
     counts = [piece.written for piece in pieces]  # type: ignore[union-attr]
     assert counts == sorted(counts)

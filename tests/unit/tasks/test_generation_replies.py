@@ -9,11 +9,15 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from serving.generation.conversation import Piece, Told, conversation
+from serving.generation.conversation import Piece, ReportedToken, conversation
 from serving.generation.replies import Reply, usage_of
 from serving.generation.sampling import Sampling
 
-TOLD = [Told(0, -0.5, [(0, -0.5)]), Told(1, -0.25, [(1, -0.25)]), Told(2, -1.0, [(0, -0.1)])]
+TOLD = [
+    ReportedToken(0, -0.5, [(0, -0.5)]),
+    ReportedToken(1, -0.25, [(1, -0.25)]),
+    ReportedToken(2, -1.0, [(0, -0.1)]),
+]
 PIECES = [Piece("aab", None, TOLD[:2], 2), Piece("", "stop", TOLD[2:], 3)]
 
 
