@@ -119,6 +119,7 @@ def _resample(pk: UUID) -> bool:
         return False
     try:
         values = dict(_values(run))
+    # Files may be gone or damaged, and trying again would not help.
     except (FileNotFoundError, ValueError, KeyError, EvaluationRun.DoesNotExist):
         logger.exception("%s cannot be resampled", run)
         values = {}
@@ -146,6 +147,7 @@ def _resample_own(pk: int) -> bool:
     """Resample a number of each example, by the draws that the other metrics have."""
     outcome = CustomOutcome.objects.select_related("metric__task", "run__version").get(pk=pk)
     run, numbers = outcome.run, np.frombuffer(outcome.values, dtype="<f4")
+    # The same draws as for other metrics, so that models can be compared in pairs.
     statistics = ((place, (number,)) for place, number in enumerate(numbers.tolist()))
     (sums,) = sum_resamples(statistics, [powers_of], run.version.sha256)
     values = divide(sums[:, 1], sums[:, 0])

@@ -102,6 +102,7 @@ class Application:
         path, method, started = scope["path"], scope["method"], time.monotonic()
         # Read whatever the answer is: with an unread body, the connection would have to be closed.
         body = await read_body(receive)
+        # Answered without proof and without a trace: supervisors ask it all the time.
         if path == "/health":
             check_method(method, "GET")
             return {"status": "ok"}
@@ -127,6 +128,7 @@ class Application:
             return model.info
         if not isinstance(model, ServedModel):
             raise BadRequestError(f"{name} writes texts. Ask it at /v1/chat/completions.")
+        # Only now is it known whether the model reads pictures, whose bodies are larger.
         check_size(body, MAX_PICTURE_BODY_BYTES if model.codec.pictures else MAX_BODY_BYTES)
         deadline = started + deadline_seconds(scope)
         answers, single = await _predicted(model, body, deadline)
@@ -200,6 +202,7 @@ def _rows(body: Any, fields: tuple[str, ...]) -> tuple[list[dict[str, str]], boo
         raise wrong_field(
             "inputs", "must be an object of fields, or a list of such objects that is not empty."
         )
+    # One call must not fill the queue for all others.
     if len(inputs) > MAX_INPUTS:
         raise TooLargeError(f"{len(inputs)} inputs at once; send at most {MAX_INPUTS}.")
     return [_row(row, fields, f"inputs[{n}].") for n, row in enumerate(inputs)], False

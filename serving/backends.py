@@ -94,6 +94,7 @@ class OnnxBackend:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
+        # Each thread of the batcher runs on one core.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         self._session = onnxruntime.InferenceSession(
@@ -130,6 +131,7 @@ class TorchBackend:
     def __init__(self, model: "torch.nn.Module", tokens: Tokens) -> None:
         import torch
 
+        # A GPU is used when there is one; nothing has to be configured.
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         torch.set_num_threads(1)
         self._model, self._tokens = model.to(self._device), tokens
@@ -175,6 +177,7 @@ def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
             f"again with transformers {version('transformers')}: {SAVE}"
         ) from error
     _check_complete(spec.name, loading_info)
+    # Otherwise an answer could be a label that the head never learned.
     if folder.labels is not None and model.config.num_labels != len(folder.labels):
         raise MisconfiguredError(
             f"{spec.name}: {len(folder.labels)} labels are named, but its head has "
@@ -298,6 +301,7 @@ def _prepared(
     trial = try_alone(spec.name, logits, tokens, folder)
     tokens = choose_filling(spec.name, logits, tokens, trial)
     if spec.backend == "onnx" or not torch.cuda.is_available():
+        # Padding costs as much as tokens only on a CPU, where ONNX graphs run, too.
         packed, feed = pack_model(logits, model, tokens.pad), replace(tokens.packed(), fill="right")
         if packed and trial.agrees(torch_run(packed, feed)):
             return packed.to(_precision(spec)), feed, trial
@@ -321,6 +325,7 @@ def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
             exported = OnnxBackend(scratch / "fp32.onnx", tokens, int8=False)
         except Exception as error:  # the exporter raises many kinds
             raise CannotExportError(spec.name, f"{type(error).__name__}") from error
+        # An exporter may drop a detail of the architecture without an error.
         if trial and not trial.agrees(exported.run):
             raise CannotExportError(spec.name, "the exported model answers differently")
         if spec.precision == "int8":

@@ -109,6 +109,7 @@ class Batcher(Generic[Item, Result]):
                 self._drop(time.monotonic())
             if len(self._queue) >= self._max_queued:
                 raise BusyError("The model has too many requests waiting. Try again soon.")
+            # Whole, even over the limit, so that a call with many items is not starved.
             self._queue += jobs
             self._changed.notify(len(jobs))
         return call.future
@@ -141,10 +142,12 @@ class Batcher(Generic[Item, Result]):
                 self._drop(time.monotonic())
                 if self._queue or self._closed:
                     break
+            # Rounded up: with two idle workers and three jobs, the first takes two.
             share = -(-len(self._queue) // self._idle)
             self._idle -= 1
             count = min(share, self._max_batch)
             taken = self._alike(self._similar, count) if self._similar else self._queue[:count]
+            # Jobs compare by identity, so this is exact and fast.
             gone = set(taken)
             self._queue = [job for job in self._queue if job not in gone]
             return taken
@@ -156,10 +159,12 @@ class Batcher(Generic[Item, Result]):
         oldest = self._queue[0]
         jobs = sorted(self._queue, key=lambda job: job.size)
         sizes = [job.size for job in jobs]
+        # For each job as the smallest of a batch, the end of those that fit with it.
         ends = [bisect_right(sizes, size * similar + SLACK) for size in sizes]
         batches = [jobs[n : min(end, n + count)] for n, end in enumerate(ends)]
         if oldest.passed_by == PATIENCE:
             batches = [batch for batch in batches if oldest in batch]
+        # The fullest batch, and of equal ones the one with the oldest job.
         taken = max(batches, key=lambda batch: (len(batch), oldest in batch))
         oldest.passed_by += oldest not in taken
         return taken

@@ -20,6 +20,7 @@ def bare_model(head: Any, folder: Any) -> Any:
     from transformers import AutoConfig
 
     config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    # Tensors on this device have shapes and no content.
     with torch.device("meta"):
         return head.from_config(config)
 
@@ -69,6 +70,7 @@ def position_count(model: Any) -> int | None:
     counts = []
     for name, module in model.named_modules():
         table = getattr(module, "weight", None)
+        # Other tables look up words, distances or coordinates.
         if name.rpartition(".")[2] not in POSITION_TABLES or table is None:
             continue
         padding = getattr(module, "padding_idx", None)

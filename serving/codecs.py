@@ -58,6 +58,7 @@ class Codec(ABC):
         self.tokenizer, self.max_length = tokenizer, max_length
         self.pictures = folder.pictures
         self.cut_field, self.cut_side = folder.cut_field, cut_side
+        # Settings saved with the tokenizer would cut texts a second time, at other places.
         tokenizer.no_truncation()
         tokenizer.no_padding()
 
@@ -99,6 +100,7 @@ class LabelCodec(Codec):
         assert self.labels is not None
         scores = logits[0].tolist()  # numpy is slower on so few
         highest = max(scores)
+        # The highest is subtracted so that no power overflows.
         powers = [math.exp(score - highest) for score in scores]
         total = sum(powers)
         prob = {label: power / total for label, power in zip(self.labels, powers, strict=True)}
@@ -173,8 +175,10 @@ class SpanCodec(Codec):
         spans = []
         for window, scores in zip(cast("Sequence[Encoding]", encodings), logits, strict=True):
             spans.append(_best_span(scores, readable(window, passage), window.offsets))
+        # Spans compare by their score first.
         best = max(spans)
         text = passage[best.start : best.end]
+        # Tokens may begin or end with a space, which is no part of an answer.
         start = best.start + len(text) - len(text.lstrip())
         answer = text.strip()
         share = np.exp(best.score - np.logaddexp.reduce([span.total for span in spans]))
@@ -207,6 +211,7 @@ def _best_span(
     starts, ends = np.where(allowed, scores.astype(np.float64), -np.inf)
     best = _Span(-np.inf, 0, 0, -np.inf)
     total = -np.inf
+    # For each length, the sums of all starts and their ends at once.
     for more in range(min(MAX_ANSWER_TOKENS, len(starts))):
         sums = starts[: len(starts) - more] + ends[more:]
         total = np.logaddexp(total, np.logaddexp.reduce(sums))

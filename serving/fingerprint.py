@@ -80,6 +80,7 @@ def fingerprint(
     spec: ModelSpec, folder: ModelFolder, *, backend_version: str, hashes: FileHashes
 ) -> dict[str, str]:
     """Return the identity of a served model; `digest` is 16 hex digits of the rest's sha256."""
+    # Missing ones are left out: no tokenizer has all of them.
     tokenizer = [folder.path / name for name in TOKENIZER_FILES if (folder.path / name).exists()]
     if folder.weights[0].suffix == ".gguf":  # it holds tokenizer and settings as well
         tokenizer = [folder.weights[0]]

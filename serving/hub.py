@@ -37,6 +37,7 @@ def hub_failure(name: str, source: str, error: Exception) -> ServingError | None
         RevisionNotFoundError,
     )
 
+    # Some errors of the client wrap the one that says what happened.
     if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
         error = error.__cause__  # of the request; this one only says that there is no copy here
     if isinstance(error, OfflineModeIsEnabled):
@@ -64,6 +65,7 @@ def hub_failure(name: str, source: str, error: Exception) -> ServingError | None
 def _by_status(name: str, source: str, error: Exception) -> ServingError | None:
     import httpx2  # the hub's client raises its errors
 
+    # Errors without an answer of the hub have no status.
     status = getattr(getattr(error, "response", None), "status_code", 0)
     if 400 <= status < 500 and status not in LATER:
         return MisconfiguredError(f"{name}: cannot fetch {source}: the hub refuses it: {error}")

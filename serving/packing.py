@@ -115,6 +115,7 @@ def pack_model(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Pac
 
     The model may be changed in either case.
     """
+    # A small batch with padding, as a model usually gets it.
     real = torch.arange(max(SIZES)) < torch.tensor(SIZES)[:, None]
     last = model.config.vocab_size - 1  # none of the last ids is the padding's
     ids = torch.where(real, last - torch.arange(real.numel()).view(real.shape), pad)

@@ -46,6 +46,7 @@ def _opened(text: str, field: str) -> Image.Image:
     """
     _, comma, after = text.partition(",")
     coded = after if comma and text.startswith("data:") else text
+    # Checked on the text, before it is decoded: base64 makes four letters of three bytes.
     if len(coded) > (MOST_BYTES + 2) // 3 * 4:
         raise wrong_field(field, f"is a picture of more than {MOST_BYTES // 2**20} MiB.")
     try:
@@ -70,5 +71,6 @@ def _on_paper(image: Image.Image) -> Image.Image:
     if not image.has_transparency_data:
         return image.convert("RGB")
     seen = image.convert("RGBA")
+    # Transparent parts have any colour, often black, under which writing is lost.
     paper = Image.new("RGBA", seen.size, (*PAPER, 255))
     return Image.alpha_composite(paper, seen).convert("RGB")

@@ -45,6 +45,7 @@ def proven_task(
         if not text.isdigit() or len(text) >= 20:
             return None
     task, made_at = int(task_text), int(time_text)
+    # Clocks of two machines may differ in both directions.
     age = (time.time() if now is None else now) - made_at
     if abs(age) > LIFETIME_SECONDS:
         return None

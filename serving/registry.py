@@ -170,6 +170,7 @@ class ModelRegistry:
         task: the task that asks, for which models of other tasks are unknown; None for any model.
         Raises UnknownError, LoadingError while it loads, and the error with which loading ended.
         """
+        # A task's own model goes before one that has the name by itself.
         own = None if task is None else self._resolve(f"{task}/{name}")
         spec = own or self._resolve(name)
         if spec is None or not _may_ask(task, spec):
@@ -187,6 +188,7 @@ class ModelRegistry:
                     target=self._load, args=[entry], name=f"load-{name}", daemon=True
                 ).start()
             entry.looked_up_at = time.monotonic()
+        # Without the traceback, which would grow each time the error is raised again.
         if entry.error:
             raise entry.error.with_traceback(None)
         if entry.model is None:
@@ -236,6 +238,7 @@ class ModelRegistry:
         if folder.kind != WRITES:
             return None
         identity, exports = identify(spec, folder, self._cache_dir)
+        # Two names of the same model would otherwise prepare and load it twice.
         with _WRITING:
             if exports not in self._language_models:
                 self._language_models[exports] = LanguageModel(
@@ -254,6 +257,7 @@ class ModelRegistry:
         except Exception as error:
             logger.exception("%s: not loaded", entry.spec.name)
             entry.failed_at = time.monotonic()
+            # Kept and raised to every caller, until it is time to try again.
             entry.error = shown_error(entry.spec, error)
         else:
             seconds = time.monotonic() - started

@@ -66,6 +66,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         if hasattr(os, "SCHED_BATCH"):
             # Requests that come in wait for a turn rather than push the models aside one by one.
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        # After the fork: threads and the libraries' own state do not survive one.
         registry = self._make_registry()
         application = Application(registry, self._keys)
 
@@ -82,6 +83,7 @@ async def _end(worker: ASGIWorker, application: Application) -> None:
     """End at a stop when all is answered; gunicorn would wait for idle callers."""
     while worker.alive or application.running:
         await asyncio.sleep(0.2)
+    # Nothing is left to answer, so gunicorn may stop at once.
     worker.handle_quit_signal()
 
 

@@ -191,6 +191,7 @@ def _fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
 
 def _output(spec: ModelSpec, settings: Settings, kind: str) -> str:
     """Return the answered field. Raises MisconfiguredError where the file names another one."""
+    # The file may be written with the kind's usual name or with the task's.
     usual = OUTPUTS[kind]
     if spec.output and settings.output not in (None, spec.output, usual):
         raise MisconfiguredError(
@@ -307,6 +308,7 @@ def check_pinned(spec: ModelSpec) -> None:
 
 def _read(spec: ModelSpec, path: Path, *, needed: bool) -> Mapping[str, Any]:
     try:
+        # A stranger's file could otherwise fill the memory.
         if path.stat().st_size > LARGEST_JSON:
             raise MisconfiguredError(f"{spec.name}: {path} has more than {LARGEST_JSON:,} bytes.")
         value = json.loads(path.read_bytes())
@@ -350,6 +352,7 @@ def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str)
     """Read config.json and preprocessor_config.json (ViLT's values if absent)."""
     preprocessor = _read(spec, path / "preprocessor_config.json", needed=False)
     side = config.get("image_size") or _side(preprocessor)
+    # Questions on pictures are answered only by ViLT; the others just need a size.
     is_known = kind != PICTURE or config.get("model_type") == "vilt"
     if not is_known or type(side) is not int or not 0 < side <= 1024:
         raise MisconfiguredError(

@@ -64,6 +64,7 @@ def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
             f"{spec.name}: no tokenizer in {folder}: {first_words(error)} Save the model's own "
             "there: tokenizer.save_pretrained(folder)."
         ) from error
+    # Only fast tokenizers can be used by several threads and kept without transformers.
     if not tokenizer.is_fast:
         raise MisconfiguredError(
             f"{spec.name}: {folder} has no tokenizer.json. Save its tokenizer as a fast one: "

@@ -85,6 +85,7 @@ def try_alone(name: str, logits: "torch.nn.Module", tokens: Tokens, folder: Mode
 def choose_filling(name: str, logits: "torch.nn.Module", tokens: Tokens, trial: Trial) -> Tokens:
     """Return the tokens with the quickest filling that agrees. Raises MisconfiguredError."""
     ways: Sequence[Fill] = get_args(Fill)
+    # The quickest first.
     for fill in ways[2:] if logits.is_stateful else ways:  # it attends by the length of a batch
         filled = replace(tokens, fill=fill)
         if trial.agrees(torch_run(logits, filled)):
@@ -158,8 +159,10 @@ def _alone(name: str, run: Run, row: Piece) -> Logits:
 
 def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list[Piece]:
     """Return a few short texts, and one of `longest` tokens last, as far as they fit."""
+    # The same texts at each start, so that a model is always judged alike.
     chance = random.Random(0)
     special = {*tokens.tokenizer.get_added_tokens_decoder()}
+    # Sorted, so that the same draws give the same texts.
     ids = sorted(set(tokens.tokenizer.get_vocab().values()))
     words = [id for id in ids if id not in special] or ids
 

@@ -56,6 +56,7 @@ def kept_table(task: Task) -> Kept | None:
     def count(keys: Sequence[str]) -> Mapping[str, Any]:
         return {key: _table(task)}
 
+    # Counted only up to the limit, which takes the same time for any arena.
     def is_slow(keys: Sequence[str]) -> bool:
         return task.comparisons.all()[: LARGE + 1].count() > LARGE
 
@@ -136,6 +137,7 @@ def style_values(table: Table) -> Mapping[str, Any] | None:
 
 def win_rows(table: Table) -> Iterator[tuple[str, list[Heat]]]:
     """Yield the rows of the matrix: a model and its shares of wins against the first models."""
+    # Only the first models have shares.
     for model, shares in zip(table["models"], table["wins"], strict=False):
         cells = []
         for share in shares:

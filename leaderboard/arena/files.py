@@ -52,6 +52,7 @@ def _value(name: str, cell: str) -> str:
         raise BadRow("a control character or half a character; delete it")
     if len(value) > LONGEST:
         raise BadRow(f"{len(value)} characters; use {LONGEST} at most")
+    # Names of models are shown to people, so they are checked like those on forms.
     if name in ("left", "right") and value:
         try:
             return clean_name(value)

@@ -35,6 +35,7 @@ def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats
     """
     first, second = np.triu_indices(len(live), 1)
     pairs = np.column_stack([live[first], live[second]])
+    # Before the first vote all pairs tell the same.
     if len(votes.left):
         covariance, strengths = _posterior(count, votes)
     else:

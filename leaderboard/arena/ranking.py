@@ -136,6 +136,7 @@ class Pairs:
 
     def _is_strong(self, counts: Floats) -> bool:
         """Return whether every group of models won or tied against the rest once (Ford 1957)."""
+        # A tie counts for both sides, as half a win and half a loss.
         won, lost = counts[:, [0, 2]].any(axis=1), counts[:, [1, 2]].any(axis=1)
         winners = np.append(self.first[won], self.second[lost])
         losers = np.append(self.second[won], self.first[lost])
@@ -166,6 +167,7 @@ class Pairs:
                     break
                 step /= 2
             point = point + step
+            # The maximum is at infinity, which the imaginary model avoids.
             if np.abs(point).max() > FURTHEST:
                 break
         return None
@@ -176,6 +178,7 @@ class Pairs:
         half = leads / 2
         tie = np.full_like(half, point[-1] if has_ties else -np.inf)
         logs = np.column_stack([half, -half, tie])
+        # In logarithms, because strengths far apart would overflow.
         logs -= np.logaddexp(np.logaddexp(half, -half), tie)[:, None]
         total = counts[:, :2].ravel() @ logs[:, :2].ravel()
         return float(total + (counts[:, 2] @ logs[:, 2] if has_ties else 0)), np.exp(logs)
@@ -304,6 +307,7 @@ def _half_widths(
         # From the fit to all votes it is only a few steps to that of a draw.
         drawn_fit = pairs.fit(count_outcomes(pairs, cells, times[voter]), fit)
         drawn[draw] = np.append(drawn_fit.strengths, drawn_fit.style)
+    # With few voters, or one who votes far more than others, the interval is wider.
     freedom = max(sizes.sum() ** 2 / (sizes @ sizes) - 1, 1.0)
     half: Floats = stdtrit(freedom, 0.975) * drawn.std(axis=0, ddof=1)
     return half

@@ -158,6 +158,7 @@ def _report(names: list[str], votes: Votes, draws: int, style: Floats | None = N
     """Rank the models of these names and count their battles."""
     count = len(names)
     ranking = rank_models(count, votes, style=style, seed=SEED, draws=draws)
+    # A matrix of counts per outcome, of which wins, ties and shares are sums.
     tables = np.zeros((3, count, count))  # outcomes × left models × right models
     np.add.at(tables, (votes.outcome, votes.left, votes.right), 1)
     ties = tables[TIE] + tables[TIE].T
@@ -167,6 +168,7 @@ def _report(names: list[str], votes: Votes, draws: int, style: Floats | None = N
 
     def key(place: int) -> tuple[float, float, str]:
         strength = ranking.strengths[place]
+        # Models without a rank come last, equal ones in the order of their names.
         return strength.rank or np.inf, -(strength.value or 0.0), names[place]
 
     order = sorted(range(count), key=key)

@@ -53,6 +53,7 @@ def import_comparisons(
     # In batches, so that memory does not grow with the file.
     while batch := list(islice(comparisons, BATCH)):
         run.store(batch)
+    # Raised after the whole file, so that all bad lines are reported at once.
     if run.summary.bad:
         raise Refused(
             f"{run.summary.bad} of the lines cannot be stored, so nothing was. Mend the file.",
@@ -104,6 +105,7 @@ class _Import:
                 self._report_bad(line.line, line.message)
                 continue
             key = line.id, self._pseudonym(line.worker)
+            # The same line twice in a file is no mistake; another choice under one id is.
             first = lines.setdefault(key, line)
             if _choice(first) != _choice(line):
                 reason = "`id`: an earlier line has it, with another comparison"

@@ -19,6 +19,7 @@ def style_of(answers: Iterable[str]) -> dict[str, int]:
     counts = dict.fromkeys(STYLE, 0)
     for text in answers:
         counts["length"] += len(text)
+        # Marks in code are part of the code: `#` begins a comment there.
         prose = _CODE.sub("", text)
         for name, pattern in _MARKS.items():
             counts[name] += len(pattern.findall(prose))

@@ -70,6 +70,7 @@ def board_csv(table: Table) -> str:
     heads += [head for head, _ in facts]
     heads += ["in_the_loop", "not_run", "provisional", "formula"]
     rows = [heads]
+    # The same in each line, so that a line is complete when it is copied elsewhere.
     early, words = _early_of(table), formula_of(table)
     for row in table["rows"]:
         cells = [row[head] for head in ("rank", "first", "last", "model", "owner")]
@@ -263,6 +264,7 @@ def snapshot_bibtex(table: Table, number: int, title: str, sha256: str, address:
     code = table["task"]["code"]
     year, month, _ = table["date"].split("-")
     name = title or f"Leaderboard of {table['task']['name']}, snapshot {number}"
+    # BibTeX keys allow few letters.
     key = re.sub(r"[^a-z0-9-]", "", f"dynabench-{code}-{number}")
     fields = {
         "title": f"{{{escape_latex(name)}}}",

@@ -23,6 +23,7 @@ def mean_with_ends(
     squares of weighted half-widths add up, to each side (method MOVER, Zou and Donner 2008). A mean
     over one set has that set's interval.
     """
+    # Their weight is 0, but 0 × NaN would be NaN.
     is_undefined = numbers.undefined[used]
     value = np.where(is_undefined, 0.0, numbers.values[:, used])
     below = np.where(is_undefined, 0.0, numbers.low[:, used])
@@ -66,6 +67,7 @@ def ends_of(
         to_high = formula({**values, name: high_end}) - score
         step_list.append([to_low, to_high])
     steps = np.array(step_list)  # metrics × low and high × models
+    # The correlation of two metrics of which one lowers the score counts with the other sign.
     signs = np.where(steps[:, 0] > steps[:, 1], -1, 1)  # -1: of which less is better
     signed = correlation * signs[:, None] * signs
     below = _length(np.minimum(0, steps.min(1)), signed)

@@ -192,6 +192,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     models, sets = _models(task, user), shown_sets(task)
     board = Board.objects.filter(task=task).first()
     pool = pool_of(task, board)
+    # Freezing needs the numbers as if nothing was frozen yet.
     rates_board = board if board and board.rates and is_frozen else None
     runner = ""
     if pool and pool.costs:
@@ -201,6 +202,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     ended = EvaluationRun.objects.filter(version__in=[each.version_id for each in sets])
     newest = ended.aggregate(newest=Max("finished_at"))["newest"]
     renewed_to = board.renewed_to if board else None
+    # One thread reads, and the others then find the result in the cache.
     with _READING:
         numbers = _numbers(
             tuple((model.files, model.is_published) for model in models),
@@ -272,6 +274,7 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
         "pk", "name", "owner__annotator__pseudonym", "team__name", "owner", "team", "kind",
         "is_public", "is_mine", "anonymous_until", named=True,
     )  # fmt: skip
+    # Uploaded predictions have a file for each set, so several submissions are one model.
     files: dict[Any, list[Any]] = {}
     for row in rows:
         is_joined = row.kind == Submission.Kind.PREDICTIONS and row.owner
@@ -367,6 +370,7 @@ class _Table:
             self._models |= dict.fromkeys(files, place)
         self._versions = {pk: place for place, (pk, *_) in enumerate(versions)}
         self._sealed = [size for *_, size in versions]
+        # The usual runner is chosen by public models, so that all readers compare the same costs.
         self._is_public = np.array([is_public for _, is_public in models], dtype=bool)
         self._metrics = metrics
         self._runs: dict[str, tuple[int, int, str]] = {}
@@ -444,6 +448,7 @@ class _Table:
             version__evaluation_set__versions__in=self._versions,
             suite=Suite.PLAIN,
             outcome=Outcome.OK,
+            # Runs on the newest versions were read before.
         ).exclude(version__in=self._versions)
         pairs = (
             older.order_by()

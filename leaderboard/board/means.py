@@ -70,6 +70,7 @@ def memoised(matrix: Matrix, key: Any, make: Callable[[], T]) -> T:
 def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
     """Compute the means. weights: by place of the counting set."""
     numbers, of_sets = matrix.numbers, np.array(weights)
+    # Sets without a weight may lack results; they must not turn a mean into NaN.
     used = np.flatnonzero(of_sets)
     # A set without enough examples for a metric has no weight in that metric's mean.
     shares = of_sets[:, None] * ~numbers.undefined[: len(of_sets)]  # sets × metrics
@@ -81,6 +82,7 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
     draws = []
     for place, metric in enumerate(matrix.drawn):
         of_metric = shares[:, matrix.metrics.index(metric)].astype(np.float32)
+        # Resample n of a mean is made of resample n of each set.
         draws.append(np.tensordot(of_metric, numbers.draws[:, place], axes=1))
     columns = {}
     for place, metric in enumerate(matrix.metrics):

@@ -56,6 +56,7 @@ def model_results(submission: Submission, viewer: Viewer, user: Person) -> dict[
     task, runs = submission.task, list_runs(submission)
     found = _look_up(submission, user)
     matrix, row = found.matrix, found.row
+    # The evaluation may be over before a worker has renewed the board.
     progress = _settled(with_wait(progress_of(submission, runs), runs), runs, matrix, row)
     rounds = _rounds(matrix, row, seen_rounds([task]))
     score = row.dynascore if row else BoardScore(None)
@@ -280,6 +281,7 @@ def _error(
         return None
     if submission.state != Submission.State.DONE:
         return _job_body(submission, submission.outcome, limit="", measured="")
+    # The sort is stable, so within each group the order of the runs stays.
     plain_first = sorted(latest(runs), key=lambda run: run.suite != EvaluationRun.Suite.PLAIN)
     for run in plain_first:
         if run.is_over and run.outcome != Outcome.OK and may_see_scores(run, viewer):

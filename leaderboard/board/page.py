@@ -98,6 +98,7 @@ class BoardColumn:
         if cell.value is None or not self.ranks:
             return None
         low, high = self.scale
+        # Without it, models that nearly tie would be told apart by the strongest shades.
         span = max(high - low, LEAST_SPAN * high)
         if self.is_less_better:
             return heat(1 - along(cell.value, (low, low + span)) / 100)
@@ -310,6 +311,7 @@ def _sorting(board_request: BoardRequest, name: str, *, is_less_better: bool) ->
     if current.removeprefix("-") != name:
         return board_request.link(sort=name), ""
     is_reversed = current.startswith("-")
+    # The best first is ascending for metrics of which less is better.
     is_ascending = is_reversed != is_less_better
     other = name if is_reversed else f"-{name}"
     return board_request.link(sort=other), "ascending" if is_ascending else "descending"
@@ -439,6 +441,7 @@ def draw_plane(board: Ranked, matrix: Matrix, board_request: BoardRequest) -> Ma
         _chosen_axis(matrix, board_request.options.get(axis, ""), usual[axis]) for axis in usual
     )
     places = _plane_places(board, matrix, x, y)
+    # The frontier is drawn whole, of the others only the first.
     shown = [place for n, place in enumerate(places) if n < DRAWN or place.is_best]
     axes = (_axis(x), _axis(y))
     plot = ""
@@ -500,6 +503,7 @@ def _axis(name: str) -> str:
 def draw_trend(board: Ranked, matrix: Matrix) -> Mapping[str, Any] | None:
     """Draw the first models' main metric over the rounds; None with fewer than two rounds."""
     rounds = [(place, each) for place, each in enumerate(matrix.sets) if each.round is not None]
+    # A round may have two sets, which are told apart by name.
     rounds.sort(key=lambda pair: (pair[1].round, pair[1].name))
     if len(rounds) < 2:
         return None

@@ -40,6 +40,7 @@ def sure_pairs(
     # In place: for 1,000 models each such array takes 4 MB.
     lead *= np.abs(lead)
     lead /= variance  # t², with the sign of the difference
+    # Of few examples even the rarest flip of signs happens by chance now and then.
     if examples < FEW:
         np.minimum(lead, bar(2.0 ** (1 - max(1, examples)), freedom), out=lead)
     # Holm steps down as long as the next smallest p passes; each look here does many such steps.

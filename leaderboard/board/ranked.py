@@ -115,6 +115,7 @@ def rank_board(matrix: Matrix, weighting: Weighting, mode: Mode | None = None) -
     mode: one of the matrix's formulas, by default its usual one. The latest results are cached with
     the numbers. Raises WeightsError.
     """
+    # Before the cache, which would otherwise keep a board of no score.
     check_weights(weighting)
     used_mode = mode or matrix.modes[0]
     rank = _anchored if used_mode == "anchored" else partial(_priced, mode=used_mode)
@@ -148,6 +149,7 @@ def _priced(matrix: Matrix, weighting: Weighting, mode: Literal["robust", "class
     """Rank by the Dynascore in units of the main metric."""
     means = means_over_sets(matrix, weighting.sets)
     weights = _defined(matrix, means, weighting.metrics)
+    # A metric that no set defines takes no part, as if it had no weight.
     rule = rule_of(matrix, weights, mode)
     rates = _rates(matrix, rule, means)
     rows = _rows(matrix, means, priced_scores(matrix, means, rule, rates), {})
@@ -185,6 +187,7 @@ def _rates(matrix: Matrix, rule: Rule, means: Means) -> Rates:
     """
     if rule.mode == "robust" and matrix.frozen:
         return Rates(dict(matrix.frozen.rates), matrix.frozen.pool)
+    # A metric without a weight would take models that lack it out of the pool.
     weighted = {name: weight for name, weight in rule.weights.items() if weight}
     own = replace(rule, weights=weighted)
     return exchange_rates(own, means_table(matrix, means), main_errors(matrix, means))
@@ -258,6 +261,7 @@ def _rank_bounds(
 
 def _in_order(values: Floats, firsts: Mapping[int, int], models: Sequence[Model]) -> list[int]:
     """Return the places by score, the best first; for a range its middle counts."""
+    # Scores that differ only by rounding are equal, and then the better rank decides.
     rounded = np.round(values, ALIKE)
 
     def key(place: int) -> tuple[float, int, str]:
@@ -271,6 +275,7 @@ def _rank_labels(order: Sequence[int], firsts: Mapping[int, int]) -> dict[int, s
 
     So no model is placed above one with a higher score, however little is known of it.
     """
+    # A model may have a better `first` than one above it, if less is known of it.
     ranks = accumulate((firsts[place] for place in order), max)
     return dict(zip(order, rank_labels(list(ranks)), strict=True))
 

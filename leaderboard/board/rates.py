@@ -44,6 +44,7 @@ def read_rates(task: Task) -> PoolRates:
     show too little.
     """
     matrix = score_matrix(task, is_frozen=False)
+    # The owner's weights of sets must not move rates that all readers share.
     set_names = [each.name for each in matrix.counting]
     means = means_over_sets(matrix, dict.fromkeys(set_names, OF_SET))
     complete, table = _complete(matrix, means), means_table(matrix, means)
@@ -58,6 +59,7 @@ def read_rates(task: Task) -> PoolRates:
     pool, errors = {model: table[model] for model in complete}, main_errors(matrix, means)
     rule = rule_of(matrix, dict.fromkeys(matrix.weighable, 1.0))
     rates = exchange_rates(rule, pool, errors)
+    # Rates that say nothing would be frozen for good.
     if len(matrix.weighable) > 1 and not any(rates.values[name] for name in rule.metrics[1:]):
         reasons = {"reasons": " ".join(rates.notices)}
         raise Refused(_("The complete models show no exchange rate: %(reasons)s") % reasons)

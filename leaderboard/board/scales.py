@@ -20,6 +20,7 @@ def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:
         if custom.number:  # of its approved version
             best, worst = (PERFECT, 0.0) if custom.higher_is_better else (0.0, PERFECT)
             own[name] = Scale(low=worst, high=best)
+    # A pool knows only the metrics that come with the product.
     others = [name for name in matrix.weighable if name not in own]
     if pool.is_plain:
         (chance,) = pool.rows.values()  # its only model answers by chance

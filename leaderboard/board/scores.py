@@ -54,7 +54,9 @@ def anchored_scores(
     if not used:
         return _no_scores(matrix, means), {}
     metrics = dict.fromkeys([*used, matrix.main])
+    # The main metric is needed even without a weight: it scales all points.
     columns = {metric: _column(matrix, means, metric) for metric in metrics}
+    # Of each draw, so that scores of two models can be compared in pairs.
     draws = {metric: _draws(matrix, means, metric) for metric in metrics}
 
     def worst(values: Mapping[str, Floats]) -> Floats:
@@ -130,6 +132,7 @@ def _ends(
         ends[metric] = means.low[:, place], means.high[:, place]
     of_draws = [matrix.drawn.index(metric) for metric in drawn]
     correlation = means.correlations[np.ix_(of_draws, of_draws)]
+    # A mean over too few examples has a value and no interval, and so has a score made of it.
     is_unsure = np.any(means.unsure[:, places], axis=1)
     low, high = ends_of(formula, columns, ends, correlation)
     return np.where(is_unsure, np.nan, low), np.where(is_unsure, np.nan, high)

@@ -22,6 +22,7 @@ def store_resamples(*, run: EvaluationRun, values: Mapping[str, bytes]) -> None:
     Two workers store the same values; those of the second are dropped.
     """
     rows = [Resample(run=run, metric=metric, values=content) for metric, content in values.items()]
+    # The same resamples give the same values, so either row is right.
     Resample.objects.bulk_create(rows, ignore_conflicts=True)
 
 

@@ -181,5 +181,6 @@ def code_version() -> str:
     files: list[Path] = []
     for pattern in CODE:
         files += Path(settings.BASE_DIR).glob(pattern)
+    # In one order everywhere: the digest is compared between machines.
     content = b"".join(path.read_bytes() for path in sorted(files))
     return f"{version()} ({hashlib.sha256(content).hexdigest()[:12]})"

@@ -91,6 +91,7 @@ def _file(
     table = board_table(
         task, matrix, rank_board(matrix, board_request.weighting, board_request.mode)
     )
+    # A paper should cite an address that shows the same for good.
     lasting = _lasting(task, table) if board_request.options["format"] == "latex" else ""
     address = request.build_absolute_uri(lasting or request.path + board_request.link())
     return as_file(table, board_request.options["format"], f"{task.code}-leaderboard", address)
@@ -150,5 +151,6 @@ def _refused(
     }
     page = render_page(request, "leaderboard/board.html", values, part="problem", status=422)
     if htmx_partial(request):
+        # The rows on the page stay; only the message is put in.
         page["HX-Retarget"] = "#problem"
     return page

@@ -411,6 +411,7 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
     for name, (first, second) in grades.items():
         tests[name] = _tested(np.asarray(first), np.asarray(second), clusters)
     slice_tests: dict[str, Difference] = {}
+    # Small slices would only make the correction of the others harsher.
     large = {name for name, places in places_by_slice.items() if len(places) >= LEAST}
     if config.metrics.main in grades:
         first, second = map(np.asarray, grades[config.metrics.main])
@@ -439,6 +440,7 @@ def _graded(metric: Metric, answer: Answer | None, row: SetRow) -> float:
 def _slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
     """Yield the slices of an example, only the first MOST_VALUES values of each field."""
     for field, tags in row.slices.items():
+        # Long texts as tags could make any number of slices.
         for value in set(tags):
             if value in values[field] or len(values[field]) < MOST_VALUES:
                 values[field].add(value)
@@ -473,6 +475,7 @@ def differing_examples(task: Task, pair: Pair, page: int, *, with_gold: bool) ->
     different answers, because which one is right would tell the gold. Reads no further than needed.
     """
     start = (page - 1) * EXAMPLES
+    # One more than a page tells whether there is a next page.
     examples = _differing(task.config, pair, with_gold=with_gold)
     return list(islice(examples, start, start + EXAMPLES + 1))
 

@@ -49,6 +49,7 @@ def comparison(request: HttpRequest, code: str) -> HttpResponse:
     if len(chosen) == 2 and not errors:
         values |= _compared(request, task, matrix, (chosen[0], chosen[1]))
     else:
+        # Where no pair is chosen, the page offers all pairs.
         values["wins"] = win_matrix(matrix, "&mine=1" if wants_own else "")
     return render(request, "leaderboard/compare.html", values, status=status)
 

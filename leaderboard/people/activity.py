@@ -127,6 +127,7 @@ def done_by_week(
 
 def _by_week(rows: Any, task: str, **counts: Count) -> Any:
     """Return (first moment of the week, task, counts …) of the last 26 weeks."""
+    # Whole weeks, so that the first one is not cut short.
     begin = _midnight(monday(timezone.now().date()) - (WEEKS - 1) * WEEK)
     weeks = rows.filter(created_at__gte=begin).annotate(week=TruncWeek("created_at", tzinfo=UTC))
     return weeks.values_list("week", task).annotate(**counts).order_by()

@@ -30,6 +30,7 @@ def weeks_reached(done: Mapping[date, int], goals: Mapping[date, int], this_week
     `done` counts what was done in each week, `goals` has the goals by the week they began in.
     """
     count, week = 0, this_week
+    # Back week by week, until one was missed or there was no goal yet.
     while (goal := goal_in(goals, week)) is not None:
         if goal and done.get(week, 0) >= goal:
             count += 1

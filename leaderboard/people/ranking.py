@@ -50,6 +50,7 @@ class RankingLine:
 def rank_people(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     """Rank by the lower end of the interval, then by name; equal ends share a rank."""
     ordered = sorted(standings, key=lambda standing: (-standing.low, standing.pseudonym))
+    # Ranks follow the interval alone: equal people never differ by their names.
     labels = rank_labels(shared_ranks([standing.low for standing in ordered]))
     return list(zip(labels, ordered, strict=True))
 

@@ -24,6 +24,7 @@ def standings(tasks: Collection[Task]) -> list[Standing]:
         round__task__in=tasks,
         by_program=False,
         annotator__in_ranking=True,
+        # People who are paid by a panel work under other conditions.
         annotator__source=Annotator.Source.SITE,
         outcome__in=[
             Example.Outcome.FOOLED,

@@ -38,6 +38,7 @@ def held_back_lines(matrix: Matrix) -> list[HeldBackLine]:
     for place, model in enumerate(matrix.models):
         released_sets, held_sets = [], []
         for released_set, held_set in pairs:
+            # Both sides must be measured, or the rounds on them would differ.
             if _counts(matrix, place, released_set, column) and _counts(
                 matrix, place, held_set, column
             ):

@@ -184,6 +184,7 @@ def _column(matrix: Matrix, people: _People, number: int, place: int) -> RoundCo
     """Return the column of a round. place: of its set, -1 without one."""
     accuracy = people.rate(number, "human_accuracy")
     before = _before(people.rounds, number)
+    # Two rounds at most: progress is a step from one to the next.
     compared = [number] if before is None else [before, number]
     vmers = [people.rate(each, "vmer") for each in compared]
     noises = [_noise(people.rate(each, "human_accuracy")) for each in compared]
@@ -225,6 +226,7 @@ def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
     """Return people − the best model on a set, and its name; nothing when they do not compare."""
     if place < 0 or people is None or matrix.main not in LIKE_PEOPLE or not matrix.models:
         return NOTHING, ""
+    # Models that were not run on it must not win.
     values = np.nan_to_num(matrix.numbers.values[:, place, 0], nan=-1.0)
     best = int(values.argmax())
     cell = cell_of(matrix, best, place, matrix.main)
@@ -329,6 +331,7 @@ def _points(columns: Iterable[RoundColumn], cells: Iterable[Cell]) -> list[Point
     return points
 
 
+# Programs read it, so it must not follow the reader's language.
 @override("en")
 def rounds_body(matrix: Matrix, rounds: Rounds) -> dict[str, Any]:
     """Return everything for other programs, in English; rates and differences in percent."""

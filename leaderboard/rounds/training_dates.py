@@ -132,6 +132,7 @@ def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Si
     n, right = 0, 0.0
     for at in group:
         each = matrix.sets[at]
+        # A set of held back rows belongs to no round, but comes from one.
         if number := each.round or each.held_of:
             numbers.append(number)
         if each.is_provisional:
@@ -156,6 +157,7 @@ def _others(
     """
     if not (before and after):
         return None
+    # A model that lacks one of the sets has no place in the mean.
     falls = _joined(matrix, column, before) - _joined(matrix, column, after)
     of_others = np.delete(falls, place)
     of_others = of_others[~np.isnan(of_others)]

@@ -103,6 +103,7 @@ def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
     low = max(baselines) if baselines else min(quality.values())
     if not low < PERFECT:
         raise AnchorsError(f"a baseline has {main} {low:g}, which leaves nothing to be better at.")
+    # A baseline may be very fast, so it must not set the scale of costs.
     useful = {model: pool[model] for model in pool if quality.get(model, -inf) > low}
     scales, notices = {main: Scale(low, PERFECT)}, []
     for metric in metrics:
@@ -218,6 +219,7 @@ def anchored_points(
     points = {}
     for metric, weight in used.items():
         if metric == anchors.main:
+            # The main metric counts by `quality`, which multiplies all points.
             place = np.ones_like(quality)
         else:
             place = anchors.scales[metric].places(values[metric])
@@ -265,6 +267,7 @@ def score_on_anchors(
     models = []
     for place, name in enumerate(names):
         missing = [metric for metric in wanted if table[name].get(metric) is None]
+        # Rounded before they are compared, so that rounding errors make no range.
         least, most = round(worst[place], ALIKE), round(best[place], ALIKE)
         models.append(_Scored(name, worst[place], least, most, ", ".join(missing)))
     return list(_in_order(models))

@@ -158,10 +158,12 @@ def exchange_rates(rule: Rule, table: Table, errors: Errors | None = None) -> Ra
     only there something is paid for something: so a dominated model, or a copy, moves nothing.
     """
     utilities = {model: rule.utilities(row, rule.metrics) for model, row in table.items()}
+    # A metric that no model has must not empty the pool.
     metrics_had = {rule.main}.union(*utilities.values())
     metrics = [metric for metric in rule.metrics if metric in metrics_had]
     pool = {model: row for model, row in utilities.items() if len(row) == len(metrics)}
     if rule.mode == "robust":
+        # A dominated model is worse at no gain, so its differences are no prices.
         undominated = front(pool, dict.fromkeys(metrics, 1))
         pool = {model: pool[model] for model in pool if model in undominated}
     rows = _pool_rows(pool, metrics, errors or {})
@@ -203,6 +205,7 @@ def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArr
     table = np.array(rows, dtype=float).reshape(len(rows), metrics + 1)
     values, error = table[:, :-1], table[:, -1]
     greatest = np.abs(values).max(axis=0, initial=0)
+    # Relative to the greatest value, so that percent and fractions give the same pairs.
     gap = GAPS[rule.mode] * greatest[0] if rule.min_gap is None else rule.min_gap
     if rule.mode == "classic":
         # Rows are sorted by the main metric, so neighbours stand next to each other.
@@ -210,6 +213,7 @@ def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArr
         gaps = np.full(len(first), gap)
     else:
         first, second = np.triu_indices(len(rows), 1)
+        # Twice the error of a difference of two independent values.
         gaps = 2 * np.hypot(error[first], error[second])
         gaps[np.isnan(gaps)] = gap
     steps = np.abs(values[first] - values[second])
@@ -317,6 +321,7 @@ def score_models(rule: Rule, table: Table, rates: Rates) -> list[ScoredModel]:
         for metric in weights
     }
     scores = np.sum(list(priced_points(rule, rates, columns).values()), axis=0).tolist()
+    # By scores of which rounding errors are taken out.
     ranks = shared_ranks(_join_ties(scores))
     rows = [ScoredModel(*row) for row in zip(whole, scores, ranks, strict=True)]
     return sorted(rows, key=lambda row: (row.rank, row.model)) + unscored

@@ -127,6 +127,7 @@ def _cluster_difference(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> 
     import numpy as np
     from scipy.special import stdtr
 
+    # Clusters by number, in the order in which they appear.
     numbers: dict[Hashable, int] = {}
     places = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
     sums, sizes = np.bincount(places, gains), np.bincount(places)
@@ -244,6 +245,7 @@ def minimum_detectable(
     """
     split = 2 * base_rate * (1 - base_rate) if discordance is None else discordance
     z = NORMAL.inv_cdf(power)
+    # Below it the sample is too small for any difference.
     room = n + z**2 - EXTREME**2
     if room < 0:
         return None

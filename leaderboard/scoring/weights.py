@@ -105,6 +105,7 @@ def _read_weight(query: Mapping[str, str], field: str, start: float) -> float:
     try:
         weight = float(text)
     except ValueError:
+        # A text that is no number is refused like a number out of range.
         weight = inf
     if not 0 <= weight <= MOST:
         raise WeightsError(f"{name}: give a number from 0 to {MOST:g}, not “{text[:20]}”.", field)

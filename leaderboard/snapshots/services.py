@@ -49,6 +49,7 @@ def take_snapshot(
 
     is_arena = task.config.kind == "arena"
     table = _arena_table(task) if is_arena else public_table(task, weighting, mode)
+    # A snapshot is for good, so an empty one is refused.
     if not any(row["rank"] for row in table["models" if is_arena else "rows"]):
         raise Refused(gettext("No model has a score yet, so there is nothing to keep."))
     # The table is made before the lock, which is held only while the number is given.
@@ -98,6 +99,7 @@ def take_daily_snapshot(*, task: Task, day: date) -> Snapshot | None:
         return None
     last, table = task.snapshots.first(), public_table(task)
     if not any(row["rank"] for row in table["rows"]):
+        # Taken back, so that the first rank is noticed within the day.
         Board.objects.filter(task=task).update(looked_on=None)
         return None
     if last and shows_same(last.table, table):

@@ -167,5 +167,6 @@ def embed(request: HttpRequest, code: str) -> HttpResponse:
 
     task = find_task(request, code)
     response = render(request, "leaderboard/embed.html", {"task": task, **first_models(task)})
+    # Any site may show this page in a frame, and no other page of ours.
     response["Content-Security-Policy"] = policy(frame_ancestors=["*"])
     return response

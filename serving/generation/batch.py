@@ -78,6 +78,7 @@ class Batch:
                 self._join()
                 self._read()
                 self._write()
+            # The thread must go on: other conversations wait for it.
             except Exception as error:
                 logger.exception("The language model failed")
                 self._fail(error)
@@ -133,6 +134,7 @@ class Batch:
             if not self._waiting:
                 return
             self._reading = self._waiting.pop(0)
+        # With echo every token of the prompt is reported, so all of them are read.
         if not self._reading.echo:
             self._reading.cached = self._reading.done = self._memory.find(self._reading.ids, row)
 
@@ -174,6 +176,7 @@ class Batch:
         """Free a row, remember what it contains, and close the gap."""
         removed, last = self._writing[row], len(self._writing) - 1
         self._memory.add(removed.ids[: removed.done], row)
+        # The last row moves into the gap, so that rows in work stay the first ones.
         if row != last:
             self._decoder.move(last, row, self._writing[last].done)
             self._writing[row] = self._writing[last]

@@ -29,6 +29,7 @@ def build_decoder(name: str, source: Path, target: Path, precision: str) -> None
     try:
         # Python finds this module from the folder of the code, wherever the server was started.
         ended = subprocess.run(command, cwd=CODE, capture_output=True, text=True, errors="replace")
+        # The last line of a traceback names the error.
         if ended.returncode:
             lines = ended.stderr.strip().splitlines() or ["it said nothing"]
             raise MisconfiguredError(f"{name}: {source} cannot be prepared: {lines[-1]}")
@@ -61,6 +62,7 @@ def unpack_gguf(source: Path, folder: Path) -> Path:
     where = {"gguf_file": source.name, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(source.parent, **where)
     model = AutoModelForCausalLM.from_pretrained(source.parent, dtype="float32", **where)
+    # An equal model without quantisation takes over the numbers.
     plain = AutoModelForCausalLM.from_config(model.config)
     plain.load_state_dict(model.state_dict())
     del plain.config.quantization_config

@@ -36,6 +36,7 @@ def forced_call(tools: Sequence[Any], choice: Any) -> Call | None:
             "are served only where tool_choice names the function to call. "
             'Send tool_choice "none" for a text.',
         )
+    # All tools are checked, also those that are not called.
     functions = [_function(tool, f"tools.{number}") for number, tool in enumerate(tools)]
     names = [function["name"] for function in functions]
     name = names[0] if choice == "required" and len(names) == 1 else _named(choice)

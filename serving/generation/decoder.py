@@ -27,6 +27,7 @@ class Decoder:
         about = json.loads((folder / "genai_config.json").read_text())["model"]
         shape = about["decoder"]
         limit = int(about["context_length"])
+        # The model cannot look at more tokens than its context has.
         self.rows, self.max_length = rows, min(max_length or limit, limit)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = cores(), 1
@@ -64,6 +65,7 @@ class Decoder:
         lengths: how many tokens of each row are taken already.
         """
         taken = np.array(lengths)[:, None]
+        # Each row looks at its own tokens and the new one.
         mask = (np.arange(taken.max() + 1) <= taken).astype(np.int64)
         logits: Logits = self._run(0, len(ids), np.array(ids, np.int64)[:, None], mask)[:, -1]
         return logits
@@ -83,6 +85,7 @@ class Decoder:
             memory[row, :, :length] = copy[:, :length]
 
     def _run(self, first: int, end: int, ids: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
+        # The arrays are bound once for each range of rows.
         binding = self._bound.get((first, end)) or self._bind(first, end)
         binding.bind_cpu_input("input_ids", ids)
         binding.bind_cpu_input("attention_mask", mask)

@@ -87,6 +87,7 @@ class LanguageModel:
     ) -> Conversation:  # fmt: skip
         if not ids:
             raise wrong_field("prompt", "must not be empty.")
+        # Callers may send tokens instead of a text.
         if max(ids) >= self.tokenizer.get_vocab_size():
             raise wrong_field("prompt", f"has {max(ids)}, which is no token of the model.")
         if len(ids) >= self.context:

@@ -86,6 +86,7 @@ def without_unused(body: Mapping[str, Any], served: Collection[str]) -> dict[str
             continue
         if name in served:
             served_values[name] = value
+        # Ignoring a parameter would answer something else than was requested.
         elif not _is_off(name, value, body):
             raise wrong_field(name, _refusal(name))
     return served_values

@@ -67,6 +67,7 @@ class ChatTemplate:
 
     def _harmless(self, text: str) -> str:
         """Break up special tokens in a text, so that nothing in it ends or begins a turn."""
+        # A space within the token makes it plain text for the tokenizer.
         for token in self._special:
             text = text.replace(token, f"{token[0]} {token[1:]}")
         return text

@@ -238,6 +238,7 @@ def read_request(kind: type[Body], value: Any) -> Body:
         body = kind.model_validate(without_unused(value, kind.model_fields))
     except ValidationError as error:
         raise _named(error.errors(include_url=False)[0]) from None
+    # Only now: it compares parameters that are valid by themselves.
     body.check()
     return body
 

@@ -164,6 +164,7 @@ class _Listener:
             self._let_go()
             raise
         finally:
+            # A stream goes on after this function; `_events` ends the watch then.
             if not stream:
                 gone.cancel()
 
@@ -218,6 +219,7 @@ class _Listener:
     def _let_go(self) -> None:
         for conversation in self._written:
             conversation.cancel()
+        # Wakes whoever waits for the next piece.
         self._told.put_nowait((0, ServingError("The caller went away.")))
 
 

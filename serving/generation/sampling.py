@@ -35,6 +35,7 @@ def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> i
     """Choose the next token by the logits [vocabulary]; draws one number unless greedy."""
     if sampling.temperature == 0:
         return int(logits.argmax())
+    # The greatest is subtracted so that no power overflows.
     scaled = (logits - logits.max()).astype(np.float64) / sampling.temperature
     likely = np.exp(scaled)
     tokens = np.arange(len(likely))

@@ -67,6 +67,7 @@ class _Schema:
         """Return the values that a part of it allows, at least one."""
         if not isinstance(schema, Mapping):
             raise wrong_field(path, "must be an object.")
+        # References may form a circle, or multiply the work.
         self._parts += 1
         if self._parts > MAX_PARTS:
             raise wrong_field(path, f"has over {MAX_PARTS} parts, or refers to itself.")
@@ -101,6 +102,7 @@ class _Schema:
         values: list[Any] = []
         for number, schema in enumerate(_listed(schemas, path)):
             values += self.values(schema, f"{path}.{number}")
+        # A value in two schemas is allowed by neither, says `oneOf`.
         if path.endswith(".oneOf") and len(_distinct(values)) < len(values):
             raise wrong_field(path, "allows a value twice.")
         return values

@@ -45,6 +45,7 @@ def render_whole(render: Callable[[Messages], str], messages: Messages) -> str:
         prompt = render(messages)
     except Exception:  # a template may raise anything
         return render(fold_system(messages))
+    # Some templates drop a system message without an error.
     return prompt if _holds(prompt, system) else render(fold_system(messages))
 
 

@@ -23,6 +23,7 @@ class Text:
             self.is_stopped = True
             whole, self._held = self._held[: min(ends)], ""
             return whole
+        # The end may be the beginning of a stop text, which must not be shown.
         length = len(self._held) - held_back(self._held, self._stop)
         whole, self._held = self._held[:length], self._held[length:]
         return whole

@@ -49,6 +49,7 @@ def names_itself(answers: Iterable[str], names: Iterable[str]) -> bool:
         plain = f" {_plain(answer)} "
         if any(f" {word} " in plain for word in own_words):
             return True
+        # A false claim also makes the voter think that they know the model.
         for claim in _CLAIM.findall(answer):
             if claim[:1].isupper() or f"{_plain(claim)} ".startswith(family_words):
                 return True

@@ -35,6 +35,7 @@ def set_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
     """
     if is_live:
         try:
+            # Its settings are tried now, and not in the first voter's battle.
             endpoint_of(target)
         except EndpointError as error:
             raise Refused(str(error), code="target") from None
@@ -48,6 +49,7 @@ def set_live(*, target: TargetModel, actor: User, is_live: bool) -> Contestant:
 @transaction.atomic
 def add_gold(*, task: Task, actor: User, prompt: str, good: str, broken: str) -> GoldPair:
     """Make a gold pair. Raises Refused where both answers are alike."""
+    # Compared word by word: other spaces make no difference that a voter could see.
     if good.split() == broken.split():
         raise Refused(_("Both answers are alike."), code="gold", field="broken")
     texts = {"prompt": composed(prompt), "good": composed(good), "broken": composed(broken)}

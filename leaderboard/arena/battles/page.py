@@ -40,6 +40,7 @@ def show_battle(
         "instructions": render_markdown(task.config.instructions),
         **_conversation(battle),
     }
+    # A battle that has ended takes no message.
     if not (battle and battle.ended_at):
         values["form"] = form or _form(task, battle, values["last"])
     status = refused.status if refused else status
@@ -65,6 +66,7 @@ def _conversation(battle: Battle | None) -> dict[str, Any]:
     elif last:
         values["waits"] = last.state == Turn.State.ASKING
     if battle and battle.winner and not battle.gold_id:
+        # Before the vote the names would tell which answer is whose; of gold there are none.
         values["names"] = [battle.contestant(side).name for side in SIDES]
     return values
 

@@ -33,6 +33,7 @@ def _kinds(text: str) -> Iterator[str]:
         yield "mail"
     if any(_is_address(address) for address in _ADDRESS.findall(text)):
         yield "ip"
+    # Long numbers are only cards, short ones only telephones, if they are no dates.
     for number in _NUMBER.findall(text):
         digits = re.sub(r"\D", "", number)
         if len(digits) >= 13 and _has_check_digit(digits):

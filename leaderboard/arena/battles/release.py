@@ -18,6 +18,7 @@ def released_lines(task: Task, *, with_setup: bool) -> Iterator[str]:
     with_setup: include adapter and options of the models, with their prompts; for members only.
     """
     key, _created = PseudonymKey.objects.get_or_create(task=task)
+    # Ordered and cut by id, so that each chunk is one lookup in an index.
     rows = Battle.objects.filter(task=task, release=Battle.Release.RELEASED).order_by("pk")
     rows = rows.select_related("left", "right").prefetch_related("turns__replies__version")
     last = 0

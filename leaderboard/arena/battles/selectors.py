@@ -87,6 +87,7 @@ def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
     last = Battle.objects.filter(voter=voter, task=task).order_by("-pk").first()
     if last is None:
         return None
+    # A share `gold` of the battles is followed by a gold pair.
     if draw(f"gold {last.uuid}", settings.SECRET_KEY) >= task.config.battles.gold * 2**64:
         return None
     unseen = task.gold_pairs.filter(is_active=True).exclude(battles__voter=voter)
@@ -117,6 +118,7 @@ def _chances(task: Task, live: Sequence[int]) -> Sequence[Drawn]:
 
     In a large arena a thread computes them; until it has, all pairs have the same chance.
     """
+    # Another set of live models has other chances.
     digest = hashlib.sha256(repr(live).encode()).hexdigest()[:16]
     key = f"arena-pairs:{task.pk}:{digest}"
     cached = kept_many(

@@ -66,6 +66,7 @@ def begin_gold(*, voter: Annotator, task: Task) -> Battle | None:
         return None
     try:
         check_cap(voter, task)
+    # Gold pairs count among today's battles; the page then says that the day is over.
     except CapReached:
         return None
     good = _chance.choice(SIDES)
@@ -112,6 +113,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
             is_waiting = True
     if locked.ended_at or is_waiting or not done or len(done) != turns:
         raise Stale(_("The conversation changed in another window. Look again, then choose."))
+    # A vote that comes faster than the answers can be read is refused.
     check_was_seen(done[-1].answered_at)
     locked.winner, locked.ended_at = winner, timezone.now()
     if locked.gold_id is None:  # gold pairs only test the voter
@@ -156,6 +158,7 @@ def _names(contestant: Contestant) -> list[str]:
 
 def _prepare_release(battle: Battle, texts: Iterable[str]) -> None:
     """Set whether the conversation may be published; possible personal data makes it wait."""
+    # The voter decides; without an answer nothing is published.
     consent = consent_of(battle.voter, battle.task)
     if consent is None or not consent.agrees:
         return

@@ -122,6 +122,7 @@ def _next_number(battle: Battle) -> int:
     0 while the models are answering, and for a gold pair: then no message may be sent.
     """
     last = battle.turns.last()
+    # A gold pair has one message, which is there from the start.
     if battle.gold_id or (last and last.state == State.ASKING and not last.is_lost):
         return 0
     if last is None:
@@ -182,6 +183,7 @@ def _heard(turn: Turn, sides: Sequence[LiveTarget]) -> Sequence[LiveTarget]:
 
     When one of them cannot be, neither is: that would tell them apart.
     """
+    # A side that appears word by word beside one that appears at once would be told apart.
     if not all(isinstance(side.endpoint, Writer) for side in sides):
         return sides
     pairs = zip(sides, keys_of(turn), strict=True)
@@ -199,6 +201,7 @@ def _target(battle: Battle, side: str) -> TargetModel:
 
 def _conclude(turn: Turn, answers: Answers) -> Turn:
     """Store what the models answered, or why they did not; return the turn as it is then."""
+    # Calls are counted whether or not the answers can be used.
     note_spent([Payer(_target(turn.battle, side)) for side in SIDES], answers)
     if error := answers.exception():
         return _fail(turn, error)
@@ -253,6 +256,7 @@ def finish_turn(*, turn: Turn, predictions: Sequence[Prediction], answers: Seque
 
 def _setup(target: TargetModel) -> Mapping[str, Any]:
     """Return adapter, source, revision and options (prompt, sampling). They contain no secret."""
+    # Stored with each answer, as owners may change their target later.
     return {name: getattr(target, name) for name in ("adapter", "source", "revision", "options")}
 
 

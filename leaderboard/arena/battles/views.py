@@ -134,6 +134,7 @@ def vote(request: HttpRequest, code: str) -> HttpResponse:
     if not form.is_valid():
         return page.show_battle(request, task, voter, open_battle(voter, task), status=422)
     own_battle, _ = _own_battle(request, form.cleaned_data.pop("battle"))
+    # The form names the battle; one of another arena is not voted on here.
     if own_battle.task_id != task.pk:
         raise Http404
     require(request.user, task, can_judge)

@@ -54,6 +54,7 @@ def voters_of(task: Task) -> list[Voter]:
     voted = Battle.objects.filter(task=task).exclude(winner="")
     choices = voted.filter(gold__isnull=True).values_list("voter", "winner", "names_itself")
     answers = voted.filter(gold__isnull=False).annotate(is_right=Q(winner=F("good")))
+    # By voter: votes by winner, and under three further keys what else is counted.
     counts: dict[int, Counter[str]] = defaultdict(Counter)
     for voter, winner, is_apart, count in choices.annotate(Count("pk")):
         counts[voter][winner] += count

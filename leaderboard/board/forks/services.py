@@ -39,8 +39,10 @@ def save_weights(
         "metrics": dict(weighting.metrics),
         "evaluation_sets": dict(weighting.sets),
     }
+    # One's own fork is overwritten; only another person's name is refused.
     if Weights.objects.filter(task=task, name=name, owner=owner).update(**columns):
         return Weights.objects.get(task=task, name=name)
+    # In a transaction of its own: a refused row would otherwise break the one around it.
     try:
         with transaction.atomic():
             return Weights.objects.create(task=task, name=name, owner=owner, **columns)

@@ -73,12 +73,15 @@ def _released() -> Iterator[Dataset]:
 
     After a release whose runs are not over, none of that task follows: so nobody misses that one.
     """
+    # A later version of a release is no news.
     earlier = Dataset.objects.filter(
         round=OuterRef("round"), state=Dataset.State.DONE, version__lt=OuterRef("version")
     )
+    # Most releases have been told to everybody, so the database passes them by.
     waiting = Follow.objects.filter(
         task=OuterRef("round__task"), told_to__lt=OuterRef("finished_at")
     )
+    # Followers come to see how models do, so their runs must be over.
     under_way = EvaluationRun.objects.filter(
         version__dataset=OuterRef("pk"), state__in=[State.QUEUED, State.RUNNING]
     )
