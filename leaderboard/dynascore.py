@@ -159,7 +159,9 @@ def score_task(rule: Rule, table: TaskTable) -> tuple[dict[str, Any], list[str]]
     errors = {model: row[rule.main] for model, row in table.errors.items()}
     rates = exchange_rates(rule, table.rows, errors)
     resamples = list(draw_tables(table))
-    intervals = bootstrap(rule, table.rows, resamples, errors=errors) if resamples else {}
+    intervals: dict[str, Interval] = {}
+    if resamples:
+        intervals = bootstrap(rule, table.rows, resamples, errors=errors)
     rows = _printed(score_models(rule, table.rows, rates), intervals)
     notices = list(rates.notices)
     if moving := moved_by(rule, table.rows, errors=errors):
@@ -179,9 +181,9 @@ def _printed(
         for name in OPTIONAL:
             if line[name] in ("", None):
                 del line[name]
-        interval = intervals.get(row.model)
-        line["low"] = interval.low if interval else None
-        line["high"] = interval.high if interval else None
+        line["low"] = line["high"] = None
+        if interval := intervals.get(row.model):
+            line["low"], line["high"] = interval.low, interval.high
         printed.append(line)
     return printed
 
@@ -242,8 +244,9 @@ def _times(unit: float, table: Table) -> Table:
     for model, row in table.items():
         scaled[model] = {}
         for metric, value in row.items():
-            is_share = value is not None and metric not in COSTS
-            scaled[model][metric] = unit * value if value is not None and is_share else value
+            if value is not None and metric not in COSTS:
+                value = unit * value
+            scaled[model][metric] = value
     return scaled
 
 

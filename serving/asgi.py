@@ -129,7 +129,8 @@ class Application:
         if not isinstance(model, ServedModel):
             raise BadRequestError(f"{name} writes texts. Ask it at /v1/chat/completions.")
         # Only now is it known whether the model reads pictures, whose bodies are larger.
-        check_size(body, MAX_PICTURE_BODY_BYTES if model.codec.pictures else MAX_BODY_BYTES)
+        most = MAX_PICTURE_BODY_BYTES if model.codec.pictures else MAX_BODY_BYTES
+        check_size(body, most)
         deadline = started + deadline_seconds(scope)
         answers, single = await _predicted(model, body, deadline)
         if single:

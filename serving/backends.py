@@ -45,7 +45,9 @@ class Backend(Protocol):
 
 def cores() -> int:
     """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # a container may have fewer than the machine
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def backend_version(spec: ModelSpec, kind: str) -> str:
@@ -56,7 +58,9 @@ def backend_version(spec: ModelSpec, kind: str) -> str:
         return version("onnxruntime")
     import torch
 
-    return f"{torch.__version__} cuda" if torch.cuda.is_available() else str(torch.__version__)
+    if torch.cuda.is_available():
+        return f"{torch.__version__} cuda"
+    return str(torch.__version__)
 
 
 def load_backend(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> tuple[Backend, Tokens]:

@@ -66,7 +66,9 @@ class FileHashes:
     def of_all(self, paths: Iterable[Path]) -> str:
         """Return the hex sha256 of several files: one file's own, else over names and digests."""
         digests = {path.name: self.of(path) for path in paths}
-        return digests.popitem()[1] if len(digests) == 1 else _digest(digests)
+        if len(digests) == 1:
+            return digests.popitem()[1]
+        return _digest(digests)
 
     def _read(self) -> dict[str, list[Any]]:
         try:

@@ -114,7 +114,9 @@ class ModelFolder:
     @property
     def cut_field(self) -> str:
         """Return the field that is cut where the texts of an example are too long together."""
-        return self.fields[1] if self.kind == SPAN else self.context or self.fields[0]
+        if self.kind == SPAN:
+            return self.fields[1]
+        return self.context or self.fields[0]
 
 
 def shown_error(spec: ModelSpec, error: Exception) -> ServingError:
@@ -269,7 +271,9 @@ def _found(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 
 def _local_folder(spec: ModelSpec) -> Path | None:
     """Return the folder on this machine that a spec names, if it may be read from there."""
-    path = Path(spec.source) if spec.below is None else resolve_below(spec.source, spec.below)
+    path: Path | None = Path(spec.source)
+    if spec.below is not None:
+        path = resolve_below(spec.source, spec.below)
     return path if path and path.is_dir() else None
 
 
@@ -372,7 +376,9 @@ def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str)
 def _side(preprocessor: Mapping[str, Any]) -> Any:
     """Return the size of pictures that a preprocessor names; None when it names none."""
     size = preprocessor.get("size")
-    return size.get("shortest_edge", size.get("height")) if isinstance(size, Mapping) else size
+    if isinstance(size, Mapping):
+        return size.get("shortest_edge", size.get("height"))
+    return size
 
 
 def _is_colour(value: Any) -> bool:

@@ -74,7 +74,8 @@ def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
         types = ("token_type_ids",) if "token_type_ids" in tokenizer.model_input_names else ()
         names = ("input_ids", "attention_mask", *types, "pixel_values")
         limit = tokenizer.model_max_length
-        limit = limit if limit < UNLIMITED else PICTURE_TOKENS
+        if limit >= UNLIMITED:
+            limit = PICTURE_TOKENS
         return Tokens(tokenizer.backend_tokenizer, names, tokenizer.pad_token_id or 0, limit)
     try:
         bare = bare_model(getattr(transformers, HEADS[model.kind]), folder)

@@ -97,7 +97,9 @@ class Pairs:
     @cached_property
     def covariates(self) -> Floats:
         """Return `style`, with no columns when there are no covariates."""
-        return self.style if self.style.size else np.empty((len(self.first), 0))
+        if self.style.size:
+            return self.style
+        return np.empty((len(self.first), 0))
 
     @cached_property
     def bounded(self) -> "Pairs":
@@ -181,7 +183,9 @@ class Pairs:
         # In logarithms, because strengths far apart would overflow.
         logs -= np.logaddexp(np.logaddexp(half, -half), tie)[:, None]
         total = counts[:, :2].ravel() @ logs[:, :2].ravel()
-        return float(total + (counts[:, 2] @ logs[:, 2] if has_ties else 0)), np.exp(logs)
+        if has_ties:  # else a tie has weight 0, whose logarithm is infinite
+            total += counts[:, 2] @ logs[:, 2]
+        return float(total), np.exp(logs)
 
     def _step(self, counts: Floats, chances: Floats, has_ties: bool) -> tuple[Floats, float]:
         """Return Newton's step, and twice what it would add to the likelihood."""

@@ -218,7 +218,8 @@ def _worst_part_sizes(matrix: Matrix, row: RankedModel) -> dict[tuple[int, str],
 def _as_share(name: str, cell: Cell) -> Cell:
     """Return percent as 0-1, and costs as they are."""
     unit = 1 if name in OF_RUNS else 100
-    return Cell(*(None if number is None else round(number / unit, DIGITS) for number in cell))
+    numbers = [None if number is None else round(number / unit, DIGITS) for number in cell]
+    return Cell(*numbers)
 
 
 def _others(row: RankedModel | None) -> dict[str, float | None]:

@@ -208,15 +208,21 @@ def _describe_effect(
 def _links(board_request: BoardRequest, page: Page[RankedModel]) -> dict[str, str]:
     """Return the queries of the page's other links."""
     options, link = board_request.options, board_request.link
+    is_by_model = options.get("sort") == "model"
     links = {
         "rank": link(sort=""),
-        "model": link(sort="-model" if options.get("sort") == "model" else "model"),
-        "previous": link(page=str(page.number - 1)) if page.has_previous() else "",
-        "next": link(page=str(page.number + 1)) if page.has_next() else "",
+        "model": link(sort="-model" if is_by_model else "model"),
+        "previous": "",
+        "next": "",
+        # Each click turns these two on or off.
         "all": link(all="" if options.get("all") else "1"),
         "mine": link(mine="" if options.get("mine") else "1"),
         "fork": link(mode="", mine="", sort="", all="", x="", y=""),
     }
+    if page.has_previous():
+        links["previous"] = link(page=str(page.number - 1))
+    if page.has_next():
+        links["next"] = link(page=str(page.number + 1))
     for name in ("csv", "json", "latex"):
         links[name] = link(mine="", format=name)  # no file has unpublished models
     return links
@@ -225,11 +231,14 @@ def _links(board_request: BoardRequest, page: Page[RankedModel]) -> dict[str, st
 def _formulas(matrix: Matrix, board_request: BoardRequest, board: Ranked) -> list[tuple[str, str]]:
     """Return the queries of the board by its other formulas, with the names of these."""
     usual = matrix.modes[0]
-    links = []
+    links: list[tuple[str, str]] = []
     for mode in matrix.modes:
-        if mode != board.mode:
-            # The usual formula is not named, so that addresses stay short.
-            links.append((board_request.link(mode="" if mode == usual else mode), mode))
+        if mode == board.mode:
+            continue
+        if mode == usual:  # it is not named, so that addresses stay short
+            links.append((board_request.link(mode=""), mode))
+        else:
+            links.append((board_request.link(mode=mode), mode))
     return links
 
 
@@ -394,9 +403,9 @@ def cell_texts(name: str, cell: Cell | BoardScore) -> tuple[str, str]:
     if cell.value is None:
         return "", ""
     if cell.low is None or cell.high is None:
-        # Costs and details have no interval, however many examples there are.
-        has_none = name in COSTS or name in ASIDE
-        return _text(name, cell.value), "" if has_none else _("too few examples")
+        if name in COSTS or name in ASIDE:  # they have no interval, however many examples there are
+            return _text(name, cell.value), ""
+        return _text(name, cell.value), _("too few examples")
     return _text(name, cell.value), _range(name, cell.low, cell.high)
 
 

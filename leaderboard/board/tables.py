@@ -87,9 +87,9 @@ def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
         return {"name": name, "version": matrix.judge.number, "judge": matrix.judge.told}
     if custom := matrix.customs.get(name):
         return custom.told
-    # Speed and memory are no metrics of answers, so they have no version of their own.
-    metric = METRICS.get(name)
-    return {"name": name, "version": metric.version_for(matrix.language) if metric else 1}
+    if name not in METRICS:  # speed and memory are no metrics of answers
+        return {"name": name, "version": 1}
+    return {"name": name, "version": METRICS[name].version_for(matrix.language)}
 
 
 def anchors_of(matrix: Matrix, board: Ranked) -> dict[str, Any] | None:

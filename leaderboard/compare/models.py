@@ -340,7 +340,8 @@ def on_resamples(
     shared = float(correlations(np.stack(draws)[:, None])[0, 1, 0])
     low, high = difference_ends((first, second), (first_ends, second_ends), shared)
     value = first - second
-    error = (value - low if value > 0 else high - value) / EXTREME
+    to_zero = value - low if value > 0 else high - value
+    error = to_zero / EXTREME
     tail = 0.0 if value else 0.5
     if error:
         tail = NORMAL.cdf(-abs(value) / error)
@@ -405,8 +406,9 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
                 column.append(_graded(metric, answer, row))
         for name in _slices(row, values):
             places_by_slice[name].append(place)
-    has_clusters = len(set(contexts)) < len(contexts)
-    clusters = np.asarray(contexts) if has_clusters else None
+    clusters = None
+    if len(set(contexts)) < len(contexts):
+        clusters = np.asarray(contexts)
     tests = {}
     for name, (first, second) in grades.items():
         tests[name] = _tested(np.asarray(first), np.asarray(second), clusters)
@@ -414,11 +416,11 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
     # Small slices would only make the correction of the others harsher.
     large = {name for name, places in places_by_slice.items() if len(places) >= LEAST}
     if config.metrics.main in grades:
-        first, second = map(np.asarray, grades[config.metrics.main])
+        main_first, main_second = map(np.asarray, grades[config.metrics.main])
         for name in sorted(large):
             places = np.asarray(places_by_slice[name])
             of_slice = None if clusters is None else clusters[places]
-            slice_tests[name] = _tested(first[places], second[places], of_slice)
+            slice_tests[name] = _tested(main_first[places], main_second[places], of_slice)
     return SetDifferences(tests, slice_tests, small=len(places_by_slice) - len(large))
 
 

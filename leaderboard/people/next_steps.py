@@ -33,5 +33,7 @@ def next_steps(me: Annotator, mild: Collection[int]) -> NextSteps:
     latest = current.select_related("round__task").order_by("-assigned_at").first()
     week = monday(datetime.now(UTC).date())
     done, goals = week_of(me, mild, week)
-    try_number = used(latest).here + 1 if latest else 0
+    try_number = 0
+    if latest:
+        try_number = used(latest).here + 1
     return NextSteps(latest, try_number, done, goal_in(goals, week))

@@ -185,7 +185,9 @@ def _column(matrix: Matrix, people: _People, number: int, place: int) -> RoundCo
     accuracy = people.rate(number, "human_accuracy")
     before = _before(people.rounds, number)
     # Two rounds at most: progress is a step from one to the next.
-    compared = [number] if before is None else [before, number]
+    compared = [number]
+    if before is not None:
+        compared = [before, number]
     vmers = [people.rate(each, "vmer") for each in compared]
     noises = [_noise(people.rate(each, "human_accuracy")) for each in compared]
     gap, best = _gap(matrix, place, accuracy)
@@ -219,7 +221,9 @@ def _noise(people: Rate | None) -> float | None:
 
 
 def _cell(rate: Rate | None) -> Cell:
-    return NOTHING if rate is None else Cell(100 * rate.value, 100 * rate.low, 100 * rate.high)
+    if rate is None:
+        return NOTHING
+    return Cell(100 * rate.value, 100 * rate.low, 100 * rate.high)
 
 
 def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
@@ -230,8 +234,9 @@ def _gap(matrix: Matrix, place: int, people: Rate | None) -> tuple[Cell, str]:
     values = np.nan_to_num(matrix.numbers.values[:, place, 0], nan=-1.0)
     best = int(values.argmax())
     cell = cell_of(matrix, best, place, matrix.main)
-    name = "" if cell.value is None else matrix.models[best].name
-    return minus(_cell(people), cell), name
+    if cell.value is None:
+        return NOTHING, ""
+    return minus(_cell(people), cell), matrix.models[best].name
 
 
 def minus(first: Cell, second: Cell) -> Cell:

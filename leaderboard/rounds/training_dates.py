@@ -82,10 +82,12 @@ def dated_models(matrix: Matrix, rounds: Sequence[Round]) -> list[Dated]:
 
 def _days(models: Iterable[Model]) -> Mapping[UUID, date]:
     """Return the day until which each model was trained, of those that state one."""
-    submissions = Submission.objects.filter(
-        pk__in=[model.id for model in models], trained_until__isnull=False
-    )
-    return dict(submissions.values_list("pk", "trained_until"))
+    submissions = Submission.objects.filter(pk__in=[model.id for model in models])
+    days = {}
+    for submission, day in submissions.values_list("pk", "trained_until"):
+        if day is not None:
+            days[submission] = day
+    return days
 
 
 def _dated(matrix: Matrix, metric: str, place: int, day: date, rounds: Sequence[Round]) -> Dated:
@@ -169,7 +171,8 @@ def _joined(matrix: Matrix, column: int, group: Sequence[int]) -> Floats:
     n = matrix.numbers.n[:, group, column]
     sizes = np.where(n > 0, n, [matrix.sets[at].size for at in group])
     right: Floats = (matrix.numbers.values[:, group, column] * sizes).sum(axis=1)
-    return right / sizes.sum(axis=1)
+    shares: Floats = right / sizes.sum(axis=1)
+    return shares
 
 
 def dated_body(matrix: Matrix, lines: Sequence[Dated]) -> dict[str, Any]:

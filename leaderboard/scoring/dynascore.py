@@ -190,8 +190,10 @@ def _pool_rows(
     """
     rows = set()
     for model, row in pool.items():
+        values = [row[metric] for metric in metrics]
         error = errors.get(model)
-        rows.add((*map(row.__getitem__, metrics), nan if error is None else error))
+        values.append(nan if error is None else error)
+        rows.add(tuple(values))
     return sorted(rows)
 
 
@@ -206,7 +208,9 @@ def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArr
     values, error = table[:, :-1], table[:, -1]
     greatest = np.abs(values).max(axis=0, initial=0)
     # Relative to the greatest value, so that percent and fractions give the same pairs.
-    gap = GAPS[rule.mode] * greatest[0] if rule.min_gap is None else rule.min_gap
+    gap = rule.min_gap
+    if gap is None:
+        gap = GAPS[rule.mode] * greatest[0]
     if rule.mode == "classic":
         # Rows are sorted by the main metric, so neighbours stand next to each other.
         first, second = np.arange(len(rows) - 1), np.arange(1, len(rows))

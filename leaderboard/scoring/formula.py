@@ -110,8 +110,10 @@ def priced_formula(
     total = sum(used.values())
     terms = []
     for name, weight in used.items():
-        term = f"{weight / total:.3g} × "
-        term += f"({budgets[name]:g} − {words(name)})" if name in budgets else words(name)
+        value = words(name)
+        if name in budgets:
+            value = f"({budgets[name]:g} − {value})"
+        term = f"{weight / total:.3g} × {value}"
         if name != main:
             term += f" ÷ {rates[name]:.4g}"
         terms.append(term)

@@ -35,7 +35,7 @@ class Pool:
     @property
     def has_costs(self) -> bool:
         """Return whether its models are run here, so that a site can measure what they cost."""
-        return any(cost in row for row in self.rows.values() for cost in COSTS)
+        return not all(row.keys().isdisjoint(COSTS) for row in self.rows.values())
 
 
 def path_of(code: str) -> Path:

@@ -119,7 +119,9 @@ def difference(
     gains = both[0] - both[1]
     if clusters is None and ((both == 0) | (both == 1)).all():
         return _mcnemar(int((gains > 0).sum()), int((gains < 0).sum()), len(gains))
-    return _cluster_difference(gains, range(len(gains)) if clusters is None else clusters)
+    if clusters is None:  # each example is independent
+        clusters = range(len(gains))
+    return _cluster_difference(gains, clusters)
 
 
 def _cluster_difference(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> Difference:

@@ -67,13 +67,16 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
         require(request.user, task, can_edit)
         if form.is_valid() and (snapshot := _take_snapshot(request, task, form)):
             return redirect("leaderboard:snapshot", code, snapshot.number)
+    frozen_board = None  # owners may freeze its rates again
+    if may_take:
+        frozen_board = Board.objects.filter(task=task).exclude(rates={}).first()
     rows = task.snapshots.defer("table")  # which has a whole board
     values = {
         "task": task,
         "snapshots": rows,
         "form": form,
         "may_take": may_take,
-        "board": Board.objects.filter(task=task).exclude(rates={}).first() if may_take else None,
+        "board": frozen_board,
     }
     status = 422 if form.errors else 200
     return render(request, "leaderboard/snapshots.html", values, status=status)
@@ -106,7 +109,8 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
     stored = get_object_or_404(task.snapshots, number=number)
     address, is_arena = request.build_absolute_uri(request.path), task.config.kind == "arena"
     if name := request.GET.get("format"):
-        files = {**(ARENA_FILES if is_arena else FILES), "bibtex": _cited_by(stored)}
+        files = dict(ARENA_FILES if is_arena else FILES)
+        files["bibtex"] = _cited_by(stored)
         return as_file(stored.table, name, f"{code}-leaderboard-{number}", address, files)
     last = task.snapshots.filter(number__lt=number).first()
     values = {
@@ -120,8 +124,9 @@ def snapshot(request: HttpRequest, code: str, number: int) -> HttpResponse:
         "provisional": provisional_of(stored.table.get("sets", ())),
         **(board_values(stored.table) if is_arena else _lines(task, stored.table)),
     }
-    template = "leaderboard/arena_snapshot.html" if is_arena else "leaderboard/snapshot.html"
-    return render(request, template, values)
+    if is_arena:
+        return render(request, "leaderboard/arena_snapshot.html", values)
+    return render(request, "leaderboard/snapshot.html", values)
 
 
 def _cited_by(snapshot: Snapshot) -> tuple[Callable[[Table, str], str], str, str]:

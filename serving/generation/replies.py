@@ -45,8 +45,9 @@ class Reply:
         self._is_chat, self._tokenizer = kind == "chat.completion", tokenizer
         self._object, self._offset = kind, 0  # characters of the tokens told so far
         self._call, self._call_id = call, f"call_{secrets.token_hex(12)}"
+        prefix = "chatcmpl" if self._is_chat else "cmpl"
         self._head = {
-            "id": f"{'chatcmpl' if self._is_chat else 'cmpl'}-{secrets.token_hex(12)}",
+            "id": f"{prefix}-{secrets.token_hex(12)}",
             "created": int(time.time()),
             "model": model,
             "system_fingerprint": fingerprint,
@@ -108,7 +109,9 @@ class Reply:
         """Return what a chunk adds to the answer."""
         if self._call:
             return {"delta": {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}}
-        return {"delta": {"content": text}} if self._is_chat else {"text": text}
+        if self._is_chat:
+            return {"delta": {"content": text}}
+        return {"text": text}
 
     def _called(self, arguments: str) -> dict[str, Any]:
         function = {"name": self._call, "arguments": arguments}

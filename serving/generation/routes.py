@@ -178,8 +178,10 @@ class _Listener:
 
     async def _next(self) -> tuple[int, Piece]:
         number, piece = await self._told.get()
+        if isinstance(piece, ServingError):
+            raise piece
         if isinstance(piece, Exception):
-            raise piece if isinstance(piece, ServingError) else ServingError(FAILED) from piece
+            raise ServingError(FAILED) from piece
         return number, piece
 
     async def _whole(self) -> list[tuple[Conversation, str, Reason]]:

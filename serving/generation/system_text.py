@@ -46,7 +46,9 @@ def render_whole(render: Callable[[Messages], str], messages: Messages) -> str:
     except Exception:  # a template may raise anything
         return render(fold_system(messages))
     # Some templates drop a system message without an error.
-    return prompt if _holds(prompt, system) else render(fold_system(messages))
+    if _holds(prompt, system):
+        return prompt
+    return render(fold_system(messages))
 
 
 def _system_of(messages: Messages) -> str:

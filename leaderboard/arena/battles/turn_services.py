@@ -69,7 +69,8 @@ def begin_turn(
         return _with_battle(sent), False
     open_battles = selectors.battles_of(voter, task).filter(ended_at__isnull=True)
     current = open_battles.select_for_update(of=("self",)).first()
-    if (current.uuid if current else None) != battle:
+    current_uuid = current.uuid if current else None
+    if current_uuid != battle:
         raise Stale(_("This conversation has ended, or another one began in another window."))
     if current is None:
         assert drawn is not None  # of a page without a battle
@@ -127,7 +128,9 @@ def _next_number(battle: Battle) -> int:
         return 0
     if last is None:
         return 1
-    return last.number + 1 if last.state == State.DONE else last.number
+    if last.state == State.DONE:
+        return last.number + 1
+    return last.number  # of a failed or lost one, which is sent again
 
 
 def ask_models(turn: Turn, seconds: float | None = None) -> Turn:
