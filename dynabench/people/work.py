@@ -211,7 +211,7 @@ def _row(example: Example, points: float | None, votes: Sequence[Validation]) ->
         text=written(config, example.inputs),
         media=shown_media(config, example.inputs),
         answer=author_said(config, example),
-        models_said=[(answer.name, answer.said) for answer in answers],
+        models_said=[(answer.name, answer.words) for answer in answers],
         status=status_words(example),
         look=status_class(example),
         points=points,

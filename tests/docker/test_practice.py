@@ -84,7 +84,7 @@ def try_it(model, texts) -> list[str]:
             shown = ok(client.get(url)).context["form"].initial
             sent = {name: shown[name] for name in ("assignment", "goal", "attempt_key")}
             sent["hypothesis"] = text
-            said.append(ok(client.post(url, sent)).context["answers"][0].said)
+            said.append(ok(client.post(url, sent)).context["answers"][0].words)
         return said
     finally:
         serve.IDLE = timedelta(0)

@@ -346,7 +346,7 @@ def here(monkeypatch):
         for line in told[:-1]:
             show(line["progress"], line["message"])
         if "report" in told[-1]:
-            subprocess_job.leases.finish(job, report=told[-1]["report"])
+            subprocess_job.leases.finish_job(job, report=told[-1]["report"])
         else:
             subprocess_job.leases.fail(job, told[-1]["error"])
 
