@@ -292,10 +292,10 @@ class RowMaker:
             answer = imported.author_label
         if answer is None:
             return NO_ANSWER
-        if self._has_secrets:
-            answer = None
         fields = {**imported.context, **imported.input}
         tags = imported.metadata.get("tags")
+        # The right answer of a task with secrets stands in its rows, not in the votes.
+        answer = None if self._has_secrets else answer
         return self.make(fields, answer=answer, uid=imported.uid, tags=tags)
 
     def _slices_of(
@@ -498,9 +498,8 @@ def _as_texts(value: Any) -> tuple[str, ...]:
         return ()
     texts = []
     for item in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(item, Mapping):  # a span
-            item = item.get("text", item)
-        texts.append(composed(item) if isinstance(item, str) else json.dumps(item))
+        text = item.get("text", item) if isinstance(item, Mapping) else item  # of a span
+        texts.append(composed(text) if isinstance(text, str) else json.dumps(text))
     return tuple(texts)
 
 

@@ -208,6 +208,11 @@ def test_no_example_has_no_f1():
     assert math.isnan(macro_f1([]))
 
 
+def test_macro_f1_by_hand():
+    # a: one of two right ones is found, and answered twice; b is never answered.
+    assert macro_f1([("a", "a"), ("a", None), ("b", "a")]) == pytest.approx((2 / 4 + 0) / 2)
+
+
 def test_what_is_shipped_needs_nothing_but_python(tmp_path):
     for name, text in task_files(config_of("qa"), "qa", 1, 1).items():
         (tmp_path / name).write_text(text)

@@ -22,6 +22,12 @@ def test_the_tail_is_the_end(parts):
     assert tail.text() == expected
 
 
+def test_a_short_log_is_whole():
+    tail = Tail(4)
+    tail.add(b"abc")
+    assert tail.text() == "abc"
+
+
 def test_a_long_log_is_cut_at_its_front():
     tail = Tail(4)
     for part in (b"ab", b"cdefghi", b"jk"):
