@@ -29,5 +29,5 @@ def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
 def find_given(request: HttpRequest | Request, pk: int) -> tuple[Context, Annotator]:
     """Return a context that the signed-in person was given, and their annotator; 404 for others."""
     annotator = annotator_of(request.user)  # type: ignore[arg-type]
-    given = Context.objects.filter(assignments__annotator=annotator).distinct()
-    return get_object_or_404(given.select_related("round__task"), pk=pk), annotator
+    contexts = Context.objects.filter(assignments__annotator=annotator).distinct()
+    return get_object_or_404(contexts.select_related("round__task"), pk=pk), annotator

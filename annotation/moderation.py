@@ -17,9 +17,9 @@ from tasks.models import Context, Task
 @transaction.atomic
 def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
     """Mark open reports as dealt with and return how many; no lock."""
-    wanted = Report.objects.filter(pk__in=[r.pk for r in reports], resolved_at__isnull=True)
+    open_reports = Report.objects.filter(pk__in=[r.pk for r in reports], resolved_at__isnull=True)
     chosen: dict[str, list[int]] = defaultdict(list)
-    for pk, code in wanted.values_list("pk", "context__round__task__code"):
+    for pk, code in open_reports.values_list("pk", "context__round__task__code"):
         chosen[code].append(pk)
     for code, pks in chosen.items():
         Report.objects.filter(pk__in=pks).update(resolved_at=timezone.now())
@@ -30,8 +30,8 @@ def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
 
 def report_context(*, annotator: Annotator, context: Context, reason: str, comment: str) -> Report:
     """Report a context to the task's owners; a person's later report replaces the earlier one."""
-    said = {"reason": reason, "comment": comment, "resolved_at": None, "told_at": None}
-    return Report.objects.update_or_create(annotator=annotator, context=context, defaults=said)[0]
+    values = {"reason": reason, "comment": comment, "resolved_at": None, "told_at": None}
+    return Report.objects.update_or_create(annotator=annotator, context=context, defaults=values)[0]
 
 
 def retract(example: Example) -> None:

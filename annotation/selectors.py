@@ -59,8 +59,8 @@ def has_begun(annotator: Annotator, round: Round) -> bool:
     current = current_assignment(annotator, round)
     if current is None:
         return False
-    said = Conversation.objects.filter(assignment=current).exclude(turns=[])
-    return bool(current.draft) or said.exists()
+    conversations = Conversation.objects.filter(assignment=current).exclude(turns=[])
+    return bool(current.draft) or conversations.exists()
 
 
 def may_send(assignment: Assignment) -> bool:
@@ -213,23 +213,23 @@ def resembling(assignment: Assignment, inputs: Mapping[str, Any]) -> Resembling:
     alike = set(same_key.values_list("example", flat=True)[: MOST_ALIKE * len(keys)])
     if not alike:  # as for most texts
         return Resembling(None, None)
-    mine = grams(text)
-    found: dict[bool, tuple[float, Example]] = {}
+    own_grams = grams(text)
+    closest: dict[bool, tuple[float, Example]] = {}
     for example in Example.objects.filter(pk__in=alike, retracted_at__isnull=True)[:MOST_ALIKE]:
         if files_of(config, example.inputs) != files:
             continue
-        likeness = overlap(mine, grams(compared(config, example.inputs)))
+        likeness = overlap(own_grams, grams(compared(config, example.inputs)))
         is_own = example.annotator_id == assignment.annotator_id
-        if likeness >= ALIKE and likeness > found.get(is_own, (0.0,))[0]:
-            found[is_own] = likeness, example
-    best = {is_own: example for is_own, (_, example) in found.items()}
+        if likeness >= ALIKE and likeness > closest.get(is_own, (0.0,))[0]:
+            closest[is_own] = likeness, example
+    best = {is_own: example for is_own, (_, example) in closest.items()}
     return Resembling(best.get(True), best.get(False))
 
 
 def recent(annotator: Annotator, round: Round, most: int = 10) -> Sequence[Example]:
     """Return the annotator's latest examples of the round, oldest first."""
-    found = Example.objects.filter(annotator=annotator, round=round).order_by("-created_at")
-    return list(reversed(found[:most]))
+    examples = Example.objects.filter(annotator=annotator, round=round).order_by("-created_at")
+    return list(reversed(examples[:most]))
 
 
 def is_judged(example: Example) -> bool:
@@ -279,8 +279,8 @@ def parent_to_change(annotator: Annotator, round: Round) -> Example | None:
     number, while the round is locked.
     """
     for earlier in released_before(round).order_by("-number")[:PARENT_ROUNDS]:
-        if found := _some_parents(annotator, round, earlier):
-            rows = Example.objects.filter(pk__in=found).annotate(changes=Count("retries"))
+        if parents := _some_parents(annotator, round, earlier):
+            rows = Example.objects.filter(pk__in=parents).annotate(changes=Count("retries"))
             return rows.select_related("context").order_by("changes", "?").first()
     return None
 
@@ -296,8 +296,8 @@ def _some_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequenc
     others = of_round.filter(parent__isnull=True, **written).exclude(annotator=annotator)
     rows = with_open_answers(others).values_list("pk", flat=True)
     start = random.randint(first, last)
-    found = list(rows.filter(pk__gte=start)[:PARENTS])
-    return found + list(rows.filter(pk__lt=start)[: PARENTS - len(found)])
+    parents = list(rows.filter(pk__gte=start)[:PARENTS])
+    return parents + list(rows.filter(pk__lt=start)[: PARENTS - len(parents)])
 
 
 def open_parent(assignment: Assignment) -> Example | None:

@@ -15,12 +15,12 @@ def keep_vectors(*, encoder: str, vectors: Mapping[int, bytes]) -> int:
     nothing stays.
     """
     rows = Example.objects.select_for_update(of=("self",), no_key=True).exclude(digest="")
-    kept = rows.filter(pk__in=vectors).order_by("pk").values_list("pk", flat=True)
-    made = [TextVector(example_id=pk, encoder=encoder, values=vectors[pk]) for pk in kept]
+    pks = rows.filter(pk__in=vectors).order_by("pk").values_list("pk", flat=True)
+    text_vectors = [TextVector(example_id=pk, encoder=encoder, values=vectors[pk]) for pk in pks]
     TextVector.objects.bulk_create(
-        made,
+        text_vectors,
         update_conflicts=True,
         unique_fields=["example"],
         update_fields=["encoder", "values"],
     )
-    return len(made)
+    return len(text_vectors)

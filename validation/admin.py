@@ -58,8 +58,8 @@ class ValidationAdmin(JudgedAdmin):
 
     @admin.display(description="comment after the reveal")
     def reveal_note(self, vote: Validation) -> str:
-        said = vote.reveal_comment
-        return shielded(vote.example.round.task, said, 500) if said else ""
+        comment = vote.reveal_comment
+        return shielded(vote.example.round.task, comment, 500) if comment else ""
 
 
 @admin.register(Consensus)

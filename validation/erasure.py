@@ -12,7 +12,7 @@ def erase_words(*, validator: Annotator) -> None:
     """Empty comments and further answers of votes, and delete skips; no lock."""
     for answers in (Validation.objects, GoldAnswer.objects):
         answers.filter(validator=validator).update(comment="", reveal_comment="", metadata={})
-    said = Comment.objects.filter(author=validator, removed_at__isnull=True)
-    said.update(text="", removed_at=timezone.now(), reported_at=None)
+    comments = Comment.objects.filter(author=validator, removed_at__isnull=True)
+    comments.update(text="", removed_at=timezone.now(), reported_at=None)
     Mention.objects.filter(person=validator).update(seen_at=timezone.now())
     Skip.objects.filter(validator=validator).delete()

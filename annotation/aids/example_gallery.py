@@ -68,7 +68,7 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
     """Return the examples chosen for the assignment that may still be shown."""
     config, chosen = assignment.round.task.config, assignment.worked or []
     answers = TargetOutput.objects.filter(fooled=True)
-    found = (
+    examples = (
         _showable(assignment)
         .filter(pk__in=chosen)
         .select_related("context")
@@ -85,14 +85,16 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
     def shown(example: Example) -> Worked:
         inputs = {c.name: example.inputs.get(c.name) for c in config.input}
         field = config.answer_field
-        said = (config.display(field, o.output.get(field)) for o in example.target_outputs.all())
+        answer_words = (
+            config.display(field, o.output.get(field)) for o in example.target_outputs.all()
+        )
         return Worked(
             titled(fields_to_read(config, example.context.fields)),
             titled({name: value for name, value in inputs.items() if value not in (None, "", [])}),
-            list(dict.fromkeys(filter(None, said))),
+            list(dict.fromkeys(filter(None, answer_words))),
         )
 
-    return [shown(found[pk]) for pk in chosen if pk in found]
+    return [shown(examples[pk]) for pk in chosen if pk in examples]
 
 
 def _showable(assignment: Assignment) -> QuerySet[Example]:
@@ -107,8 +109,8 @@ def _choose(assignment: Assignment) -> list[int]:
     chance, round = random.Random(assignment.pk), assignment.round
     rounds = released_before(round).order_by("-number")[:ROUNDS]
     chosen: list[int] = []
-    for one in rounds:
-        context_of = _some(_showable(assignment), one, chance)
+    for earlier_round in rounds:
+        context_of = _some(_showable(assignment), earlier_round, chance)
         first = {context: pk for pk, context in context_of.items()}.values()
         chosen += [*first, *(pk for pk in context_of if pk not in first)]
         if len(chosen) >= SHOWN:
@@ -127,9 +129,9 @@ def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> d
     if first is None or last is None:
         return {}
     start = chance.randint(first, last)
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for low, high in ((start, last), (first, start - 1)):
         in_order = catches_between(examples, round, low, high).values_list("pk", "context")
-        found += in_order[: CANDIDATES - len(found)]
-    chance.shuffle(found)
-    return dict(found)
+        pairs += in_order[: CANDIDATES - len(pairs)]
+    chance.shuffle(pairs)
+    return dict(pairs)

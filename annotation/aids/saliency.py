@@ -68,8 +68,8 @@ def saliency(example: Example, text_field: str) -> list[WordWeight]:
             raise CapReached(_("You have asked this of many texts. Ask again in an hour."))
         inputs = model_inputs(example.round, example.context.fields, example.inputs)
         without = (" ".join(pieces[:i] + pieces[i + 1 :]) for i in range(len(pieces)))
-        said = _asked(output, [{**inputs, text_field: text} for text in without])
-        chances = [(prediction.prob or {}).get(answer, 0.0) for prediction in said]
+        predictions = _asked(output, [{**inputs, text_field: text} for text in without])
+        chances = [(prediction.prob or {}).get(answer, 0.0) for prediction in predictions]
         cache.set(key, chances, KEPT_SECONDS)
     drops = [output.prob[answer] - chance for chance in chances]
     top = max(drops)
@@ -93,12 +93,12 @@ def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Seque
     try:
         name, breaker = output.target.name, f"saliency:{output.target_id}"
         target = live_target(name, batch, breaker)  # type: ignore[arg-type]
-        asked = call([target], variants[0], settings.LIVE_WAIT_SECONDS)
+        pending = call([target], variants[0], settings.LIVE_WAIT_SECONDS)
     except BaseException:
         _places.release()
         raise
-    asked.add_done_callback(lambda _done: _places.release())
-    if not waited(asked):
+    pending.add_done_callback(lambda _done: _places.release())
+    if not waited(pending):
         raise EndpointError("The target took too long.", reason="slow")
-    asked.result()
+    pending.result()
     return batch.found

@@ -70,10 +70,10 @@ def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
 def _asked(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
     endpoint = generator_endpoint(generator)
     target = live_target(generator.name, endpoint, f"generator:{generator.pk}")
-    asked = call([target], inputs, SUGGEST_SECONDS)
-    if not waited(asked, SUGGEST_SECONDS):
+    pending = call([target], inputs, SUGGEST_SECONDS)
+    if not waited(pending, SUGGEST_SECONDS):
         raise EndpointError("The generator took too long.", reason="slow")
-    return asked.result()[0]
+    return pending.result()[0]
 
 
 def _check_may_ask(assignment: Assignment) -> None:
@@ -81,12 +81,12 @@ def _check_may_ask(assignment: Assignment) -> None:
     if not selectors.may_send(assignment):
         raise RoundClosed(not_open(round))
     if assignment.suggestions.count() >= A_PASSAGE:
-        said = ngettext(
+        message = ngettext(
             "You have had %(number)d suggestion here.",
             "You have had %(number)d suggestions here.",
             A_PASSAGE,
         )
-        raise CapReached(said % {"number": A_PASSAGE})
+        raise CapReached(message % {"number": A_PASSAGE})
     quota = quota_name(SUGGESTIONS, round.task_id)
     used = suggestions_today(assignment.annotator).get(quota, 0)
     used += spent_today(assignment.annotator.user_id, quota)

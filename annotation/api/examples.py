@@ -32,8 +32,8 @@ class OwnExample(APIView):
     write_scope = ApiToken.Scope.ANNOTATE
 
     def example(self, uuid: UUID) -> Example:
-        mine = Example.objects.filter(annotator__user=self.request.user.pk)
-        rows = mine.select_related("round__task", "context", "parent")
+        own_examples = Example.objects.filter(annotator__user=self.request.user.pk)
+        rows = own_examples.select_related("round__task", "context", "parent")
         return get_object_or_404(rows.prefetch_related(with_outputs()), uuid=uuid)
 
     def answer(self, uuid: UUID) -> Response:
@@ -65,8 +65,8 @@ class WhyView(OwnExample):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Say why the label is right and why a model might miss it; all may be left out."""
         example = self.example(uuid)
-        asked = read(WhySerializer, request)
-        config, why = example.round.task.config, asked["why"]
+        body = read(WhySerializer, request)
+        config, why = example.round.task.config, body["why"]
         asks = why_components(config, example.outcome, example.inputs)
         form = ComponentForm(asks, why, context=example.context.fields)
         unknown = {name: ["There is no such question here"] for name in why.keys() - form.fields}
@@ -81,6 +81,6 @@ class AuthorAnswerView(OwnExample):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Answer whether the model's answer to an undecided example is acceptable; only once."""
         example = self.example(uuid)
-        asked = read(AuthorAnswerSerializer, request)
-        services.answer_undecided(example=example, **asked)
+        body = read(AuthorAnswerSerializer, request)
+        services.answer_undecided(example=example, **body)
         return self.answer(uuid)

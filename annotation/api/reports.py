@@ -65,9 +65,9 @@ class NewReport(APIView):
     def post(self, request: Request, pk: int) -> Response:
         """Say what is wrong with a context that one was given; a later report takes its place."""
         context, annotator = find_given(request, pk)
-        asked = {"comment": "", **read(NewReportSerializer, request)}
-        made = report_context(annotator=annotator, context=context, **asked)
-        body = ReportSerializer(shown().get(pk=made.pk))
+        values = {"comment": "", **read(NewReportSerializer, request)}
+        report = report_context(annotator=annotator, context=context, **values)
+        body = ReportSerializer(shown().get(pk=report.pk))
         return Response(body.data, status.HTTP_201_CREATED)
 
 
@@ -89,9 +89,9 @@ class Reports(generics.ListAPIView[Report]):
 
     def get_queryset(self) -> QuerySet[Report]:
         task = find_task(self.request, self.kwargs["code"], can_review)
-        asked = wanted(ReportsQuery, self.request)
-        found = shown().filter(context__round__task=task)
-        return found.filter(resolved_at__isnull=asked["open"]) if asked else found
+        query = wanted(ReportsQuery, self.request)
+        reports = shown().filter(context__round__task=task)
+        return reports.filter(resolved_at__isnull=query["open"]) if query else reports
 
 
 class Resolve(APIView):

@@ -25,15 +25,19 @@ class Values(serializers.DictField):
     """Values by the name of their field, such as the task's configuration asks for."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        found: dict[str, Any] = super().to_internal_value(data)
-        if reason := unstorable(found, DEEPEST):
+        values: dict[str, Any] = super().to_internal_value(data)
+        if reason := unstorable(values, DEEPEST):
             raise serializers.ValidationError(f"This holds {reason}.")
-        return found
+        return values
 
 
 def named(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return only the values that the configuration names: an import may have stored more."""
-    return {one.name: values[one.name] for one in components if one.name in values}
+    return {
+        component.name: values[component.name]
+        for component in components
+        if component.name in values
+    }
 
 
 def given_context(context: Context, config: TaskConfig) -> dict[str, Any]:
@@ -43,8 +47,8 @@ def given_context(context: Context, config: TaskConfig) -> dict[str, Any]:
 
 def own_assignment(request: Request, pk: int) -> Assignment:
     """Return the person's own assignment, with what its answers read; 404 for others."""
-    mine = Assignment.objects.filter(annotator__user=request.user.pk)
-    rows = mine.select_related("annotator", "round__task", "context", "parent")
+    own_assignments = Assignment.objects.filter(annotator__user=request.user.pk)
+    rows = own_assignments.select_related("annotator", "round__task", "context", "parent")
     return get_object_or_404(rows, pk=pk)
 
 

@@ -45,22 +45,22 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
         fields = read_only_fields = ("turns", "at", "said", "is_asking", "failure", "left")
 
     @extend_schema_field(SpokenTurnSerializer(many=True))
-    def get_turns(self, held: Conversation) -> list[dict[str, Any]]:
-        numbered = enumerate(held.turns)
+    def get_turns(self, conversation: Conversation) -> list[dict[str, Any]]:
+        numbered = enumerate(conversation.turns)
         return [
             {"place": place, "role": turn["role"], "text": turn["text"]}
             for place, turn in numbered
             if turn["role"] != "system"
         ]
 
-    def get_at(self, held: Conversation) -> int:
-        return len(held.turns)
+    def get_at(self, conversation: Conversation) -> int:
+        return len(conversation.turns)
 
-    def get_failure(self, held: Conversation) -> str:
-        return FAILURES.get(held.failure, NO_ANSWER) if held.failure else ""
+    def get_failure(self, conversation: Conversation) -> str:
+        return FAILURES.get(conversation.failure, NO_ANSWER) if conversation.failure else ""
 
-    def get_left(self, held: Conversation) -> int:
-        return talk.turns_left(held, held.assignment.round.task.config)
+    def get_left(self, conversation: Conversation) -> int:
+        return talk.turns_left(conversation, conversation.assignment.round.task.config)
 
 
 class SaySerializer(serializers.Serializer[Any]):
@@ -94,10 +94,10 @@ class _Talk(APIView):
         return assignment
 
     def answer(self, assignment: Assignment, status: int = 200) -> Response:
-        held = conversation_services.conversation_of(assignment)
-        held.assignment = assignment
-        status = 202 if held.is_asking else status
-        return Response(ConversationSerializer(held).data, status)
+        conversation = conversation_services.conversation_of(assignment)
+        conversation.assignment = assignment
+        status = 202 if conversation.is_asking else status
+        return Response(ConversationSerializer(conversation).data, status)
 
 
 class ConversationView(_Talk):
@@ -119,10 +119,10 @@ class ConversationView(_Talk):
         An answer that failed is no turn: `failure` says why, and the same may be said again.
         """
         assignment = self.assignment(request, pk)
-        asked = read(SaySerializer, request)
-        held = conversation_services.conversation_of(assignment)
-        at = asked.get("at", len(held.turns))
-        conversation_services.say(assignment=assignment, text=asked["text"], at=at)
+        body = read(SaySerializer, request)
+        conversation = conversation_services.conversation_of(assignment)
+        at = body.get("at", len(conversation.turns))
+        conversation_services.say(assignment=assignment, text=body["text"], at=at)
         note_answered(annotator=assignment.annotator, task=assignment.round.task)
         return self.answer(assignment)
 
@@ -132,6 +132,6 @@ class TakeBackView(_Talk):
     def post(self, request: Request, pk: int) -> Response:
         """Take back one's own turn and all that came after it, perhaps to edit it."""
         assignment = self.assignment(request, pk)
-        asked = read(BackSerializer, request)
-        conversation_services.take_back(assignment=assignment, **asked)
+        body = read(BackSerializer, request)
+        conversation_services.take_back(assignment=assignment, **body)
         return self.answer(assignment)

@@ -71,8 +71,8 @@ class AssignmentView(APIView):
         """Return the current context and goal, or other ones. The server chooses both."""
         task = find_task(request, code)
         annotator = enter(request, task, services.check_programs_write)
-        asked = read(WantSerializer, request)
-        want = asked["want"]
+        body = read(WantSerializer, request)
+        want = body["want"]
         round = (
             round_to_write(task, annotator)
             if want == "current"
@@ -97,9 +97,9 @@ class NewExampleView(APIView):
         """
         assignment = own_assignment(request, pk)
         annotator = enter(request, assignment.round.task, services.check_programs_write)
-        asked = read(NewExampleSerializer, request)
-        inputs = checked(assignment, asked["inputs"])
-        parent = _parent(assignment, asked.get("parent"))
+        body = read(NewExampleSerializer, request)
+        inputs = checked(assignment, body["inputs"])
+        parent = _parent(assignment, body.get("parent"))
         attempt, is_mine = services.begin_attempt(
             annotator=annotator,
             assignment=assignment,
@@ -114,10 +114,10 @@ class NewExampleView(APIView):
         return attempt_response(request, attempt)
 
 
-def checked(assignment: Assignment, given: Mapping[str, Any]) -> dict[str, Any]:
+def checked(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Check the inputs, with the goal's label, by the rules of the page. Raises ValidationError."""
     config, goal = assignment.round.task.config, assignment.round.task.config.goal.field
-    inputs = {n: v.strip() if isinstance(v, str) else v for n, v in given.items()}
+    inputs = {n: v.strip() if isinstance(v, str) else v for n, v in sent_inputs.items()}
     inputs = with_media(assignment.round.task, config.input, kept_values(config.input, inputs))
     if config.talk and type(place := inputs.get(config.talk.name)) is int:
         inputs[config.talk.name] = _turns_before(assignment, config.talk.name, place)
@@ -147,8 +147,10 @@ def _turns_before(assignment: Assignment, name: str, place: int) -> list[dict[st
 def _parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
     if uuid is None:
         return None
-    mine = Example.objects.filter(annotator=assignment.annotator_id, round=assignment.round_id)
-    parent = mine.filter(uuid=uuid).first()
+    own_examples = Example.objects.filter(
+        annotator=assignment.annotator_id, round=assignment.round_id
+    )
+    parent = own_examples.filter(uuid=uuid).first()
     if parent is None:
         wrong = "This is no example of yours in the round"
         raise serializers.ValidationError({"parent": [wrong]})
@@ -190,7 +192,7 @@ class AttemptView(APIView):
     @extend_schema(operation_id="attempts_get", responses=AttemptSerializer)
     def get(self, request: Request, uuid: UUID) -> Response:
         """Return one's own attempt: asking, done with its example, or failed with the reason."""
-        mine = Attempt.objects.filter(annotator__user=request.user.pk)
-        attempt = get_object_or_404(mine.select_related("assignment__round"), uuid=uuid)
+        own_attempts = Attempt.objects.filter(annotator__user=request.user.pk)
+        attempt = get_object_or_404(own_attempts.select_related("assignment__round"), uuid=uuid)
         services.expire_attempt(attempt=attempt)
         return Response(AttemptSerializer(_shown(attempt)).data)

@@ -8,8 +8,8 @@ from tasks.models import Duty
 
 def written_for(duty: Duty, annotator: Annotator) -> int:
     """Count the person's examples since the duty was set, without retracted ones."""
-    mine = Example.objects.filter(annotator=annotator, retracted_at=None)
-    return mine.filter(within(duty, "round"), created_at__gte=duty.set_at).count()
+    own_examples = Example.objects.filter(annotator=annotator, retracted_at=None)
+    return own_examples.filter(within(duty, "round"), created_at__gte=duty.set_at).count()
 
 
 def is_done(assignment: Assignment, submitting: int) -> bool:

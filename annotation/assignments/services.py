@@ -27,9 +27,9 @@ def pass_gate(*, annotator: Annotator, task: Task) -> None:
 
 def check_can_be_asked(config: TaskConfig) -> None:
     """Raise Unfinished if the configuration has an input that no page can show."""
-    if part := config.unfinished_input:
-        said = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
-        raise Unfinished(said % {"title": part.title, "type": part.type})
+    if component := config.unfinished_input:
+        message = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
+        raise Unfinished(message % {"title": component.title, "type": component.type})
 
 
 def assign(
@@ -74,8 +74,8 @@ def _open_round(pk: int) -> Round:
 def _next_context(round: Round, left: Assignment | None) -> Context:
     candidates = list(selectors.least_used_contexts(round)[:2])
     if not candidates:
-        said = _("Nothing is left to write about in round %(number)d.")
-        raise NoContext(said % {"number": round.number})
+        message = _("Nothing is left to write about in round %(number)d.")
+        raise NoContext(message % {"number": round.number})
     if left and len(candidates) == 2 and candidates[0].pk == left.context_id:
         return candidates[1]
     return candidates[0]

@@ -67,10 +67,10 @@ def conversation_of(assignment: Assignment) -> Conversation:
     """
     talk = assignment.round.task.config.talk
     assert talk is not None
-    found, _made = Conversation.objects.get_or_create(
+    conversation, _made = Conversation.objects.get_or_create(
         assignment=assignment, defaults={"turns": opening_of(talk)}
     )
-    return found
+    return conversation
 
 
 def opening_of(
@@ -110,9 +110,9 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
     talk = assignment.round.task.config.talk
     assert talk is not None
     _check_may_talk(assignment)
-    known = conversation_of(assignment)
+    unlocked = conversation_of(assignment)
     with transaction.atomic():
-        conversation = _locked(known, assignment)
+        conversation = _locked(unlocked, assignment)
         if conversation.is_asking or _was_said(conversation, text, at):
             return conversation, False
         if len(conversation.turns) != at:
@@ -135,14 +135,14 @@ def check_can_be_said(turns: Sequence[Turn], talk: Component, text: str) -> None
         raise Unsaid(wrong)
     written, most = sum(t["role"] == "user" for t in turns), most_turns(talk)
     if written >= most:
-        said = ngettext(
+        message = ngettext(
             "A conversation has at most %(number)d turn of yours. Mark an answer, or edit from an "
             "earlier turn.",
             "A conversation has at most %(number)d turns of yours. Mark an answer, or edit from an "
             "earlier turn.",
             most,
         )
-        raise CapReached(said % {"number": most})
+        raise CapReached(message % {"number": most})
 
 
 def _check_may_talk(assignment: Assignment) -> None:
@@ -168,36 +168,36 @@ def _let_answer(conversation: Conversation, seconds: float | None) -> None:
     """Ask the target; the answer is stored by this thread, or later by the pool's."""
     assignment = conversation.assignment
     entries = targets_of(assignment.round)
-    said = {"role": "user", "text": conversation.said}
+    own_turn = {"role": "user", "text": conversation.said}
     talk = assignment.round.task.config.text_field
-    turns = {talk: plain_turns([*conversation.turns, said])}
+    turns = {talk: plain_turns([*conversation.turns, own_turn])}
     inputs = model_inputs(assignment.round, assignment.context.fields, turns)
     try:
-        asked = ask(entries, inputs, keeper(key_of(conversation)))
+        pending = ask(entries, inputs, keeper(key_of(conversation)))
     except EndpointError as error:
         _fail(conversation, entries, error)
         return
-    if waited(asked, seconds):
-        _conclude(conversation, entries, asked)
+    if waited(pending, seconds):
+        _conclude(conversation, entries, pending)
         return
     asker = threading.get_ident()
 
     def conclude(_done: object) -> None:
         try:
-            _conclude(conversation, entries, asked)
+            _conclude(conversation, entries, pending)
         finally:
             if threading.get_ident() != asker:
                 connection.close()
 
-    asked.add_done_callback(conclude)
+    pending.add_done_callback(conclude)
 
 
-def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], asked: Answers) -> None:
-    note_spent(payers_of(entries), asked)
-    if error := asked.exception():
+def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], pending: Answers) -> None:
+    note_spent(payers_of(entries), pending)
+    if error := pending.exception():
         _fail(conversation, entries, error)
         return
-    prediction, config = asked.result()[0], conversation.assignment.round.task.config
+    prediction, config = pending.result()[0], conversation.assignment.round.task.config
     answer = {
         "role": "assistant",
         "text": str(prediction.output[config.answer_field]),
@@ -205,8 +205,8 @@ def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], asked:
         "seconds": prediction.seconds,
         "fingerprint": dict(prediction.fingerprint),
     }
-    said = {"role": "user", "text": conversation.said}
-    turns = [*conversation.turns, said, answer]
+    own_turn = {"role": "user", "text": conversation.said}
+    turns = [*conversation.turns, own_turn, answer]
     _still_asking(conversation).update(turns=turns, said="", asked_at=None)
 
 
@@ -233,8 +233,8 @@ def take_back(*, assignment: Assignment, turn: int, edit: bool) -> None:
     with transaction.atomic():
         conversation = _locked(conversation_of(assignment), assignment)
         turns = conversation.turns
-        asked = [{"role": "user", "text": conversation.said}] if conversation.is_asking else []
-        here = dict(enumerate([*turns, *asked])).get(turn)
+        open_turns = [{"role": "user", "text": conversation.said}] if conversation.is_asking else []
+        here = dict(enumerate([*turns, *open_turns])).get(turn)
         if here is None or here["role"] != "user":
             raise Stale(_("This turn is not there any more."))
         conversation.turns = turns[:turn]
@@ -245,8 +245,8 @@ def take_back(*, assignment: Assignment, turn: int, edit: bool) -> None:
 
 def keep_said(*, assignment: Assignment, text: str) -> None:
     """Keep what the person has typed and not sent; never while the target answers."""
-    mine = Conversation.objects.filter(assignment=assignment, asked_at__isnull=True)
-    mine.update(said=text[:10_000])
+    idle_conversations = Conversation.objects.filter(assignment=assignment, asked_at__isnull=True)
+    idle_conversations.update(said=text[:10_000])
 
 
 def answer_after(
@@ -256,8 +256,10 @@ def answer_after(
 
     Raises Stale where the turns differ, where no answer follows, or where another target gave it.
     """
-    held = Conversation.objects.filter(assignment=assignment).first()
-    all_turns = [turn for turn in (held.turns if held else []) if turn["role"] != "system"]
+    conversation = Conversation.objects.filter(assignment=assignment).first()
+    all_turns = [
+        turn for turn in (conversation.turns if conversation else []) if turn["role"] != "system"
+    ]
     answer = all_turns[len(turns)] if len(turns) < len(all_turns) else {}
     if answer.get("role") != "assistant" or plain_turns(all_turns[: len(turns)]) != [*turns]:
         raise Stale(_("The conversation went on in another window. Mark the answer again."))
@@ -270,8 +272,8 @@ def answer_after(
 def with_opening(assignment: Assignment, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs as an example keeps them: a conversation includes the system message."""
     talk = assignment.round.task.config.talk
-    held = Conversation.objects.filter(assignment=assignment).first() if talk else None
-    if talk is None or held is None:
+    conversation = Conversation.objects.filter(assignment=assignment).first() if talk else None
+    if talk is None or conversation is None:
         return dict(inputs)
-    opening = [turn for turn in held.turns if turn["role"] == "system"]
+    opening = [turn for turn in conversation.turns if turn["role"] == "system"]
     return {**inputs, talk.name: [*opening, *inputs[talk.name]]}

@@ -53,9 +53,9 @@ class Holder:
 
     def _run(self) -> None:
         self._pause()
-        while held := self._or_end():
+        while attempt_ids := self._or_end():
             try:
-                self._renew(held)
+                self._renew(attempt_ids)
             except Exception:  # the database may be away for a moment
                 logger.exception("attempts could not be held")
             self._pause()

@@ -78,7 +78,7 @@ def live_target(name: str, endpoint: Endpoint, breaker: str) -> LiveTarget:
     return LiveTarget(name, endpoint, Breaker(cache, breaker))
 
 
-def note_spent(payers: Sequence[Payer], asked: Answers) -> None:
+def note_spent(payers: Sequence[Payer], pending: Answers) -> None:
     """Count what the calls came to, failed ones too: now, or in the pool once the last has ended.
 
     Whoever asks calls this, outside of a transaction.
@@ -92,7 +92,7 @@ def note_spent(payers: Sequence[Payer], asked: Answers) -> None:
             if threading.get_ident() != asker:
                 connection.close()
 
-    asked.ended.add_done_callback(note)
+    pending.ended.add_done_callback(note)
 
 
 def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: float) -> Answers:
@@ -101,12 +101,12 @@ def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: floa
     return pool.ask(targets, inputs, seconds)
 
 
-def waited(asked: Answers, seconds: float | None = None) -> bool:
+def waited(pending: Answers, seconds: float | None = None) -> bool:
     """Wait for the answers; return whether they came within `seconds`, or a page's waiting time."""
     if not _may_wait.acquire(blocking=False):
-        return asked.done()
+        return pending.done()
     try:
-        asked.exception(timeout=seconds or settings.LIVE_WAIT_SECONDS)
+        pending.exception(timeout=seconds or settings.LIVE_WAIT_SECONDS)
     except NotYet:
         return False
     finally:
@@ -139,13 +139,13 @@ def answers_in_time(
 
     payers: of all of them, or none. seconds: to wait instead.
     """
-    asked = call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
-    is_there = waited(asked, seconds)
+    pending = call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
+    is_there = waited(pending, seconds)
     if payers:
-        note_spent(payers, asked)
+        note_spent(payers, pending)
     if not is_there:
         raise EndpointError("The targets took too long.", reason="slow")
-    return asked.result()
+    return pending.result()
 
 
 def failure_of(error: BaseException) -> str:

@@ -13,8 +13,10 @@ from annotation.refusals import Duplicate
 
 def check_not_own_copy(assignment: Assignment, inputs: Mapping[str, Any]) -> selectors.Resembling:
     """Return what the inputs resemble. Raises Duplicate for the author's own of another context."""
-    found = selectors.resembling(assignment, inputs)
-    if found.own and found.own.context_id != assignment.context_id:
-        said = _("You wrote this on %(day)s. Try a different idea.")
-        raise Duplicate(said % {"day": date_format(found.own.created_at, "j M")}, found.own)
-    return found
+    resembling = selectors.resembling(assignment, inputs)
+    if resembling.own and resembling.own.context_id != assignment.context_id:
+        message = _("You wrote this on %(day)s. Try a different idea.")
+        raise Duplicate(
+            message % {"day": date_format(resembling.own.created_at, "j M")}, resembling.own
+        )
+    return resembling

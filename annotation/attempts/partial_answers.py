@@ -42,12 +42,12 @@ def parts(keys: Sequence[str], waiting: QuerySet[Model]) -> Iterator[list[str]]:
 
     waiting: selects the row that waits for them, and nothing once it no longer waits.
     """
-    shown, ends_at = [""] * len(keys), time.monotonic() + LONGEST
+    sent_texts, ends_at = [""] * len(keys), time.monotonic() + LONGEST
     while time.monotonic() < ends_at and waiting.exists():
         for _ in range(LOOKS):
-            found = cache.get_many(keys)
-            texts = [found.get(key, "") for key in keys]
-            if texts != shown:
+            cached_texts = cache.get_many(keys)
+            texts = [cached_texts.get(key, "") for key in keys]
+            if texts != sent_texts:
                 yield texts
-                shown = texts
+                sent_texts = texts
             time.sleep(PAUSE)

@@ -105,7 +105,7 @@ def begin_attempt(
         text = written_text(assignment.round.task.config, inputs)
         _check_may_write(annotator, assignment, used, inputs)
         own, other = check_not_own_copy(assignment, inputs)
-        asked = {
+        values = {
             "assignment": assignment,
             "inputs": dict(inputs),
             "parent": parent or own,
@@ -120,8 +120,8 @@ def begin_attempt(
             "held_until": timezone.now() + FIRST_HOLD,
         }
         if attempt is None:
-            return Attempt.objects.create(annotator=annotator, key=key, **asked), True
-        return _ask_again(attempt, asked), True
+            return Attempt.objects.create(annotator=annotator, key=key, **values), True
+        return _ask_again(attempt, values), True
 
 
 def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, used: bool) -> None:
@@ -129,10 +129,10 @@ def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, used: bool
     keep(task=assignment.round.task, digests=digests_in(inputs.values()), used=used)
 
 
-def _ask_again(attempt: Attempt, asked: Mapping[str, Any]) -> Attempt:
-    Attempt.objects.filter(pk=attempt.pk).update(**asked)
+def _ask_again(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:
+    Attempt.objects.filter(pk=attempt.pk).update(**values)
     attempt = Attempt.objects.get(pk=attempt.pk)
-    attempt.assignment = asked["assignment"]
+    attempt.assignment = values["assignment"]
     return attempt
 
 
@@ -159,14 +159,14 @@ def _check_may_write(
     if any(are_alike(text, other) for other in submitting):
         raise Duplicate(_("You are sending this text from another window."))
     if used.same_text:
-        said = _("You sent this text before. Change it to try again.")
-        raise Duplicate(said, Example.objects.get(pk=used.same_text))
+        message = _("You sent this text before. Change it to try again.")
+        raise Duplicate(message, Example.objects.get(pk=used.same_text))
     _check_was_said(assignment, inputs)
     if assignment.mends is None or not selectors.is_sent_back(assignment.mends):
         _check_shares(assignment, used, len(submitting))
     if used.today >= limits.tries_per_day:
-        said = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
-        raise CapReached(said % {"number": limits.tries_per_day})
+        message = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
+        raise CapReached(message % {"number": limits.tries_per_day})
     _keep_media(assignment, inputs, used=False)
 
 
@@ -174,22 +174,22 @@ def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int)
     """Raise CapReached; an example that is sent back is replaced, and so counts no further one."""
     round, limits = assignment.round, assignment.round.task.config.limits
     if used.here >= limits.tries_per_context:
-        said = ngettext(
+        message = ngettext(
             "You have used your %(number)d try here.",
             "You have used your %(number)d tries here.",
             limits.tries_per_context,
         )
         has_more = round.task.config.gives != "nothing"
         go_on = _("Take another text.") if has_more else _("You can judge what others wrote.")
-        raise CapReached(f"{said % {'number': limits.tries_per_context}} {go_on}")
+        raise CapReached(f"{message % {'number': limits.tries_per_context}} {go_on}")
     if duties.is_done(assignment, submitting):
         raise CapReached(_("You have written as many as you were asked for. Thank you!"))
     if selectors.left_in_round(round, used.in_round) == 0:
-        said = _(
+        message = _(
             "You have written %(share)s of this round, the most for one person. "
             "Thank you! You can judge what others wrote."
         )
-        raise CapReached(said % {"share": f"{limits.share_of_round:.0%}"})
+        raise CapReached(message % {"share": f"{limits.share_of_round:.0%}"})
 
 
 def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
@@ -213,42 +213,42 @@ def settle(attempt: Attempt) -> Attempt:
         return _store(attempt, [], [])
     if talk := assignment.round.task.config.talk:
         try:
-            said = answer_after(assignment, attempt.inputs[talk.name], entries)
+            prediction = answer_after(assignment, attempt.inputs[talk.name], entries)
         except Stale:  # another window went on since the attempt began
             fail_attempt(attempt=attempt, reason="changed")
             attempt.refresh_from_db()
             return attempt
-        return _store(attempt, entries, [said])
+        return _store(attempt, entries, [prediction])
     inputs = model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
     try:
-        asked = ask(entries, inputs)
+        pending = ask(entries, inputs)
     except EndpointError as error:
         return _fail(attempt, entries, error)
-    if waited(asked):
-        return _conclude(attempt, entries, asked)
+    if waited(pending):
+        return _conclude(attempt, entries, pending)
     save_draft(assignment=assignment, inputs=attempt.inputs)
-    _conclude_later(attempt, entries, asked)
+    _conclude_later(attempt, entries, pending)
     return attempt
 
 
-def _conclude(attempt: Attempt, entries: Sequence[RoundTarget], asked: Answers) -> Attempt:
-    note_spent(payers_of(entries), asked)
-    if error := asked.exception():
+def _conclude(attempt: Attempt, entries: Sequence[RoundTarget], pending: Answers) -> Attempt:
+    note_spent(payers_of(entries), pending)
+    if error := pending.exception():
         return _fail(attempt, entries, error)
     try:
-        return _store(attempt, entries, asked.result())
+        return _store(attempt, entries, pending.result())
     except Exception:  # nobody shall wait for an attempt that will never be stored
         fail_attempt(attempt=attempt, reason="rubbish")
         raise
 
 
-def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Answers) -> None:
+def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], pending: Answers) -> None:
     asker = threading.get_ident()
     holder().hold(attempt.pk)
 
     def conclude(_done: object) -> None:
         try:
-            _conclude(attempt, entries, asked)
+            _conclude(attempt, entries, pending)
         except Exception:
             logger.exception("attempt %s could not be stored", attempt.uuid)
             raise
@@ -257,7 +257,7 @@ def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], asked: Ans
             if threading.get_ident() != asker:
                 connection.close()
 
-    asked.add_done_callback(conclude)
+    pending.add_done_callback(conclude)
 
 
 def _store(
@@ -338,15 +338,15 @@ def _round_that_takes(attempt: Attempt) -> Round:
     Raises _NotStored unless it is open, or closed and the person may still finish.
     After it closes it takes one example of each person, whose assignment ends with that.
     """
-    known = attempt.assignment.round
-    round = ROUND.get(pk=known.pk)
-    round.task = known.task
+    unlocked_round = attempt.assignment.round
+    round = ROUND.get(pk=unlocked_round.pk)
+    round.task = unlocked_round.task
     if round.state == Round.State.OPEN:
         return round
-    mine = Assignment.objects.filter(
+    own_assignment = Assignment.objects.filter(
         annotator=attempt.annotator_id, round=round, left_at__isnull=True
     )
-    if not (round.is_being_written and mine.update(left_at=timezone.now())):
+    if not (round.is_being_written and own_assignment.update(left_at=timezone.now())):
         raise _NotStored("closed")
     return round
 
@@ -436,8 +436,8 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
     )
     _keep_media(assignment, attempt.inputs, used=True)
     text = compared(config, attempt.inputs)
-    mine = {"example_id": example.pk, "round_id": example.round_id}
-    TextKey.objects.bulk_create(TextKey(**mine, key=key) for key in band_keys(text))
+    columns = {"example_id": example.pk, "round_id": example.round_id}
+    TextKey.objects.bulk_create(TextKey(**columns, key=key) for key in band_keys(text))
     return example
 
 

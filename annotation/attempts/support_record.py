@@ -31,7 +31,9 @@ def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
     """
     if not suggestions:
         return {}
-    used = [one for one in suggestions if one.text.split() == text.split()]
-    taken = [one for one in suggestions if one.action in (Action.USE, Action.EDIT)]
+    used = [suggestion for suggestion in suggestions if suggestion.text.split() == text.split()]
+    taken = [
+        suggestion for suggestion in suggestions if suggestion.action in (Action.USE, Action.EDIT)
+    ]
     action = Action.USE if used else Action.EDIT if taken else Action.IGNORE
     return {"suggestion": action.value, "suggested_by": (used or taken or suggestions)[-1].source}

@@ -73,10 +73,10 @@ def care_of(annotator: Annotator, task: Task) -> Care:
     if not task.is_sensitive:
         return Care(Limits(), Limits(), Seen(), 0, now)
     rows = list(GatePass.objects.filter(annotator=annotator))
-    mine = next((row for row in rows if row.task_id == task.pk), None) or GatePass()
-    own = Limits(mine.own_minutes, mine.own_items)
+    gate_pass = next((row for row in rows if row.task_id == task.pk), None) or GatePass()
+    own = Limits(gate_pass.own_minutes, gate_pass.own_items)
     seconds = sum(row.seen.on(now).seconds for row in rows)
-    return Care(caps_of(task), own, mine.seen.on(now), seconds, now)
+    return Care(caps_of(task), own, gate_pass.seen.on(now), seconds, now)
 
 
 def check_rested(annotator: Annotator, task: Task) -> None:
@@ -84,13 +84,13 @@ def check_rested(annotator: Annotator, task: Task) -> None:
     care = care_of(annotator, task)
     match rest_of(care.limits, care.seconds, care.seen.in_a_row, sends=True):
         case Rest.DAY:
-            said = _("You have read such texts for %(n)d minutes today. Go on tomorrow.")
+            message = _("You have read such texts for %(n)d minutes today. Go on tomorrow.")
             midnight = 86_400 - (care.now.hour * 60 + care.now.minute) * 60
-            raise NeedsRest(said % {"n": care.minutes}, code="day", wait=midnight)
+            raise NeedsRest(message % {"n": care.minutes}, code="day", wait=midnight)
         case Rest.BREAK:
-            said = _("You have read %(n)d such texts in a row. Take a break of five minutes.")
+            message = _("You have read %(n)d such texts in a row. Take a break of five minutes.")
             wait = max(1, int((care.until - care.now).total_seconds()))
-            raise NeedsRest(said % {"n": care.seen.in_a_row}, code="break", wait=wait)
+            raise NeedsRest(message % {"n": care.seen.in_a_row}, code="break", wait=wait)
 
 
 def note_shown(*, annotator: Annotator, task: Task) -> None:

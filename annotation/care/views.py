@@ -81,7 +81,7 @@ def care(request: HttpRequest, code: str) -> HttpResponse:
 def seen(request: HttpRequest, code: str) -> HttpResponse:
     """Count the seconds that a text was in view; the browser sends them by itself."""
     task = find_task(request, code, kinds=ANY)
-    said = request.POST.get("seconds", "")
-    seconds = min(int(said), STEP) if said.isdecimal() and len(said) < 6 else 0
+    reported = request.POST.get("seconds", "")
+    seconds = min(int(reported), STEP) if reported.isdecimal() and len(reported) < 6 else 0
     services.note_told(annotator=participant(request, task, can_see), task=task, seconds=seconds)
     return HttpResponse(status=204)

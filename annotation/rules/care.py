@@ -56,12 +56,12 @@ class Seen:
         """Return the record after a text is shown, which the person has not read yet."""
         return replace(self.on(now), at=now, is_told=False)
 
-    def told(self, now: datetime, said: int) -> "Seen":
+    def told(self, now: datetime, reported_seconds: int) -> "Seen":
         """Return the record after a browser reports some seconds in view.
 
         By the server's clock no more can have passed.
         """
-        return replace(self._with(now, min(said, STEP)), is_told=True)
+        return replace(self._with(now, min(reported_seconds, STEP)), is_told=True)
 
     def answered(self, now: datetime) -> "Seen":
         """Return the record after a text was answered or passed by.

@@ -59,8 +59,8 @@ def is_comparable(text: str) -> bool:
 
 def normalise(text: str) -> str:
     """Remove case, punctuation, spacing, compatibility forms and invisible characters."""
-    kept = unpunctuated(folded(text, compatible=True), instead=" ", signs=PUNCTUATION)
-    return spaced("".join(c for c in kept if c.isspace() or unicodedata.category(c)[0] != "C"))
+    plain = unpunctuated(folded(text, compatible=True), instead=" ", signs=PUNCTUATION)
+    return spaced("".join(c for c in plain if c.isspace() or unicodedata.category(c)[0] != "C"))
 
 
 def _size(plain: str) -> int:

@@ -62,10 +62,12 @@ def squad_f1(prediction: str, gold: str, language: str = "") -> float:
     Rajpurkar et al. 2016, section 6.1. Nothing against nothing is 1 and nothing against something
     0, as in SQuAD v2.0. The quotient is taken once, so that an F1 of 2/5 equals the threshold 0.4.
     """
-    said, true = (answer_words(text, language=language) for text in (prediction, gold))
-    if not said and not true:
+    predicted_words, true = (answer_words(text, language=language) for text in (prediction, gold))
+    if not predicted_words and not true:
         return 1.0
-    return 2 * (Counter(said) & Counter(true)).total() / (len(said) + len(true))
+    return (
+        2 * (Counter(predicted_words) & Counter(true)).total() / (len(predicted_words) + len(true))
+    )
 
 
 def exact_match(prediction: str, gold: str, language: str = "") -> bool:
@@ -76,7 +78,7 @@ def exact_match(prediction: str, gold: str, language: str = "") -> bool:
     return answer_words(prediction, language=language) == answer_words(gold, language=language)
 
 
-def pairs_in_order(said: Sequence[str], true: Sequence[str]) -> float:
+def pairs_in_order(predicted: Sequence[str], true: Sequence[str]) -> float:
     """Return the share (0-1) of pairs that two orders of the same texts agree on.
 
     That is (1 + Kendall's τ) ÷ 2.
@@ -84,7 +86,7 @@ def pairs_in_order(said: Sequence[str], true: Sequence[str]) -> float:
     >>> pairs_in_order(["b", "a", "c", "d"], ["a", "b", "c", "d"])  # one of six is swapped
     0.8333333333333334
     """
-    place = {text: number for number, text in enumerate(said)}
+    place = {text: number for number, text in enumerate(predicted)}
     pairs = list(combinations(true, 2))
     apart = sum(place[better] > place[worse] for better, worse in pairs)
     return 1 - apart / len(pairs)
@@ -150,21 +152,21 @@ def _verdict(
             for name in rule.fields
         )
         return TargetVerdict(any(list(differs)))
-    said = _field(output, rule.field)
+    answer = _field(output, rule.field)
     if rule.type == "pattern":
-        found = matches(_text(said), rule.pattern)
-        return TargetVerdict(None if found is None else found == rule.forbidden)
+        is_found = matches(_text(answer), rule.pattern)
+        return TargetVerdict(None if is_found is None else is_found == rule.forbidden)
     if rule.type == "secret":
-        return TargetVerdict(tells(_text(said), _secret(expected)))
+        return TargetVerdict(tells(_text(answer), _secret(expected)))
     true = _field(expected, rule.field, "example")
     if rule.type == "contains":
-        return TargetVerdict(not contains(_text(said), _text(true), language))
+        return TargetVerdict(not contains(_text(answer), _text(true), language))
     if rule.type == "rank":
-        score = pairs_in_order(said, true)
+        score = pairs_in_order(answer, true)
     elif rule.type == "spans_f1":
-        score = marks_f1(said, true, overlap=rule.overlap)
+        score = marks_f1(answer, true, overlap=rule.overlap)
     else:
-        score = squad_f1(_text(said), _text(true), language)
+        score = squad_f1(_text(answer), _text(true), language)
         if rule.ask_between and rule.ask_between[0] <= score <= rule.ask_between[1]:
             return TargetVerdict(None, score)
     return TargetVerdict(score < rule.threshold, score)

@@ -28,7 +28,9 @@ def tells(text: str, secret: str) -> bool:
     if not bare:
         raise ValueError("A secret needs letters or digits.")
     return any(
-        word in said for said in map(_bare, (text, *_decoded(text))) for word in (bare, bare[::-1])
+        word in bare_text
+        for bare_text in map(_bare, (text, *_decoded(text)))
+        for word in (bare, bare[::-1])
     )
 
 
@@ -51,5 +53,5 @@ def _decoded(text: str) -> Iterator[str]:
     """Yield the text's parts decoded from base64, wherever that begins and with spaces in it."""
     for run in RUN.findall("".join(text.split())):
         for start in range(4):
-            part = run[start:].translate(URL_SAFE)
-            yield base64.b64decode(part + "A" * (-len(part) % 4)).decode("latin-1")
+            chunk = run[start:].translate(URL_SAFE)
+            yield base64.b64decode(chunk + "A" * (-len(chunk) % 4)).decode("latin-1")

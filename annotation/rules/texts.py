@@ -7,13 +7,13 @@ from core.text.words import composed, holds
 PATTERN_SECONDS = 0.5  # that one search may take
 
 
-def contains(text: str, wanted: str, language: str = "") -> bool:
+def contains(text: str, sought: str, language: str = "") -> bool:
     """Return whether the text holds the other one as whole words; see `holds`.
 
     >>> contains("It was  PARIS, in 1889.", "paris, in")
     True
     """
-    return holds(text, wanted, language=language)
+    return holds(text, sought, language=language)
 
 
 def matches(text: str, pattern: str) -> bool | None:

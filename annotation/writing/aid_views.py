@@ -44,7 +44,7 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
     if want not in _allowed(task.config):
         raise Http404
     assignment = posted_assignment(request, annotator, task)
-    inputs, said, status = typed(task.config, assignment.context.fields, request.POST), "", 200
+    inputs, message, status = typed(task.config, assignment.context.fields, request.POST), "", 200
     save_draft(assignment=assignment, inputs=inputs)
     try:
         if want == "examples":
@@ -54,11 +54,11 @@ def support(request: HttpRequest, code: str) -> HttpResponse:
         else:
             suggestions.take(assignment=assignment, action=Action(want), typed=inputs)
     except Refused as error:
-        said, status = str(error), error.status
+        message, status = str(error), error.status
     except EndpointError as error:
         logger.warning("no suggestion for assignment %s: %s", assignment.pk, error)
-        said, status = _(SILENT.get(error.reason, NO_ANSWER)), 503
-    return _shown(request, WritePage.of(assignment, opened=want), said, status)
+        message, status = _(SILENT.get(error.reason, NO_ANSWER)), 503
+    return _shown(request, WritePage.of(assignment, opened=want), message, status)
 
 
 def _allowed(config: TaskConfig) -> set[str]:
@@ -68,15 +68,15 @@ def _allowed(config: TaskConfig) -> set[str]:
     return wants | ({"suggestion", *Action.values} if support and support.suggestions else set())
 
 
-def _shown(request: HttpRequest, now: WritePage, said: str, status: int) -> HttpResponse:
+def _shown(request: HttpRequest, now: WritePage, message: str, status: int) -> HttpResponse:
     """Show the page with the help open, or for htmx its changed part.
 
-    said: why there is no help.
+    message: why there is no help.
     """
-    if not said and not htmx_partial(request):
+    if not message and not htmx_partial(request):
         # Without a fragment, for then the browser would not focus the heading.
-        wanted = {"support": now.opened}
-        return redirect(reverse("annotation:write", args=[now.task.code], query=wanted))
+        query = {"support": now.opened}
+        return redirect(reverse("annotation:write", args=[now.task.code], query=query))
     part = "work" if now.opened in (Action.USE, Action.EDIT) else "support"
-    values = {**now.values(), "support_said": said}
+    values = {**now.values(), "support_said": message}
     return render_page(request, page.TEMPLATE, values, part=part, status=status)

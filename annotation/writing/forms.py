@@ -33,20 +33,22 @@ def form_field(component: Component, context: Mapping[str, Any]) -> forms.Field:
 
     context: its texts are what people choose among, where the component configures it so.
     """
-    asked = component.kind.form_input(component)
+    own_field = component.kind.form_input(component)
     common: dict[str, Any] = {
         "label": component.title,
         "help_text": component.help or "",
         "required": False,
     }
-    if asked is None:  # of an earlier release; nobody can fill it
+    if own_field is None:  # of an earlier release; nobody can fill it
         return forms.CharField(disabled=True, **common)
-    widget = _named(asked.widget)
-    if asked.template:
-        own = {"template_name": asked.template, "title": component.title}
-        widget = type(asked.widget, (_Titled, widget), own)
-    field: forms.Field = _named(asked.field)(widget=widget(asked.attrs), **common)
-    choices = asked.choices or [(text, text) for text in component.kind.offered(component, context)]
+    widget = _named(own_field.widget)
+    if own_field.template:
+        own = {"template_name": own_field.template, "title": component.title}
+        widget = type(own_field.widget, (_Titled, widget), own)
+    field: forms.Field = _named(own_field.field)(widget=widget(own_field.attrs), **common)
+    choices = own_field.choices or [
+        (text, text) for text in component.kind.offered(component, context)
+    ]
     if choices:  # a field with choices hands them on to its widget
         holder: Any = field if isinstance(field, forms.ChoiceField) else field.widget
         holder.choices = choices
@@ -97,8 +99,8 @@ class ComponentForm(forms.Form):
     def values(self) -> dict[str, Any]:
         """Return the filled fields, without empty ones."""
         names = (component.name for component in self.components)
-        found = {name: _one_newline(self.cleaned_data.get(name)) for name in names}
-        return {name: value for name, value in found.items() if not is_empty(value)}
+        values = {name: _one_newline(self.cleaned_data.get(name)) for name in names}
+        return {name: value for name, value in values.items() if not is_empty(value)}
 
     def clean(self) -> dict[str, Any]:
         """Check the values. Of a stretch the first place is meant."""
@@ -120,14 +122,14 @@ def _one_newline(value: Any) -> Any:
     return with_lf(value) if isinstance(value, str) else value
 
 
-def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], given: str) -> list[str]:
+def unchanged_fields(config: TaskConfig, inputs: Mapping[str, Any], start_text: str) -> list[str]:
     """Return the text fields that the person was to change and left as they were."""
     return [
         component.name
         for component in config.input
         if component.type == "long_text"
-        and given
-        and str(inputs.get(component.name, "")).split() == given.split()
+        and start_text
+        and str(inputs.get(component.name, "")).split() == start_text.split()
     ]
 
 
@@ -135,17 +137,17 @@ def typed(
     config: TaskConfig, context: Mapping[str, Any], data: MultiValueDict[str, Any]
 ) -> dict[str, Any]:
     """Return the fields as a draft keeps them: nothing is checked."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     data = renamed(data, config.text_field, config.text_field)
     for component in config.input:
         widget = form_field(component, context).widget
         value = _one_newline(widget.value_from_datadict(data, {}, component.name))
-        found[component.name] = value[:10_000] if isinstance(value, str | list) else value
+        values[component.name] = value[:10_000] if isinstance(value, str | list) else value
         start = data.get(f"{component.name}_start", "")
         if component.type == "span" and value and start.isdecimal():
             end = int(start) + len(value)
-            found[component.name] = {"text": value, "start": int(start), "end": end}
-    return {name: value for name, value in found.items() if value}
+            values[component.name] = {"text": value, "start": int(start), "end": end}
+    return {name: value for name, value in values.items() if value}
 
 
 def is_typed(config: TaskConfig) -> bool:
@@ -298,8 +300,8 @@ class ExampleForm(ComponentForm):
             )
         if self.config.goal.field:
             values[self.config.goal.field] = self.drawn
-        given = {name: value for name, value in values.items() if value is not None}
-        self.inputs = kept_values(self.config.input, given)
+        filled = {name: value for name, value in values.items() if value is not None}
+        self.inputs = kept_values(self.config.input, filled)
         for name, messages in validate_inputs(self.config, self.context, self.inputs).items():
             if name in self.fields and not self.has_error(name):
                 self.add_error(name, messages)
@@ -310,20 +312,20 @@ class ExampleForm(ComponentForm):
         passage = str(self.context[str(component.reference)])
         start_name = f"{component.name}_start"
         chosen = self.cleaned_data.get(start_name)
-        found = None if chosen is None else stretch_at(text, passage, chosen)
-        if found is None:
+        place = None if chosen is None else stretch_at(text, passage, chosen)
+        if place is None:
             places = stretches_of(text, passage)
             if len(places) > 1:
                 self._ask_which(start_name, component.name, passage, dict(places))
                 return None
-            found = next(iter(places), None)
-        if found is None:
+            place = next(iter(places), None)
+        if place is None:
             self.add_error(
                 component.name,
                 _("Choose the answer in the passage, or type it exactly as it appears"),
             )
             return None
-        start, end = found
+        start, end = place
         return {"text": passage[start:end], "start": start, "end": end}
 
     def _ask_which(self, start_name: str, name: str, passage: str, ends: Mapping[int, int]) -> None:
@@ -337,13 +339,13 @@ class ExampleForm(ComponentForm):
         self.fields[start_name] = forms.ChoiceField(
             label=_("Which one?"), choices=choices, widget=forms.RadioSelect
         )
-        said = ngettext(
+        message = ngettext(
             "“%(text)s” is in the passage %(number)d time. Say which one you mean",
             "“%(text)s” is in the passage %(number)d times. Say which one you mean",
             len(ends),
         )
         start, end = next(iter(ends.items()))
-        self.add_error(name, said % {"text": passage[start:end], "number": len(ends)})
+        self.add_error(name, message % {"text": passage[start:end], "number": len(ends)})
 
     def _refuse_unchanged(self) -> None:
         for name in unchanged_fields(self.config, self.inputs, self.unchanged):
@@ -359,12 +361,12 @@ def _answers(turns: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) -> ComponentForm:
     """Return the questions after the verdict with the answers that were given."""
-    given = {
+    answers = {
         component.name: component.kind.typed(metadata[component.name])
         for component in components
         if component.name in metadata
     }
-    return ComponentForm(components, initial=given)
+    return ComponentForm(components, initial=answers)
 
 
 @lru_cache(maxsize=256)

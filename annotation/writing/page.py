@@ -61,7 +61,7 @@ class WritePage:
     ) -> "WritePage":
         """Build the page of an assignment, with a draft, else a retry, else the prompt."""
         parent = selectors.open_parent(assignment)
-        given = (
+        start_values = (
             assignment.draft
             or (retry_of.inputs if retry_of else {})
             or (parent.inputs if parent else {})
@@ -73,7 +73,7 @@ class WritePage:
             goal=assignment.goal,
             assignment=assignment,
             parent=parent,
-            given=given,
+            given=start_values,
             retry_of=retry_of,
             opened=opened,
         )
@@ -134,9 +134,9 @@ class WritePage:
         self, data: Mapping[str, Any] | None = None, refused: Mapping[str, str] | None = None
     ) -> ExampleForm:
         """Return the form, empty or bound; refused: why files that came with it were not kept."""
-        given = dict(self.given)
-        if not given and self.unchanged:
-            given = {self.text_field: self.unchanged}
+        start_values = dict(self.given)
+        if not start_values and self.unchanged:
+            start_values = {self.text_field: self.unchanged}
         parent: UUID | None = self.retry_of.uuid if self.retry_of else None
         form = ExampleForm(
             data,
@@ -144,7 +144,7 @@ class WritePage:
             context=self.context.fields,
             assignment_id=self.assignment.pk if self.assignment else self.context.pk,
             goal=self.goal,
-            given=given,
+            given=start_values,
             unchanged=self.unchanged,
             parent=parent,
             challenge=self.challenge,
@@ -157,7 +157,7 @@ class WritePage:
             return form
         attrs = form.fields[self.text_field].widget.attrs
         attrs.setdefault("placeholder", " ")  # for :placeholder-shown
-        attrs["data-given"] = given.get(self.text_field, "")
+        attrs["data-given"] = start_values.get(self.text_field, "")
         is_first = self.opened in ("", Suggestion.Action.EDIT) and not self.task.config.talk
         if data is None and not self.is_past and is_first:
             # Who chose to edit a text goes to it; else site.js leaves a phone at the top.
@@ -186,8 +186,12 @@ class WritePage:
     @property
     def _care(self) -> Any:
         """Read only where the template asks."""
-        mine = self.assignment
-        return SimpleLazyObject(lambda: care_of(mine.annotator, self.task)) if mine else None
+        assignment = self.assignment
+        return (
+            SimpleLazyObject(lambda: care_of(assignment.annotator, self.task))
+            if assignment
+            else None
+        )
 
     def values(self, form: ExampleForm | None = None) -> dict[str, Any]:
         """Return everything that the template names except the panel."""
@@ -268,13 +272,13 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
     outputs = list(example.target_outputs.all())
     questions = result_panel.why_components(config, example.outcome, example.inputs)
     votes = no_votes_yet(example.round) if is_new else votes_on(example)
-    shown = verdict(example, config, outputs)
-    shown["needed"] = votes.needed or shown["needed"]
+    panel = verdict(example, config, outputs)
+    panel["needed"] = votes.needed or panel["needed"]
     can_retract = example.retracted_at is None and not votes.given
     if votes.is_validated_error:
-        shown["heading"] = _("You fooled the model, and people agree")
+        panel["heading"] = _("You fooled the model, and people agree")
     return {
-        **shown,
+        **panel,
         "example": example,
         "is_new": is_new,
         "votes": votes,
@@ -325,8 +329,8 @@ def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """
     if talk := config.talk:
         return config.display(talk.name, inputs[talk.name])
-    asked = {name: inputs[name] for name in {*inputs} - {*config.target_fields}}
-    return written_text(config, asked)
+    own_inputs = {name: inputs[name] for name in {*inputs} - {*config.target_fields}}
+    return written_text(config, own_inputs)
 
 
 def _said(config: TaskConfig, example: Example) -> str:
@@ -401,6 +405,6 @@ def show_failed(
     request: HttpRequest, page: WritePage, failure: str, form: ExampleForm | None = None
 ) -> HttpResponse:
     """Show the write page with the reason why there is no verdict: the `failure` of an attempt."""
-    said, is_broken = _(FAILURES.get(failure, NO_ANSWER)), failure in BROKEN
-    failed = {"panel": "annotation/_failed.html", "said": said, "is_broken": is_broken}
+    message, is_broken = _(FAILURES.get(failure, NO_ANSWER)), failure in BROKEN
+    failed = {"panel": "annotation/_failed.html", "said": message, "is_broken": is_broken}
     return show(request, page, failed, form=form, status=FAILED_STATUS.get(failure, 503))

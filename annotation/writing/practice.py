@@ -112,8 +112,8 @@ def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     if request.method == "POST":
         return _submit(request, opponent)
     if not task.config.practice_contexts:
-        said = _("There is nothing to practise on: no example of this task shows its passage.")
-        return refusal(request, NoContext(said), task)
+        message = _("There is nothing to practise on: no example of this task shows its passage.")
+        return refusal(request, NoContext(message), task)
     talk = kept(request, opponent.url)
     goes_on = task.config.talk and talk and talk.place < len(task.config.practice_contexts)
     return page.show(request, _page(opponent, talk) if goes_on else _started(opponent))  # type: ignore[arg-type]
@@ -196,12 +196,12 @@ def _say(request: HttpRequest, opponent: Opponent, talk: Talk) -> None:
 def check_tries(request: HttpRequest) -> None:
     """Raise CapReached when this address has used up its tries of the hour."""
     if is_used_up("try-out", get_adapter().get_client_ip(request)):
-        said = ngettext(
+        message = ngettext(
             "You have used the %(number)d practice try of this hour.",
             "You have used the %(number)d practice tries of this hour.",
             AN_HOUR["try-out"],
         )
-        raise CapReached(said % {"number": AN_HOUR["try-out"]})
+        raise CapReached(message % {"number": AN_HOUR["try-out"]})
 
 
 def _judge(request: HttpRequest, opponent: Opponent, begun: Talk) -> HttpResponse:

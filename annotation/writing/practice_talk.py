@@ -73,10 +73,10 @@ class Talk:
 
     def answer_after(self, turns: Sequence[Any]) -> str:
         """Return the model's answer after these spoken turns. Raises Stale."""
-        said = spoken_turns(self.turns)
-        if said[: len(turns)] != [*turns] or len(said) == len(turns):
+        spoken = spoken_turns(self.turns)
+        if spoken[: len(turns)] != [*turns] or len(spoken) == len(turns):
             raise Stale(_("The conversation went on in another window. Mark the answer again."))
-        return str(said[len(turns)]["text"])
+        return str(spoken[len(turns)]["text"])
 
     @property
     def opening(self) -> Turns:
@@ -86,5 +86,5 @@ class Talk:
 
 def kept(request: HttpRequest, url: str) -> Talk | None:
     """Return the conversation that the session keeps with the model at this address."""
-    found = request.session.get(KEY)
-    return Talk(**found) if found and found["url"] == url else None
+    stored_talk = request.session.get(KEY)
+    return Talk(**stored_talk) if stored_talk and stored_talk["url"] == url else None

@@ -10,11 +10,11 @@ from tasks.config.field_types.chat import LENGTH, most_turns
 from tasks.config.schema import TaskConfig
 
 
-def turns_left(held: Conversation, config: TaskConfig) -> int:
+def turns_left(conversation: Conversation, config: TaskConfig) -> int:
     """Return how many more turns the person may say."""
     assert config.talk is not None
-    said: int = sum(turn["role"] == "user" for turn in held.turns)
-    return most_turns(config.talk) - said
+    own_turns: int = sum(turn["role"] == "user" for turn in conversation.turns)
+    return most_turns(config.talk) - own_turns
 
 
 def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, Any]:
@@ -22,20 +22,20 @@ def values(conversation: Conversation | None, config: TaskConfig) -> dict[str, A
 
     conversation: None in a preview.
     """
-    held = conversation or Conversation()
+    current = conversation or Conversation()
     assert config.talk is not None
-    shown = [
+    spoken_turns = [
         {"place": place, "is_own": turn["role"] == "user", "text": turn["text"]}
-        for place, turn in enumerate(held.turns)
+        for place, turn in enumerate(current.turns)
         if turn["role"] != "system"
     ]
     return {
-        "turns": shown,
-        "at": len(held.turns),
-        "said": held.said,
-        "is_asking": held.is_asking,
-        "failed": _(FAILURES.get(held.failure, NO_ANSWER)) if held.failure else "",
-        "left": turns_left(held, config),
+        "turns": spoken_turns,
+        "at": len(current.turns),
+        "said": current.said,
+        "is_asking": current.is_asking,
+        "failed": _(FAILURES.get(current.failure, NO_ANSWER)) if current.failure else "",
+        "left": turns_left(current, config),
         "limit": config.talk.max_length or LENGTH,
-        "has_answers": bool(shown),
+        "has_answers": bool(spoken_turns),
     }

@@ -32,11 +32,12 @@ def talk_stream(request: HttpRequest, pk: int) -> HttpResponseBase:
 
     204 when too many listen already, or nothing is asked; the page then asks again by itself.
     """
-    mine = Conversation.objects.filter(assignment__annotator=annotator_of(request.user))  # type: ignore[arg-type]
-    conversation = get_object_or_404(mine, assignment=pk)
+    annotator = annotator_of(request.user)  # type: ignore[arg-type]
+    own_conversations = Conversation.objects.filter(assignment__annotator=annotator)
+    conversation = get_object_or_404(own_conversations, assignment=pk)
     if not conversation.is_asking:
         return HttpResponse(status=204)
-    waiting = mine.filter(pk=conversation.pk, asked_at=conversation.asked_at)
+    waiting = own_conversations.filter(pk=conversation.pk, asked_at=conversation.asked_at)
     return stream_of([key_of(conversation)], waiting)
 
 
@@ -109,10 +110,10 @@ def show_refused(request: HttpRequest, now: WritePage, error: Refused) -> HttpRe
     """Show the reason as `_refused` does, on the page of a conversation."""
     values = now.values()
     typed = request.POST.get("say")
-    shown = {**values["talk"], "refused": str(error)}
-    shown |= {"said": typed} if typed is not None else {}
+    talk_values = {**values["talk"], "refused": str(error)}
+    talk_values |= {"said": typed} if typed is not None else {}
     response = render_page(
-        request, page.TEMPLATE, {**values, "talk": shown}, part="talk", status=error.status
+        request, page.TEMPLATE, {**values, "talk": talk_values}, part="talk", status=error.status
     )
     response["HX-Reswap"] = "outerHTML"
     return response

@@ -25,7 +25,11 @@ def received(
 
     annotator: None in practice; the files are then deleted after a day.
     """
-    fields = {one.name: one.kind.element for one in task.config.input if one.is_media}
+    fields = {
+        component.name: component.kind.element
+        for component in task.config.input
+        if component.is_media
+    }
     if not fields or not request.FILES:
         return request.POST, {}
     data, refused = request.POST.copy(), {}

@@ -83,14 +83,14 @@ def gate(request: HttpRequest, code: str) -> HttpResponse:
     """Show a sensitive task's content warning, and the way past it."""
     task = find_task(request, code, kinds=ANY)
     first = "battle" if task.config.kind == "arena" else ""
-    wanted = AFTER_GATE.get(request.GET.get("for", first), "annotation:write")
+    next_page = AFTER_GATE.get(request.GET.get("for", first), "annotation:write")
     if request.method == "POST":
         if request.user.is_authenticated:
             pass_gate(annotator=participant(request, task, can_see), task=task)
         else:
             request.session[f"gate-{task.pk}"] = True
-        return redirect(wanted, code=code)
-    return render(request, "annotation/gate.html", {"task": task, "wanted": wanted})
+        return redirect(next_page, code=code)
+    return render(request, "annotation/gate.html", {"task": task, "wanted": next_page})
 
 
 gate = login_not_required(require_http_methods(["GET", "POST"])(gate))
@@ -144,9 +144,11 @@ def _take_kept(request: HttpRequest, assignment: Assignment, text: KeptText) -> 
 
 def _retried(request: HttpRequest, assignment: Assignment) -> Example | None:
     """Return the person's own example that they edit, if it is about the current context."""
-    mine = Example.objects.filter(annotator=assignment.annotator_id, context=assignment.context_id)
+    own_examples = Example.objects.filter(
+        annotator=assignment.annotator_id, context=assignment.context_id
+    )
     try:
-        return mine.filter(uuid=UUID(request.GET.get("retry", ""))).first()
+        return own_examples.filter(uuid=UUID(request.GET.get("retry", ""))).first()
     except ValueError:
         return None
 
@@ -212,8 +214,8 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
     note_passed_by(annotator=annotator, task=task)
     if (care := care_of(annotator, task)).rest in STOPS:
         return show_care(request, task, care)
-    asked = request.POST.get("want", "")
-    want = asked if asked in ("goal", "edit") else "context"
+    wish = request.POST.get("want", "")
+    want = wish if wish in ("goal", "edit") else "context"
     round = round_to_begin(task, annotator)
     try:
         assignment = assign_next(annotator=annotator, round=round, want=want)
@@ -242,8 +244,8 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
         pk=pk,
         annotator=annotator_of(request.user),  # type: ignore[arg-type]
     )
-    if (said := request.POST.get("say")) is not None:
-        keep_said(assignment=assignment, text=said)
+    if (text := request.POST.get("say")) is not None:
+        keep_said(assignment=assignment, text=text)
     else:
         config, context = assignment.round.task.config, assignment.context.fields
         if not is_of_another(config, request.POST, assignment.pk):

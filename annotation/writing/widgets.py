@@ -68,9 +68,9 @@ class Ranking(forms.Widget):
         return context
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Mapping[str, str] | None:
-        given = data.getlist(name) if hasattr(data, "getlist") else data.get(name, [])
+        chosen = data.getlist(name) if hasattr(data, "getlist") else data.get(name, [])
         texts = (text for text, _ in self.choices)
-        places = {text: place for text, place in zip(texts, given, strict=False) if place}
+        places = {text: place for text, place in zip(texts, chosen, strict=False) if place}
         return places or None
 
     def id_for_label(self, id_: str, index: str | None = None) -> str:
@@ -102,8 +102,8 @@ class MediaInput(forms.Widget):
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> dict[str, str] | None:
         digest, alt = data.get(name) or "", (data.get(f"{name}_alt") or "")[:ALT_LENGTH]
-        found = {"digest": digest if DIGEST.fullmatch(digest) else "", "alt": alt.strip()}
-        return found if any(found.values()) else None
+        media = {"digest": digest if DIGEST.fullmatch(digest) else "", "alt": alt.strip()}
+        return media if any(media.values()) else None
 
 
 class MediaField(forms.Field):

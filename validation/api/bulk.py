@@ -133,8 +133,8 @@ class ReviewedExamples(generics.ListAPIView[Example]):
 
     def get_queryset(self) -> QuerySet[Example]:
         task = find_task(self.request, self.kwargs["code"], can_review)
-        found = filtered(self.request, task).examples()
-        return shown(found).select_related("round__task").prefetch_related("tags")
+        examples = filtered(self.request, task).examples()
+        return shown(examples).select_related("round__task").prefetch_related("tags")
 
 
 class MatchedView(APIView):
@@ -160,25 +160,25 @@ class Acts(APIView):
         Each is changed wholly or not at all; `left` tells of those that were not.
         """
         task = find_task(request, code, can_review)
-        asked = read(NewActSerializer, request)
-        form = WishForm(asked)
+        body = read(NewActSerializer, request)
+        form = WishForm(body)
         check_form(form)
-        ids = _meant(task, asked)
+        ids = _meant(task, body)
         done = act_on(task=task, examples=ids, actor=person(request), wish=form.wish)
         return Response(ActSerializer(done).data)
 
 
-def _meant(task: Task, asked: dict[str, Any]) -> list[int]:
+def _meant(task: Task, body: dict[str, Any]) -> list[int]:
     """Return the ids of the examples. Raises Refused, ValidationError."""
-    if "filters" not in asked:
-        return named(task, asked.get("examples", []))
-    if "examples" in asked:
+    if "filters" not in body:
+        return named(task, body.get("examples", []))
+    if "examples" in body:
         raise Invalid("Give either examples or filters.", field="examples")
-    form = FilterForm(task, asked["filters"])
-    if unknown := asked["filters"].keys() - form.fields.keys():
+    form = FilterForm(task, body["filters"])
+    if unknown := body["filters"].keys() - form.fields.keys():
         raise serializers.ValidationError({name: [no_such(form.fields)] for name in unknown})
     check_form(form)
-    return still_matched(form.examples(), asked.get("token", ""))
+    return still_matched(form.examples(), body.get("token", ""))
 
 
 class ActView(APIView):

@@ -72,29 +72,29 @@ class ReviewView(APIView):
         For reviewers.
         """
         task = find_task(request, code, can_review)
-        asked = wanted(ReviewQuery, request)
+        query = wanted(ReviewQuery, request)
         rounds = {
             round.pk: round
             for round in task.rounds.select_related("task")
-            if asked.get("round", round.number) == round.number
+            if query.get("round", round.number) == round.number
         }
-        found = to_review(rounds.values(), Kind(asked["kind"]), asked["after"], asked["page_size"])
+        page = to_review(rounds.values(), Kind(query["kind"]), query["after"], query["page_size"])
         here = request.build_absolute_uri()
         body = {
-            "next": replace_query_param(here, "after", found.after) if found.after else None,
-            "results": _items(found, rounds),
+            "next": replace_query_param(here, "after", page.after) if page.after else None,
+            "results": _items(page, rounds),
         }
         return Response(ReviewSerializer(body, context={"full": True}).data)
 
 
-def _items(found: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]]:
+def _items(page: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]]:
     """Describe the examples as ReviewItemSerializer declares them."""
-    examples = shown(Example.objects.all()).in_bulk([item.pk for item in found.items])
+    examples = shown(Example.objects.all()).in_bulk([item.pk for item in page.items])
     for example in examples.values():
         example.round = rounds[example.round_id]  # known, so not read again
     return [
         {"reasons": sorted(item.kinds, key=[*Kind].index), "example": examples[item.pk]}
-        for item in found.items
+        for item in page.items
     ]
 
 
@@ -160,14 +160,14 @@ class DecisionView(OfReviewers):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Decide over all votes; an earlier decision does not count any more. For reviewers."""
         example, owner = self.enter(uuid)
-        asked = read(NewDecisionSerializer, request)
-        form = DecisionForm(asked, decides=example)
+        body = read(NewDecisionSerializer, request)
+        form = DecisionForm(body, decides=example)
         check_form(form)
-        made = override_consensus(
+        decision = override_consensus(
             example=example, owner=owner, choice=form.vote, reason=form.cleaned_data["reason"]
         )
-        made.refresh_from_db()
-        return Response(DecisionSerializer(made).data, status.HTTP_201_CREATED)
+        decision.refresh_from_db()
+        return Response(DecisionSerializer(decision).data, status.HTTP_201_CREATED)
 
     @write("decisions_withdraw", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:

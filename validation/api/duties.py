@@ -128,18 +128,18 @@ class Duties(_OfTask):
     @write("duties_set", NewDutySerializer, {201: DutySerializer(many=True)})
     def post(self, request: Request, code: str) -> Response:
         """Ask members, or everybody, to write or judge so many, or a share. One for each member."""
-        task, asked = self.task(code), read(NewDutySerializer, request)
-        emails, names = asked.pop("emails"), asked.pop("names")
+        task, body = self.task(code), read(NewDutySerializer, request)
+        emails, names = body.pop("emails"), body.pop("names")
         if emails and not can_own(request.user, task):
             raise Invalid("Only owners name members by e-mail address. Use names.", field="emails")
-        members = may_be_asked(task, asked["kind"])
+        members = may_be_asked(task, body["kind"])
         people = _named(members, emails, "emails") + _named(members, names, "names")
-        if (number := asked.pop("round")) is not None:
-            asked["round"] = _round(task, number)
-        made = set_duties(
-            task=task, actor=person(request), people=list(dict.fromkeys(people)), **asked
+        if (number := body.pop("round")) is not None:
+            body["round"] = _round(task, number)
+        duties = set_duties(
+            task=task, actor=person(request), people=list(dict.fromkeys(people)), **body
         )
-        return self.answer(task, status.HTTP_201_CREATED, pk__in=[duty.pk for duty in made])
+        return self.answer(task, status.HTTP_201_CREATED, pk__in=[duty.pk for duty in duties])
 
 
 class DutyView(_OfTask):
@@ -161,18 +161,18 @@ class DutyView(_OfTask):
 
 
 def _round(task: Task, number: int) -> Round:
-    found = task.rounds.filter(number=number).first()
-    if found is None:
+    round = task.rounds.filter(number=number).first()
+    if round is None:
         raise Invalid("The task has no round with this number.", field="round")
-    return found
+    return round
 
 
-def _named(members: Sequence[User], told: Sequence[str], field: str) -> list[User]:
+def _named(members: Sequence[User], keys: Sequence[str], field: str) -> list[User]:
     """Return the members that are named by address or pseudonym. Raises Invalid."""
     key = (lambda user: user.email) if field == "emails" else public_name
-    known = {key(user): user for user in members}
-    told = [one.lower() for one in told]
-    if unknown := ", ".join(one for one in told if one not in known):
-        said = f"No members whose role lets them: {unknown}. Change their role first."
-        raise Invalid(said, field=field)
-    return [known[one] for one in told]
+    members_by_key = {key(user): user for user in members}
+    keys = [key_text.lower() for key_text in keys]
+    if unknown := ", ".join(key_text for key_text in keys if key_text not in members_by_key):
+        message = f"No members whose role lets them: {unknown}. Change their role first."
+        raise Invalid(message, field=field)
+    return [members_by_key[key_text] for key_text in keys]

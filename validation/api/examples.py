@@ -75,13 +75,13 @@ class OwnExamples(generics.ListAPIView[Example]):
     queryset = Example.objects.none()
 
     def get_queryset(self) -> QuerySet[Example]:
-        asked = wanted(OwnExamplesQuery, self.request)
-        mine = Example.objects.filter(annotator__user=self.request.user.pk)
-        if "task" in asked:
-            mine = mine.filter(round__task__code=asked["task"])
-        if "outcome" in asked:
-            mine = mine.filter(outcome=asked["outcome"])
-        return shown(mine).select_related("round__task")
+        query = wanted(OwnExamplesQuery, self.request)
+        own_examples = Example.objects.filter(annotator__user=self.request.user.pk)
+        if "task" in query:
+            own_examples = own_examples.filter(round__task__code=query["task"])
+        if "outcome" in query:
+            own_examples = own_examples.filter(outcome=query["outcome"])
+        return shown(own_examples).select_related("round__task")
 
 
 class ExampleView(APIView):
@@ -123,22 +123,22 @@ class RoundExamples(OfRound):
     queryset = Example.objects.none()
 
     def get_queryset(self) -> QuerySet[Example]:
-        round, asked = self.round, wanted(RoundExamplesQuery, self.request)
-        found = Example.objects.filter(round=round, retracted_at__isnull=True)
-        plain = {n: asked[n] for n in ("outcome", "by_program") if n in asked}
-        found = found.filter(**plain)
-        if asked.get("state") == UNJUDGED:
-            found = found.filter(consensus__isnull=True)
-        elif "state" in asked:
-            found = found.filter(consensus__state=asked["state"])
-        if "label" in asked:
+        round, query = self.round, wanted(RoundExamplesQuery, self.request)
+        examples = Example.objects.filter(round=round, retracted_at__isnull=True)
+        plain = {n: query[n] for n in ("outcome", "by_program") if n in query}
+        examples = examples.filter(**plain)
+        if query.get("state") == UNJUDGED:
+            examples = examples.filter(consensus__isnull=True)
+        elif "state" in query:
+            examples = examples.filter(consensus__state=query["state"])
+        if "label" in query:
             field = round.task.config.answer_field
-            found = found.annotate(said=Cast(KeyTextTransform(field, "inputs"), TextField()))
-            found = found.filter(said=asked["label"])
-        if "annotator" in asked:  # imported names may be ids of a panel, so nobody asks for them
+            examples = examples.annotate(said=Cast(KeyTextTransform(field, "inputs"), TextField()))
+            examples = examples.filter(said=query["label"])
+        if "annotator" in query:  # imported names may be ids of a panel, so nobody asks for them
             imported = Q(annotator__source=Annotator.Source.IMPORT)
-            found = found.filter(~imported, annotator__pseudonym=asked["annotator"])
-        return shown(found)
+            examples = examples.filter(~imported, annotator__pseudonym=query["annotator"])
+        return shown(examples)
 
     def paginate_queryset(self, queryset: Any) -> Any:
         page = super().paginate_queryset(queryset)
@@ -157,13 +157,13 @@ class RoundValidations(OfRound):
     queryset = Validation.objects.none()
 
     def get_queryset(self) -> QuerySet[Validation]:
-        asked = wanted(RoundValidationsQuery, self.request)
-        found = Validation.objects.filter(example__round=self.round)
-        if "example" in asked:
-            found = found.filter(example__uuid=asked["example"])
-        if "by_program" in asked:
-            found = found.filter(by_program=asked["by_program"])
-        return found.select_related("example", "validator")
+        query = wanted(RoundValidationsQuery, self.request)
+        votes = Validation.objects.filter(example__round=self.round)
+        if "example" in query:
+            votes = votes.filter(example__uuid=query["example"])
+        if "by_program" in query:
+            votes = votes.filter(by_program=query["by_program"])
+        return votes.select_related("example", "validator")
 
     def paginate_queryset(self, queryset: Any) -> Any:
         page = super().paginate_queryset(queryset)

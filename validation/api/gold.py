@@ -61,9 +61,9 @@ class GoldView(OfReviewers):
     def put(self, request: Request, uuid: UUID) -> Response:
         """Make a decided example gold, or explain it otherwise. For reviewers."""
         example, owner = self.enter(uuid)
-        asked = read(NewGoldSerializer, request)
-        made = gold.mark_gold(example=example, owner=owner, **asked)
-        return Response(GoldSerializer(shown().get(pk=made.pk)).data)
+        body = read(NewGoldSerializer, request)
+        gold_item = gold.mark_gold(example=example, owner=owner, **body)
+        return Response(GoldSerializer(shown().get(pk=gold_item.pk)).data)
 
     @write("gold_unmark", gives={204: None})
     def delete(self, request: Request, uuid: UUID) -> Response:

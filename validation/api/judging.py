@@ -112,7 +112,9 @@ class RefresherView(JudgingView):
         answers = gold.gold_answers(validator, task)
         is_paused = gold.check(answers) is Check.FAIL
         missed = page.missed(answers) if is_paused else []
-        return Response(MissSerializer([_miss(task.config, one) for one in missed], many=True).data)
+        return Response(
+            MissSerializer([_miss(task.config, answer) for answer in missed], many=True).data
+        )
 
     @write("judging_refresher_read", None, {204: None})
     def post(self, request: Request, code: str) -> Response:
@@ -149,30 +151,30 @@ class VotesView(OfExample):
     def post(self, request: Request, uuid: UUID) -> Response:
         """Vote on the example that one was handed."""
         example, validator = self.enter(uuid)
-        asked = read(NewValidationSerializer, request)
-        said = _said(example, asked)
+        values = read(NewValidationSerializer, request)
+        vote_values = _said(example, values)
         services.cast_validation(
-            validator=validator, example=example, by_program=is_program(request), **said
+            validator=validator, example=example, by_program=is_program(request), **vote_values
         )
         note_answered(annotator=validator, task=example.round.task)
         body = OwnValidationSerializer(page.own_vote(validator, uuid))
         return Response(body.data, status.HTTP_201_CREATED)
 
 
-def _said(example: Example, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _said(example: Example, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a vote as the service takes it, by the rules of the page. Raises ValidationError."""
     config = example.round.task.config
     offered = dict(choices(config, example, with_flag=True))
-    if asked["vote"] not in offered:
+    if body["vote"] not in offered:
         raise serializers.ValidationError({"vote": [f"Choose one of: {', '.join(offered)}"]})
-    kind, _, value = asked["vote"].partition(":")
-    if asked["vote"] != FLAG:
-        if more := asked.keys() - {"vote"}:
+    kind, _, value = body["vote"].partition(":")
+    if body["vote"] != FLAG:
+        if more := body.keys() - {"vote"}:
             wrong = [f"Only with {FLAG}. Questions are answered with PATCH mine/"]
             raise serializers.ValidationError(dict.fromkeys(more, wrong))
         return {"vote": Vote(**{kind: value})}
-    metadata = asked.get("metadata", {})
-    flag = {"flag_comment": asked.get("comment", ""), "flag_reason": asked.get("flag_reason", "")}
+    metadata = body.get("metadata", {})
+    flag = {"flag_comment": body.get("comment", ""), "flag_reason": body.get("flag_reason", "")}
     form = page.flag_form(example, {**metadata, **flag, "example": example.uuid})
     _check(form, metadata)
     return form.said

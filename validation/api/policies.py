@@ -139,11 +139,11 @@ class PolicyView(APIView):
     def put(self, request: Request, code: str, number: int) -> Response:
         """Decide by another policy from now on, and count all votes of the round again."""
         round, editor = self.enter(code, number)
-        asked = read(NewPolicySerializer, request)
-        form = PolicyForm(round, asked)
+        values = read(NewPolicySerializer, request)
+        form = PolicyForm(round, values)
         check_form(form)
         body: dict[str, Any] = {"policy": form.policy, "preview": None}
-        if asked["dry_run"]:
+        if values["dry_run"]:
             body["preview"] = _preview(round, form.policy)
             body["changed"] = body["preview"]["changed"]
         else:
@@ -160,21 +160,21 @@ def _preview(round: Round, policy: Policy) -> dict[str, Any]:
             "--policy ….",
             code="too_large",
         )
-    found: Preview = preview(round, policy)
-    uuids = dict(Example.objects.filter(pk__in=found.first).values_list("pk", "uuid"))
+    changes: Preview = preview(round, policy)
+    uuids = dict(Example.objects.filter(pk__in=changes.first).values_list("pk", "uuid"))
     return {
-        **{name: getattr(found, name) for name in ("examples", "changed", "reopened")},
+        **{name: getattr(changes, name) for name in ("examples", "changed", "reopened")},
         "rates": {
-            name: {"before": _known(found.before[name]), "after": _known(found.after[name])}
+            name: {"before": _known(changes.before[name]), "after": _known(changes.after[name])}
             for name in RATES
         },
         "transitions": [
             {"before": before, "after": after, "examples": times}
-            for (before, after), times in found.transitions.most_common()
+            for (before, after), times in changes.transitions.most_common()
         ],
         "first": [
             {"example": uuids[pk], "before": before, "after": after}
-            for pk, (before, after) in found.first.items()
+            for pk, (before, after) in changes.first.items()
         ],
     }
 

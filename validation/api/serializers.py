@@ -140,10 +140,10 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
         if not blind.asks_reveal(config, vote):
             return None
         prefetch_related_objects([example], with_outputs())
-        said = example.inputs.get(label_field(config) or config.answer_field)
+        claim = example.inputs.get(label_field(config) or config.answer_field)
         if is_about_model(config, example.outcome):
-            said = confirming(config, example.outcome)
-        return {"author_said": said, "answers": given_answers(example)}
+            claim = confirming(config, example.outcome)
+        return {"author_said": claim, "answers": given_answers(example)}
 
 
 class ConsensusSerializer(serializers.ModelSerializer[Consensus]):

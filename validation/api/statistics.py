@@ -113,9 +113,9 @@ class RoundStatistics(APIView):
 
 def _report(request: Request, task: Task, rounds: Iterable[Round]) -> Response:
     """Answer with the last computed report; `Last-Modified` has the time of its computation."""
-    kept = kept_report(list(rounds), code=task.code)
-    if kept is None:
+    report = kept_report(list(rounds), code=task.code)
+    if report is None:
         raise Counting
-    response = versioned(request, json.dumps(kept.numbers), lambda: kept.numbers)
-    response["Last-Modified"] = http_date(kept.counted_at.timestamp())
+    response = versioned(request, json.dumps(report.numbers), lambda: report.numbers)
+    response["Last-Modified"] = http_date(report.counted_at.timestamp())
     return response

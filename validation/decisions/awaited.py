@@ -27,11 +27,11 @@ def waits_for_judges(examples: QuerySet[Example]) -> Q:
     unseen = examples.filter(_NOT_LOOKED_AT, round__state__in=JUDGED_STATES)
     safe = unseen.filter(outcome=Example.Outcome.NOT_FOOLED)
     rounds = list(Round.objects.filter(pk__in=safe.values("round")).select_related("task"))
-    found = [pk for _round, pk in drawn(safe, rounds)] if rounds else []
+    ids = [pk for _round, pk in drawn(safe, rounds)] if rounds else []
     waits = (
         Q(queue_item__still_needed__gt=0)
         | _NOT_LOOKED_AT & ~Q(outcome=Example.Outcome.NOT_FOOLED)
-        | Q(pk__in=found)
+        | Q(pk__in=ids)
     )
     return waits & Q(round__state__in=JUDGED_STATES)
 

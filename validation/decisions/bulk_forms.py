@@ -39,8 +39,8 @@ class WishForm(forms.Form):
             try:
                 data["tag"] = tag_name(data["tag"])
             except ValueError:
-                said = gettext("Enter a tag of 1 to %(number)d characters") % {"number": LONGEST}
-                self.add_error("tag", said)
+                message = gettext("Enter a tag of 1 to %(number)d characters") % {"number": LONGEST}
+                self.add_error("tag", message)
         return data
 
     @property
@@ -68,12 +68,14 @@ def named(task: Task, uuids: Collection[str | UUID]) -> list[int]:
     if len(uuids) > MOST:
         raise TooMany(gettext("At most %(number)d examples at a time.") % {"number": MOST})
     try:
-        wanted = {UUID(str(one)) for one in uuids}
+        unique_uuids = {UUID(str(uuid)) for uuid in uuids}
     except ValueError:
         raise Invalid(gettext("This is no example’s id"), field="examples") from None
-    found = Example.objects.filter(round__task=task, uuid__in=wanted).values_list("pk", flat=True)
-    ids = list(found)
-    if len(ids) < len(wanted):
-        said = gettext("%(number)d of the examples are not of this task. Nothing was changed.")
-        raise Invalid(said % {"number": len(wanted) - len(ids)}, field="examples")
+    pks = Example.objects.filter(round__task=task, uuid__in=unique_uuids).values_list(
+        "pk", flat=True
+    )
+    ids = list(pks)
+    if len(ids) < len(unique_uuids):
+        message = gettext("%(number)d of the examples are not of this task. Nothing was changed.")
+        raise Invalid(message % {"number": len(unique_uuids) - len(ids)}, field="examples")
     return ids

@@ -116,25 +116,25 @@ class Matched(NamedTuple):
     token: str
 
 
-def matched(found: QuerySet[Example]) -> Matched:
+def matched(examples: QuerySet[Example]) -> Matched:
     """Count the examples that an action on all of them would change; one query."""
-    some = found.order_by("pk").values("pk")[: MOST + 1]
+    some = examples.order_by("pk").values("pk")[: MOST + 1]
     count, total = some.aggregate(n=Count("pk"), total=Sum("pk")).values()
     return Matched(count, f"{count}-{int(total or 0)}")
 
 
-def still_matched(found: QuerySet[Example], token: str) -> list[int]:
+def still_matched(examples: QuerySet[Example], token: str) -> list[int]:
     """Return the ids of all, if they are those that the person saw. Raises Changed, TooMany."""
-    ids = list(found.values_list("pk", flat=True)[: MOST + 1])
+    ids = list(examples.values_list("pk", flat=True)[: MOST + 1])
     if len(ids) > MOST:
-        said = _("At most %(number)d examples at a time. Narrow the filters.")
-        raise TooMany(said % {"number": MOST})
+        message = _("At most %(number)d examples at a time. Narrow the filters.")
+        raise TooMany(message % {"number": MOST})
     if f"{len(ids)}-{sum(ids)}" != token:
-        said = _(
+        message = _(
             "Other examples match now than when you looked (now %(number)d). Nothing was changed. "
             "Look again, then repeat it."
         )
-        raise Changed(said % {"number": len(ids)})
+        raise Changed(message % {"number": len(ids)})
     return ids
 
 
@@ -148,9 +148,11 @@ def act_on(*, task: Task, examples: Collection[int], actor: User, wish: Wish) ->
         raise TooMany(_("At most %(number)d examples at a time.") % {"number": MOST})
     if wish.action == Action.TAG:
         _check_tags(task, wish.tag)
-    mine = Example.objects.filter(pk__in=examples, round__task=task).order_by("round", "pk")
+    task_examples = Example.objects.filter(pk__in=examples, round__task=task).order_by(
+        "round", "pk"
+    )
     done = Done(wish.action)
-    for _round, rows in groupby(mine.values_list("round", "pk"), key=lambda row: row[0]):
+    for _round, rows in groupby(task_examples.values_list("round", "pk"), key=lambda row: row[0]):
         pks = [pk for _, pk in rows]
         for start in range(0, len(pks), CHUNK):
             _batch(task, pks[start : start + CHUNK], actor, wish, done)
@@ -158,19 +160,19 @@ def act_on(*, task: Task, examples: Collection[int], actor: User, wish: Wish) ->
 
 
 def _check_tags(task: Task, name: str) -> None:
-    known = tags_of(task)
-    if name not in known and len(known) >= MOST_TAGS:
-        said = _("The task has %(number)d tags, the most there may be. Use one of them.")
-        raise TooMany(said % {"number": MOST_TAGS})
+    tags = tags_of(task)
+    if name not in tags and len(tags) >= MOST_TAGS:
+        message = _("The task has %(number)d tags, the most there may be. Use one of them.")
+        raise TooMany(message % {"number": MOST_TAGS})
 
 
 @transaction.atomic
 def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) -> None:
     rows = _locked(task, pks)
-    known = _Known.of(rows, wish)
-    left = [Left(row.uuid, *why) for row in rows if (why := _why_not(row, wish, known))]
+    facts = _Known.of(rows, wish)
+    left = [Left(row.uuid, *why) for row in rows if (why := _why_not(row, wish, facts))]
     done.left += left
-    refused = {one.example for one in left}
+    refused = {refusal.example for refusal in left}
     rows = [row for row in rows if row.uuid not in refused]
     if not rows:
         return
@@ -179,9 +181,9 @@ def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) 
     else:
         _decide(rows, actor, wish)
     done.changed += len(rows)
-    said = {name: getattr(wish, name) for name in ("reason", "tag") if getattr(wish, name)}
+    logged_values = {name: getattr(wish, name) for name in ("reason", "tag") if getattr(wish, name)}
     ids, target = [row.pk for row in rows], f"{len(rows)} examples"
-    log(actor, LOGGED[wish.action], target, about=task, run=done.run, examples=ids, **said)
+    log(actor, LOGGED[wish.action], target, about=task, run=done.run, examples=ids, **logged_values)
 
 
 def _locked(task: Task, pks: Sequence[int]) -> list[Example]:
@@ -192,13 +194,13 @@ def _locked(task: Task, pks: Sequence[int]) -> list[Example]:
     rows = Example.objects.filter(pk__in=pks).order_by("pk")
     if connection.features.has_select_for_update:
         list(rows.select_for_update(no_key=True).values_list("pk"))
-    found = list(rows.select_related("annotator"))
+    examples = list(rows.select_related("annotator"))
     rounds = Round.objects.select_for_update(of=("self",), no_key=True)
-    round = rounds.get(pk=found[0].round_id)
+    round = rounds.get(pk=examples[0].round_id)
     round.task = task
-    for row in found:
+    for row in examples:
         row.round = round
-    return found
+    return examples
 
 
 class _Known(NamedTuple):
@@ -213,30 +215,30 @@ class _Known(NamedTuple):
         if wish.action in TAGS:
             tags = ExampleTag.objects.filter(example__in=rows, name=wish.tag)
             return cls(set(), set(), set(tags.values_list("example", flat=True)))
-        found = OwnerDecision.objects.filter(example__in=rows)
-        decided = set(found.filter(withdrawn_at__isnull=True).values_list("example", flat=True))
+        decisions = OwnerDecision.objects.filter(example__in=rows)
+        decided = set(decisions.filter(withdrawn_at__isnull=True).values_list("example", flat=True))
         since = wish.looked_at
         later = Q(created_at__gt=since) | Q(withdrawn_at__gt=since)
-        newer = found.filter(later).values_list("example", flat=True) if since else ()
+        newer = decisions.filter(later).values_list("example", flat=True) if since else ()
         return cls(decided, set(newer), set())
 
 
-def _why_not(row: Example, wish: Wish, known: _Known) -> tuple[str, str] | None:
+def _why_not(row: Example, wish: Wish, facts: _Known) -> tuple[str, str] | None:
     """Return a word and a sentence where the example does not allow the action; None if it does."""
     named = {"number": row.round.number}
     if row.retracted_at:
         return "withdrawn", _("It is withdrawn.")
     if row.round.state == Round.State.RELEASED:
-        said = _("Round %(number)d is released. What was decided in it stays.")
-        return "released", said % named
-    if row.pk in known.newer:
+        message = _("Round %(number)d is released. What was decided in it stays.")
+        return "released", message % named
+    if row.pk in facts.newer:
         return "changed", _("Somebody has decided it since you looked.")
     match wish.action:
-        case Action.TAG if row.pk in known.tagged:
+        case Action.TAG if row.pk in facts.tagged:
             return "tagged", _("It has the tag already.")
-        case Action.UNTAG if row.pk not in known.tagged:
+        case Action.UNTAG if row.pk not in facts.tagged:
             return "untagged", _("It does not have the tag.")
-        case Action.UNDECIDE if row.pk not in known.decided:
+        case Action.UNDECIDE if row.pk not in facts.decided:
             return "no_decision", _("No owner has decided it.")
         case Action.ACCEPT if _accepting(row) is None:
             return "unclaimed", _("Its author has not said what is right. Decide it by itself.")
@@ -248,8 +250,10 @@ def _why_not(row: Example, wish: Wish, known: _Known) -> tuple[str, str] | None:
 def _not_mendable(row: Example) -> tuple[str, str] | None:
     """Return why the author could not correct the example; None if they can."""
     if row.round.state not in (Round.State.OPEN, Round.State.PAUSED):
-        said = _("Round %(number)d is closed, so its author can mend nothing. Reject it instead.")
-        return "closed", said % {"number": row.round.number}
+        message = _(
+            "Round %(number)d is closed, so its author can mend nothing. Reject it instead."
+        )
+        return "closed", message % {"number": row.round.number}
     if row.annotator is None or row.annotator.user_id is None:
         return "no_author", _("Its author has no account here. Reject it instead.")
     return None

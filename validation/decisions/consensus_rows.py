@@ -124,8 +124,8 @@ def derived(
     votes = list(votes)
     cast = [vote.vote for vote in votes]
     owner = by_owner.vote if by_owner else None
-    said = ((vote.validator_id, vote.label) for vote in votes)
-    posterior = fitted.posterior(said) if fitted and policy.rule == "dawid-skene" else None
+    labels = ((vote.validator_id, vote.label) for vote in votes)
+    posterior = fitted.posterior(labels) if fitted and policy.rule == "dawid-skene" else None
     decision = decide(cast, policy, owner=owner, posterior=posterior)
     config = example.round.task.config
     field = label_field(config)
@@ -170,12 +170,12 @@ def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
 
 def _store(rows: Sequence[Consensus]) -> None:
     """Write consensus rows; an example that nobody has judged or decided has none."""
-    said = [row for row in rows if row.votes or row.decided_by]
+    decided_rows = [row for row in rows if row.votes or row.decided_by]
     silent = [row.pk for row in rows if not (row.votes or row.decided_by)]
     if silent:
         Consensus.objects.filter(pk__in=silent).delete()
     Consensus.objects.bulk_create(
-        said, update_conflicts=True, unique_fields=["example"], update_fields=DERIVED
+        decided_rows, update_conflicts=True, unique_fields=["example"], update_fields=DERIVED
     )
 
 
@@ -193,7 +193,7 @@ def derive_all(examples: Sequence[Example]) -> int:
     votes: dict[int, list[Validation]] = {}
     for vote in Validation.objects.filter(example__in=examples):
         votes.setdefault(vote.example_id, []).append(vote)
-    said = _model_labels(examples)
+    model_labels = _model_labels(examples)
     rows = [
         derived(
             e,
@@ -201,7 +201,7 @@ def derive_all(examples: Sequence[Example]) -> int:
             policy,
             by_owner.get(e.pk),
             before.get(e.pk),
-            said.get(e.pk),
+            model_labels.get(e.pk),
             fitted,
         )
         for e in examples

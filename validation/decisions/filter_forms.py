@@ -129,8 +129,8 @@ class FilterForm(forms.Form):
             "tag": [(name, name) for name in tags_of(task)],
             "slice": [(name, name) for name in context_tags_of(task)],
         }
-        for one in self.searched:
-            self.fields[one.name] = _field(one)
+        for searched_field in self.searched:
+            self.fields[searched_field.name] = _field(searched_field)
         for name, field in self.fields.items():
             if isinstance(field, forms.ChoiceField):
                 offered = choices.get(name, field.choices)
@@ -151,8 +151,10 @@ class FilterForm(forms.Form):
 
     def _known(self, name: str, path: str, rows: QuerySet[Any]) -> str:
         imported = Annotator.Source.IMPORT  # their names may be ids of a panel
-        found = rows.exclude(**{f"{path}__source": imported}).filter(**{f"{path}__pseudonym": name})
-        if name and not found.exists():
+        people = rows.exclude(**{f"{path}__source": imported}).filter(
+            **{f"{path}__pseudonym": name}
+        )
+        if name and not people.exists():
             raise forms.ValidationError(gettext("Nobody of this name has done so in the task."))
         return name
 
@@ -172,54 +174,59 @@ class FilterForm(forms.Form):
 
     def examples(self) -> QuerySet[Example]:
         """Select what all filters let through, oldest first; of a valid form."""
-        asked = {
+        filters = {
             name: value for name, value in self.cleaned_data.items() if value not in (None, "")
         }
         states = {**STATES, "waiting": OPEN & self.waits, "kept": OPEN & ~self.waits}
-        wanted = [states[asked["state"]] if "state" in asked else STANDS, Q(round__task=self.task)]
-        wanted += [Q(**{path: asked[name]}) for name, path in PATHS.items() if name in asked]
-        wanted += [
-            _has(one, place, asked[one.name])
-            for place, one in enumerate(self.searched)
-            if one.name in asked
+        conditions = [
+            states[filters["state"]] if "state" in filters else STANDS,
+            Q(round__task=self.task),
         ]
-        if "text" in asked:
-            wanted.append(self._words(asked["text"]))
+        conditions += [
+            Q(**{path: filters[name]}) for name, path in PATHS.items() if name in filters
+        ]
+        conditions += [
+            _has(searched_field, place, filters[searched_field.name])
+            for place, searched_field in enumerate(self.searched)
+            if searched_field.name in filters
+        ]
+        if "text" in filters:
+            conditions.append(self._words(filters["text"]))
         columns: dict[str, Any] = {
-            f"f{place}": _text(one.component, COLUMNS[one.place])
-            for place, one in enumerate(self.searched)
-            if one.place in COLUMNS
+            f"f{place}": _text(searched_field.component, COLUMNS[searched_field.place])
+            for place, searched_field in enumerate(self.searched)
+            if searched_field.place in COLUMNS
         }
         rows = Example.objects.alias(answers=Subquery(_answers()), **columns)
-        return rows.filter(*wanted, *_of_others(asked)).order_by("pk")
+        return rows.filter(*conditions, *_of_others(filters)).order_by("pk")
 
     def _words(self, words: str) -> Q:
         """Return the condition that some text which people read holds the words."""
-        wanted = Q()
-        for place, one in enumerate(self.searched):
-            if one.place in ("context", "input"):
-                wanted |= Q(**{f"f{place}__icontains": words})
-        return wanted
+        condition = Q()
+        for place, searched_field in enumerate(self.searched):
+            if searched_field.place in ("context", "input"):
+                condition |= Q(**{f"f{place}__icontains": words})
+        return condition
 
 
-def _of_others(asked: Mapping[str, Any]) -> Iterator[Q]:
+def _of_others(filters: Mapping[str, Any]) -> Iterator[Q]:
     """Yield conditions by what others did with the examples, and by the time of writing."""
     votes = Validation.objects.filter(example=OuterRef("pk"))
-    if "tag" in asked:
-        yield Q(Exists(ExampleTag.objects.filter(example=OuterRef("pk"), name=asked["tag"])))
-    if "judge" in asked:
-        yield Q(Exists(votes.filter(validator__pseudonym=asked["judge"])))
-    if asked.get("reports") == "context":
+    if "tag" in filters:
+        yield Q(Exists(ExampleTag.objects.filter(example=OuterRef("pk"), name=filters["tag"])))
+    if "judge" in filters:
+        yield Q(Exists(votes.filter(validator__pseudonym=filters["judge"])))
+    if filters.get("reports") == "context":
         reports = Report.objects.filter(context=OuterRef("context"), resolved_at=None)
         yield Q(Exists(reports))
-    elif "reports" in asked:
+    elif "reports" in filters:
         yield Q(Exists(votes.filter(verdict="flagged")))
-    if "agreement" in asked:
-        yield Q(answers=1) if asked["agreement"] == "all" else Q(answers__gt=1)
-    if "since" in asked:
-        yield Q(created_at__gte=datetime.combine(asked["since"], time(), UTC))
-    if "until" in asked:
-        yield Q(created_at__lte=datetime.combine(asked["until"], time.max, UTC))
+    if "agreement" in filters:
+        yield Q(answers=1) if filters["agreement"] == "all" else Q(answers__gt=1)
+    if "since" in filters:
+        yield Q(created_at__gte=datetime.combine(filters["since"], time(), UTC))
+    if "until" in filters:
+        yield Q(created_at__lte=datetime.combine(filters["until"], time.max, UTC))
 
 
 def tags_of(task: Task) -> list[str]:
@@ -237,13 +244,13 @@ def context_tags_of(task: Task) -> list[str]:
 def _answers() -> QuerySet[Any]:
     """Count the different answers in the votes on one example."""
     votes = Validation.objects.filter(example=OuterRef("pk")).order_by().values("example")
-    said = Concat("label", Value(":"), "verdict")
-    return votes.annotate(kinds=Count(said, distinct=True)).values("kinds")
+    choice = Concat("label", Value(":"), "verdict")
+    return votes.annotate(kinds=Count(choice, distinct=True)).values("kinds")
 
 
-def _field(one: Searched) -> forms.Field:
+def _field(searched_field: Searched) -> forms.Field:
     """Build a choice where the configuration names the values, else a field for search words."""
-    component = one.component
+    component = searched_field.component
     whose = {
         "context": gettext("%(field)s (context)"),
         "input": gettext("%(field)s (author)"),
@@ -251,21 +258,21 @@ def _field(one: Searched) -> forms.Field:
         "metadata": gettext("%(field)s (author, afterwards)"),
         "judges": gettext("%(field)s (judges)"),
     }
-    label = whose[one.place] % {"field": component.others_title}
+    label = whose[searched_field.place] % {"field": component.others_title}
     if component.labels:
         choices = [(choice.value, choice.words) for choice in component.labels]
         return forms.ChoiceField(choices=choices, required=False, label=label)
     return forms.CharField(required=False, max_length=200, label=label)
 
 
-def _has(one: Searched, place: int, value: str) -> Q:
+def _has(searched_field: Searched, place: int, value: str) -> Q:
     """Return the condition that the field is, or holds, the value."""
-    component = one.component
-    if one.place in COLUMNS:
+    component = searched_field.component
+    if searched_field.place in COLUMNS:
         return _is(component, f"f{place}", value)
     told: Any = (
         TargetOutput.objects.alias(value=_text(component, "output"))
-        if one.place == "output"
+        if searched_field.place == "output"
         else Validation.objects.alias(value=_text(component, "metadata"))
     )
     return Q(Exists(told.filter(_is(component, "value", value), example=OuterRef("pk"))))
@@ -282,7 +289,7 @@ def _is(component: Component, name: str, value: str) -> Q:
     if not component.kind.is_list(component):
         return Q(**{name: value})
     quoted = {json.dumps(value), json.dumps(value, ensure_ascii=False)}  # as the database keeps it
-    wanted = Q()
+    condition = Q()
     for text in quoted:
-        wanted |= Q(**{f"{name}__contains": text})
-    return wanted
+        condition |= Q(**{f"{name}__contains": text})
+    return condition

@@ -63,16 +63,16 @@ class PolicyForm(forms.Form):
         ]
 
     def clean(self) -> dict[str, Any]:
-        given = self.cleaned_data
-        rule, needed, of = given.get("rule"), given.get("needed"), given.get("of")
+        values = self.cleaned_data
+        rule, needed, of = values.get("rule"), values.get("needed"), values.get("of")
         if rule in ("n-equal", "at-least") and not (needed or self.has_error("needed")):
             self.add_error("needed", gettext("Say how many equal votes decide"))
         if rule != "n-equal" and self.is_live and not (of or self.has_error("of")):
             self.add_error("of", gettext("Say how many votes are asked for at most, such as 5"))
         if not self.errors:
             try:
-                self.policy = Policy(rule, needed or 1, of, given.get("threshold") or 0.8)  # type: ignore[arg-type]
+                self.policy = Policy(rule, needed or 1, of, values.get("threshold") or 0.8)  # type: ignore[arg-type]
             except ValueError as error:
                 field = "threshold" if rule == "dawid-skene" else "needed"
                 self.add_error(field, gettext(str(error)))
-        return given
+        return values

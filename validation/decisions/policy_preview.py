@@ -70,24 +70,24 @@ def is_too_large(round: Round) -> bool:
 
 def preview(round: Round, policy: Policy) -> Preview:
     """Compute the changes that `derive_round` would make now. Four queries; memory as `replay`."""
-    found = Preview()
+    changes = Preview()
     before, after = Part(), Part()
     stored = _stored(round)
     row = next(stored, None)
-    for one in replay(round, policy):
-        while row and row[0] < one.example_id:
+    for example in replay(round, policy):
+        while row and row[0] < example.example_id:
             row = next(stored, None)
-        old = row[1] if row and row[0] == one.example_id else ExampleStatus()
-        found.examples += 1
-        if not one.by_program:  # the rates are people's
-            before.cells[one.cell(old)] += 1
-            after.cells[one.cell(one.status)] += 1
-        if old != one.status:
-            found.transitions[old.words, one.status.words] += 1
-            if len(found.first) < SHOWN_CHANGES:
-                found.first[one.example_id] = (old, one.status)
-    found.before, found.after = round_rates(before.authors()), round_rates(after.authors())
-    return found
+        old = row[1] if row and row[0] == example.example_id else ExampleStatus()
+        changes.examples += 1
+        if not example.by_program:  # the rates are people's
+            before.cells[example.cell(old)] += 1
+            after.cells[example.cell(example.status)] += 1
+        if old != example.status:
+            changes.transitions[old.words, example.status.words] += 1
+            if len(changes.first) < SHOWN_CHANGES:
+                changes.first[example.example_id] = (old, example.status)
+    changes.before, changes.after = round_rates(before.authors()), round_rates(after.authors())
+    return changes
 
 
 def _stored(round: Round) -> Iterator[tuple[int, ExampleStatus]]:

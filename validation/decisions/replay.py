@@ -97,8 +97,8 @@ def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterato
         cast: list[tuple[int | None, Vote]] = []
         if waiting and waiting[0] == pk:
             cast, waiting = waiting[1], next(votes, None)
-        said = ((who, vote.label or "") for who, vote in cast)
-        posterior = model.posterior(said) if model else None
+        labels = ((who, vote.label or "") for who, vote in cast)
+        posterior = model.posterior(labels) if model else None
         votes_cast = (vote for _, vote in cast)
         decision = decide(votes_cast, policy, owner=owners.get(pk), posterior=posterior)
         author_label = text_of(inputs.get(field))

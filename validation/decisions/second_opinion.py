@@ -52,27 +52,29 @@ def second_opinion(round: Round) -> SecondOpinion | Undefined:
 
     All votes of the round are in memory at once.
     """
-    found = _estimates(round)
-    if isinstance(found, Undefined):
-        return found
-    people = Annotator.objects.in_bulk(cast(Sequence[int], found.validators))
+    estimates = _estimates(round)
+    if isinstance(estimates, Undefined):
+        return estimates
+    people = Annotator.objects.in_bulk(cast(Sequence[int], estimates.validators))
     validators = [
         ValidatorOpinion(
             people[cast(int, who)],
-            float(found.reliability[row]),
+            float(estimates.reliability[row]),
             {
-                true: dict(zip(found.labels, given, strict=True))
-                for true, given in zip(found.labels, found.confusion[row].tolist(), strict=True)
+                true: dict(zip(estimates.labels, shares, strict=True))
+                for true, shares in zip(
+                    estimates.labels, estimates.confusion[row].tolist(), strict=True
+                )
             },
         )
-        for row, who in enumerate(found.validators)
+        for row, who in enumerate(estimates.validators)
     ]
     return SecondOpinion(
-        found.labels,
-        dict(zip(found.labels, found.prior.tolist(), strict=True)),
-        {cast(int, pk): found.posterior_of(row) for row, pk in enumerate(found.items)},
+        estimates.labels,
+        dict(zip(estimates.labels, estimates.prior.tolist(), strict=True)),
+        {cast(int, pk): estimates.posterior_of(row) for row, pk in enumerate(estimates.items)},
         sorted(validators, key=lambda one: one.reliability),
-        found.warnings,
+        estimates.warnings,
     )
 
 
@@ -82,14 +84,17 @@ def fitted(round: Round) -> Fitted | None:
     None without labels, or with too many different ones.
     Without a model the policy decides nothing.
     """
-    found = _estimates(round)
-    if isinstance(found, Undefined):
+    estimates = _estimates(round)
+    if isinstance(estimates, Undefined):
         return None
     return Fitted(
-        list(found.labels),
-        found.prior.tolist(),
-        found.crowd.tolist(),
-        {str(who): found.confusion[row].tolist() for row, who in enumerate(found.validators)},
+        list(estimates.labels),
+        estimates.prior.tolist(),
+        estimates.crowd.tolist(),
+        {
+            str(who): estimates.confusion[row].tolist()
+            for row, who in enumerate(estimates.validators)
+        },
         _labels(round).count(),
     )
 

@@ -120,21 +120,21 @@ def discussion(example: Example, reader: User) -> list[Shown]:
     rows = Comment.objects.filter(example=example).select_related("author")
     owns = can_own(reader, example.round.task)
     me = annotator_of(reader)
-    found = []
+    comments = []
     for comment in rows.prefetch_related("mentions__person"):
-        mine = comment.author_id == me.pk and comment.created_at > timezone.now() - EDIT_TIME
+        is_own = comment.author_id == me.pk and comment.created_at > timezone.now() - EDIT_TIME
         names = {mention.person_id: mention.person.pseudonym for mention in comment.mentions.all()}
-        may_remove = not comment.removed_at and (mine or owns)
-        may_change = not comment.removed_at and mine
-        found.append(Shown(comment, _spoken(comment.text, names), may_change, may_remove))
-    return found
+        may_remove = not comment.removed_at and (is_own or owns)
+        may_change = not comment.removed_at and is_own
+        comments.append(Shown(comment, _spoken(comment.text, names), may_change, may_remove))
+    return comments
 
 
 def _own(comment: Comment, author: Annotator) -> QuerySet[Comment]:
     """Select the comment, if it is the person's and may still be changed."""
     recent = timezone.now() - EDIT_TIME
-    mine = Comment.objects.filter(pk=comment.pk, author=author, created_at__gt=recent)
-    return mine.filter(removed_at__isnull=True)
+    own_comment = Comment.objects.filter(pk=comment.pk, author=author, created_at__gt=recent)
+    return own_comment.filter(removed_at__isnull=True)
 
 
 def _named(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
@@ -156,8 +156,8 @@ def _named(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
 def _mention(comment: Comment, named: Iterable[Annotator]) -> None:
     now = timezone.now()
     rows = [
-        Mention(comment=comment, person=one, seen_at=now if one.pk == comment.author_id else None)
-        for one in set(named)
+        Mention(comment=comment, person=name, seen_at=now if name.pk == comment.author_id else None)
+        for name in set(named)
     ]
     Mention.objects.bulk_create(rows, ignore_conflicts=True)
 

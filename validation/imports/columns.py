@@ -39,8 +39,8 @@ class NewFields:
         context = self._named("context", row.context)
         for name, value in context.items():
             self._talks[name] = self._talks.get(name, True) and _is_talk(value)
-        given = self._named("input", row.input)
-        return row.model_copy(update={"context": context, "input": given})
+        inputs = self._named("input", row.input)
+        return row.model_copy(update={"context": context, "input": inputs})
 
     def of(self, group: str) -> dict[str, str]:
         """Return the fields of the context or of the input, and the column of each."""
@@ -58,13 +58,13 @@ class NewFields:
 
     def _named(self, group: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values under the names of fields, which are texts; null is an empty cell."""
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for column, value in values.items():
             name = self._name(group, column)
             if value is not None:
                 is_number = isinstance(value, bool | int | float)
-                found[name] = json.dumps(value) if is_number else value
-        return found
+                fields[name] = json.dumps(value) if is_number else value
+        return fields
 
     def _name(self, group: str, column: str) -> str:
         if (group, column) not in self._names:
@@ -83,13 +83,13 @@ class KnownFields:
     def __init__(self, config: TaskConfig, *, is_strict: bool):
         self._config, self._is_strict = config, is_strict
         self.unknown: Counter[str] = Counter()
-        self._context = {one.name for one in config.context}
+        self._context = {component.name for component in config.context}
         others = (*config.input, *config.output, *config.metadata.create)
-        self._input = {one.name for one in others} - self._context
+        self._input = {component.name for component in others} - self._context
         self._titles = {
-            one.label[:LONGEST_TITLE]: one.name
-            for one in (*config.context, *config.input)
-            if one.label
+            component.label[:LONGEST_TITLE]: component.name
+            for component in (*config.context, *config.input)
+            if component.label
         }
         self.renamed: dict[str, str] = {}
 
@@ -99,17 +99,17 @@ class KnownFields:
         Raises BadRow.
         """
         context: dict[str, Any] = {}
-        given: dict[str, Any] = {}
+        inputs: dict[str, Any] = {}
         for column, value in (*row.context.items(), *row.input.items()):
             name = self._name(column)
-            values = context if name in self._context else given
+            values = context if name in self._context else inputs
             if name in values:
                 raise BadRow(f"`{name}` stands twice, in context and in input; leave one out")
             values[name] = value
-        found = row.model_copy(update={"context": context, "input": given})
-        if wrong := _wrong_talk(self._config, found):
+        fitted_row = row.model_copy(update={"context": context, "input": inputs})
+        if wrong := _wrong_talk(self._config, fitted_row):
             raise BadRow(wrong)
-        return found
+        return fitted_row
 
     def _name(self, column: str) -> str:
         if column in self._context or column in self._input:
@@ -157,8 +157,8 @@ def _wrong_talk(config: TaskConfig, row: HistoryRow) -> str:
     """Return why a conversation of the row is invalid; empty where all are valid."""
     groups = (("context", config.context, row.context), ("input", config.input, row.input))
     for place, components, values in groups:
-        for one in components:
-            if one.type == "chat" and one.name in values:
-                for wrong in check_value(one, values[one.name], {}):
-                    return f"{place}.{one.name}: {wrong}"
+        for component in components:
+            if component.type == "chat" and component.name in values:
+                for wrong in check_value(component, values[component.name], {}):
+                    return f"{place}.{component.name}: {wrong}"
     return ""

@@ -40,22 +40,24 @@ def judged_fields(config: TaskConfig) -> OtherFields:
             _("Rows of this task cannot be imported here: its answers are no label and no text.")
         )
     asks_label, about_model = label_field(config), is_about_model(config, Example.Outcome.UNKNOWN)
-    given = [
-        one.model_copy(update={"when": None, "required": one.required and not one.when})
-        for one in (*config.context, *config.input)
-        if one.name != answer.name
+    components = [
+        component.model_copy(
+            update={"when": None, "required": component.required and not component.when}
+        )
+        for component in (*config.context, *config.input)
+        if component.name != answer.name
     ]
     kind = "multiclass" if answer.type == "multiclass" else "long_text"
     needed = not asks_label and not about_model
-    said = Component(name=answer.name, type=kind, labels=answer.labels, required=needed)
-    taken = {one.name for one in (*given, said)}
+    answer_component = Component(name=answer.name, type=kind, labels=answer.labels, required=needed)
+    taken = {component.name for component in (*components, answer_component)}
     others = {UID: False, PREDICTION: about_model, MODEL: False}
     more = [
         Component(name=name, type="long_text", required=required)
         for name, required in others.items()
         if name not in taken
     ]
-    return OtherFields((*given, said, *more))
+    return OtherFields((*components, answer_component, *more))
 
 
 def preview_rows(
@@ -84,13 +86,15 @@ def store_rows(
         terms=terms, actor=actor,
     )  # fmt: skip
     try:
-        told = import_examples(lines=_told(found, config), options=options, on_bad=lambda *_: None)
+        stored = import_examples(
+            lines=_told(found, config), options=options, on_bad=lambda *_: None
+        )
     except ImportRefused as error:
         raise Refused(str(error)) from None
     if is_blind_owner(actor, round.task):  # labels that stood in their own file
         brought = round.examples.filter(has_claim(config), annotator=None)
         note_told_examples(annotator_of(actor), brought)
-    return told
+    return stored
 
 
 def _told(found: Summary, config: TaskConfig) -> Iterator[Line]:
@@ -105,18 +109,22 @@ def _row(values: Mapping[str, Any], config: TaskConfig) -> dict[str, Any]:
     if tag := rest.pop("tag", ""):
         metadata["tag"] = tag
     uid = str(rest.pop(UID, "") or digest_of(rest))
-    own = {one.name for one in (*config.context, *config.input)}
-    said = None if PREDICTION in own else rest.pop(PREDICTION, None)
+    own = {component.name for component in (*config.context, *config.input)}
+    prediction = None if PREDICTION in own else rest.pop(PREDICTION, None)
     model = None if MODEL in own else rest.pop(MODEL, None)
     label = rest.pop(config.answer_field, None)
-    shown = {one.name: rest.pop(one.name) for one in config.context if one.name in rest}
+    context = {
+        component.name: rest.pop(component.name)
+        for component in config.context
+        if component.name in rest
+    }
     return {
         "uid": uid,
-        "context": shown,
+        "context": context,
         "input": rest,
         "author_label": label,
-        "model_prediction": {"model": model or "imported", "label": said, "probs": None}
-        if said
+        "model_prediction": {"model": model or "imported", "label": prediction, "probs": None}
+        if prediction
         else None,
         "metadata": metadata,
     }

@@ -50,7 +50,7 @@ class LineReader:
         rest, done = iter(lines), 0
         while some := list(islice(rest, BATCH)):
             done += len(some)
-            yield done, [line for one in some if (line := self._parsed(one))]
+            yield done, [line for numbered_line in some if (line := self._parsed(numbered_line))]
 
     def bad(self, place: Place, text: bytes, reason: str) -> None:
         """Count and tell a line that cannot be stored."""
@@ -59,9 +59,9 @@ class LineReader:
 
     def check_asked(self) -> None:
         """Raise ImportRefused where no row answers the question that was named."""
-        wanted = self._options.question
-        if wanted and not self._question:
-            raise ImportRefused(f"The file has no answers to a question {wanted!r}.")
+        question = self._options.question
+        if question and not self._question:
+            raise ImportRefused(f"The file has no answers to a question {question!r}.")
 
     def _parsed(self, line: tuple[int, bytes] | Line) -> ParsedLine | None:
         place, text, *_ = line
@@ -89,9 +89,9 @@ class LineReader:
         self._check_question(line.questions)
         return row_of(line.row, self._options.task or "") if line.row else None
 
-    def _check_question(self, asked: Iterable[str]) -> None:
+    def _check_question(self, questions: Iterable[str]) -> None:
         """Refuse answers to a second question: they would count against those to the first."""
-        for question in asked:
+        for question in questions:
             self._question = self._question or question
             if question != self._question:
                 raise BadRow(
@@ -113,7 +113,7 @@ def _plain_rows(options: Options) -> tuple[str, list[str]]:
     if not (options.judge and code):
         return "", []
     task = Task.objects.filter(code=code).first()
-    return code, [one.name for one in task.config.context] if task else []
+    return code, [component.name for component in task.config.context] if task else []
 
 
 def _digest(row: HistoryRow) -> str:

@@ -108,12 +108,12 @@ class _Import:
             if self.summary.bad and not self.options.skip_bad:
                 return
             round = self._round(*key)
-            new, known = round.fresh(group, self.lines.bad)
+            new, known_lines = round.fresh(group, self.lines.bad)
             fresh = [round.spelled(line) for line in new]
-            self.summary.known += len(known)
+            self.summary.known += len(known_lines)
             self.summary.new += len(fresh)
             round.store(fresh)
-            for line, votes in round.later_votes(known):
+            for line, votes in round.later_votes(known_lines):
                 self.summary.leave(LATER_VOTES, line.row.uid, votes)
 
     def _round(self, code: str, number: int) -> "_ImportedRound":
@@ -196,7 +196,7 @@ class _ImportedRound:
         have = dict(self.round.examples.filter(uid__in=uids).values_list("uid", "digest"))
         written_here = self._written_here(uids)
         is_claimed = is_about_model(self._task.task.config, Example.Outcome.UNDECIDED)
-        found, again = [], []
+        new_lines, again = [], []
         for line in lines:
             if line.row.author_verdict and not is_claimed:
                 bad(line.place, line.text, NOT_ASKED)
@@ -204,19 +204,19 @@ class _ImportedRound:
             if line.row.uid in written_here:
                 bad(line.place, line.text, f"{self.round} has this example; {ELSEWHERE}")
                 continue
-            known = have.get(line.row.uid)
-            if known is None:
+            stored_digest = have.get(line.row.uid)
+            if stored_digest is None:
                 have[line.row.uid] = line.digest
                 try:
-                    found.append(self._fitted(line))
+                    new_lines.append(self._fitted(line))
                 except BadRow as error:
                     bad(line.place, line.text, str(error))
-            elif known != line.digest:
+            elif stored_digest != line.digest:
                 where = f"uid {line.row.uid} names another example of {self.round}"
                 bad(line.place, line.text, f"{where}; give it another uid, or use --round")
             else:
                 again.append(line)
-        return found, again
+        return new_lines, again
 
     def _fitted(self, line: ParsedLine) -> ParsedLine:
         """Return the line under the names of the task's fields. Raises BadRow."""
@@ -231,19 +231,19 @@ class _ImportedRound:
 
     def later_votes(self, lines: Sequence[ParsedLine]) -> Iterator[tuple[ParsedLine, int]]:
         """Yield the lines of stored examples that have votes which are not stored, and how many."""
-        asked = [line.row.uid for line in lines if line.row.votes]
+        uids = [line.row.uid for line in lines if line.row.votes]
         stored: dict[str, Counter[tuple[str | None, str, str]]] = {}
-        votes = Validation.objects.filter(example__round=self.round, example__uid__in=asked)
-        told = votes.values_list("example__uid", "validator__pseudonym", "label", "verdict")
-        for uid, who, label, verdict in told:
+        votes = Validation.objects.filter(example__round=self.round, example__uid__in=uids)
+        stored_votes = votes.values_list("example__uid", "validator__pseudonym", "label", "verdict")
+        for uid, who, label, verdict in stored_votes:
             stored.setdefault(str(uid), Counter())[who, label, verdict] += 1
         for line in lines:
             row = self.spelled(line).row
-            given = Counter(
+            votes_in_line = Counter(
                 (vote.worker and self._task.name_of(vote.worker), vote.label, vote.verdict)
                 for vote in row.votes
             )
-            if more := (given - stored.get(row.uid, Counter())).total():
+            if more := (votes_in_line - stored.get(row.uid, Counter())).total():
                 yield line, more
 
     def spelled(self, line: ParsedLine) -> ParsedLine:
@@ -315,28 +315,28 @@ class _ImportedRound:
             if row.votes:
                 pattern = tuple(sorted((vote.label, vote.verdict) for vote in row.votes))
                 model_label = row.answer.label if row.answer else None
-                said = self._decide(pattern, row.author_label, model_label, row.fooled)
-                yield pk, self.round.pk, *said, self._now if said[-1] else None
+                columns = self._decide(pattern, row.author_label, model_label, row.fooled)
+                yield pk, self.round.pk, *columns, self._now if columns[-1] else None
 
     def _contexts(self, lines: Sequence[ParsedLine]) -> Mapping[str, int]:
         """Return contexts' ids by digest.
 
         New ones are retired, so that nobody writes about them.
         """
-        wanted = {line.context: line.row.context for line in lines}
-        known = self.round.contexts.filter(digest__in=wanted)
-        found = dict(known.values_list("digest", "pk"))
-        new = [digest for digest in wanted if digest not in found]
+        contexts = {line.context: line.row.context for line in lines}
+        stored_contexts = self.round.contexts.filter(digest__in=contexts)
+        ids_by_digest = dict(stored_contexts.values_list("digest", "pk"))
+        new = [digest for digest in contexts if digest not in ids_by_digest]
         if not new:
-            return found
+            return ids_by_digest
         batch = self._made_batch()
         table = Table(Context, CONTEXT)
         ids = table.reserve(len(new))
         table.insert(
-            (pk, self.round.pk, batch.pk, _json(wanted[digest]), digest, True)
+            (pk, self.round.pk, batch.pk, _json(contexts[digest]), digest, True)
             for pk, digest in zip(ids, new, strict=True)
         )
-        return found | dict(zip(new, ids, strict=True))
+        return ids_by_digest | dict(zip(new, ids, strict=True))
 
     def _made_batch(self) -> ContextBatch:
         """Create the batch that names the file and its terms."""
@@ -365,13 +365,13 @@ class _ImportedRound:
         while some := list(islice(examples, BATCH)):
             Table(Consensus, CONSENSUS).insert(
                 (
-                    one.example_id,
+                    example.example_id,
                     self.round.pk,
-                    *_said(one.decision, self._policy, *one.status[-2:]),
-                    self._now if one.decision.winner else None,
+                    *_said(example.decision, self._policy, *example.status[-2:]),
+                    self._now if example.decision.winner else None,
                 )
-                for one in some
-                if one.votes or one.decision.winner
+                for example in some
+                if example.votes or example.decision.winner
             )
 
     def _mark_queue(self) -> None:

@@ -157,9 +157,9 @@ def parse_line(line: bytes, task: str = "", context: Collection[str] = ()) -> Hi
     return _checked(data)
 
 
-def row_of(told: Mapping[str, Any], task: str) -> HistoryRow:
+def row_of(record: Mapping[str, Any], task: str) -> HistoryRow:
     """Build the row of a record in another layout; the rest is unknown. Raises BadRow."""
-    return _checked({"task": task, **UNTOLD, **told}, TOLD)
+    return _checked({"task": task, **UNTOLD, **record}, TOLD)
 
 
 def one_vote_each(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
@@ -184,7 +184,7 @@ def spelled_row(row: HistoryRow, labels: Sequence[str]) -> HistoryRow:
     if answer is not None:
         probs = answer.probs and {spelling(name): share for name, share in answer.probs.items()}
         answer = answer.model_copy(update={"label": spelling(answer.label), "probs": probs})
-    votes = [one.model_copy(update={"label": spelling(one.label)}) for one in row.votes]
+    votes = [vote.model_copy(update={"label": spelling(vote.label)}) for vote in row.votes]
     label = None if row.author_label is None else spelling(row.author_label)
     return row.model_copy(update={"author_label": label, "answer": answer, "votes": votes})
 
@@ -197,15 +197,17 @@ def _composed(data: Mapping[str, Any]) -> dict[str, Any]:
     context, metadata = data.get("context"), data.get("metadata")
     values = context.values() if isinstance(context, Mapping) else ()
     texts = [text for text in values if isinstance(text, str)]
-    found = {
+    values_in_nfc = {
         name: value if name in NAMES else composed_value(value, texts)
         for name, value in data.items()
     }
     if isinstance(metadata, Mapping):
         starts = {n: start for n, start in metadata.items() if str(n).endswith("_start")}
         moved = {n: composed_start(data.get("author_label"), at, texts) for n, at in starts.items()}
-        found["metadata"] |= {name: start for name, start in moved.items() if start is not None}
-    return found
+        values_in_nfc["metadata"] |= {
+            name: start for name, start in moved.items() if start is not None
+        }
+    return values_in_nfc
 
 
 def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
@@ -230,28 +232,30 @@ def _whole(plain: Mapping[str, Any], task: str, context: Collection[str]) -> dic
     uid, label = text.pop("uid", digest), text.pop("label", "")
     if not any(any(map(str.isalnum, value)) or visible(value) for value in text.values()):
         raise BadRow("the line has nothing to judge; add a field with a text")
-    shown = {name: text.pop(name) for name in context if name in text}
-    told = {"uid": uid, "context": shown, "input": text, "author_label": label or None}
-    return {"task": task, **UNTOLD, **told}
+    context_values = {name: text.pop(name) for name in context if name in text}
+    row = {"uid": uid, "context": context_values, "input": text, "author_label": label or None}
+    return {"task": task, **UNTOLD, **row}
 
 
 def _reason(problem: ErrorDetails) -> str:
     """Describe the field, what is wrong with it, and how to fix it."""
-    kind, said, place = problem["type"], problem["msg"], problem["loc"]
+    kind, message, place = problem["type"], problem["msg"], problem["loc"]
     parent = ".".join(map(str, place[:-1])) or "the line"
     if kind == "missing":
         return f"{parent} lacks `{place[-1]}`; add it"
     if kind == "extra_forbidden":
-        known = [field.alias or name for name, field in HistoryRow.model_fields.items()]
-        near = get_close_matches(str(place[-1]), known, n=1)
+        field_names = [field.alias or name for name, field in HistoryRow.model_fields.items()]
+        near = get_close_matches(str(place[-1]), field_names, n=1)
         hint = f"did you mean `{near[0]}`?" if near else "put it into metadata"
         return f"{parent} has no field `{place[-1]}`; {hint}"
     at = ".".join(map(str, place))
     if kind in ("choice", "model_wrong"):
-        return f"{at} {said}".strip()
-    wanted = "Input should be an object" if kind == "model_type" else said
-    shown = json.dumps(problem["input"], ensure_ascii=False)
-    return f"{at}: {wanted}, not {shown if len(shown) <= 40 else f'{shown[:39]}…'}"
+        return f"{at} {message}".strip()
+    expectation = "Input should be an object" if kind == "model_type" else message
+    input_text = json.dumps(problem["input"], ensure_ascii=False)
+    return (
+        f"{at}: {expectation}, not {input_text if len(input_text) <= 40 else f'{input_text[:39]}…'}"
+    )
 
 
 def _read(line: bytes) -> dict[str, Any]:

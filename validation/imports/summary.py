@@ -61,6 +61,6 @@ class Summary:
                 f"The column {column!r} is the field {name}."
                 for column, name in self.renamed.items()
             ),
-            *(f"Note: {one.said(what)}" for what, one in self.noted.items()),
-            *(f"Left out: {one.said(what)}" for what, one in self.left.items()),
+            *(f"Note: {count.said(what)}" for what, count in self.noted.items()),
+            *(f"Left out: {count.said(what)}" for what, count in self.left.items()),
         ]

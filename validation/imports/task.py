@@ -62,12 +62,12 @@ class Options:
 def _owner(address: str) -> User:
     """Return the owner of a task to be created. Raises ImportRefused."""
     people = User.objects.filter(is_active=True)
-    wanted = {"email__iexact": address} if address else {"is_superuser": True}
-    found = list(people.filter(**wanted))
-    if len(found) != 1:
+    condition = {"email__iexact": address} if address else {"is_superuser": True}
+    owners = list(people.filter(**condition))
+    if len(owners) != 1:
         why = f"There is no account {address}" if address else "A new task needs an owner"
         raise ImportRefused(f"{why}. Name one with --owner EMAIL.")
-    return found[0]
+    return owners[0]
 
 
 class ImportedTask:
@@ -105,9 +105,9 @@ class ImportedTask:
 
     def _create(self, code: str, options: Options) -> Task:
         if not options.create:
-            known = ", ".join(Task.objects.values_list("code", flat=True).order_by("code"))
+            codes = ", ".join(Task.objects.values_list("code", flat=True).order_by("code"))
             raise ImportRefused(
-                f"There is no task {code!r}. Tasks: {known or 'none'}. Name one with --task, or "
+                f"There is no task {code!r}. Tasks: {codes or 'none'}. Name one with --task, or "
                 "make it with --create."
             )
         text = created_config(code, {}, {}, (), options.policy, 0)
@@ -158,17 +158,17 @@ class ImportedTask:
     def _note(self, row: HistoryRow) -> None:
         self._most_votes = max(self._most_votes, len(row.votes))
         if len(self._labels) <= MOST_LABELS:
-            said = [row.author_label, row.answer and row.answer.label]
-            self._labels |= {label for label in said if label}
+            row_labels = [row.author_label, row.answer and row.answer.label]
+            self._labels |= {label for label in row_labels if label}
             self._labels |= {vote.label for vote in row.votes if vote.label}
 
     def people(self, rows: Sequence[HistoryRow]) -> Mapping[str | None, int]:
         """Return annotators by the ids that the rows name; create new ones."""
-        wanted = {vote.worker for row in rows for vote in row.votes if vote.worker is not None}
-        wanted |= {row.author for row in rows if row.author is not None}
+        workers = {vote.worker for row in rows for vote in row.votes if vote.worker is not None}
+        workers |= {row.author for row in rows if row.author is not None}
         if len(self._people) > MOST_REMEMBERED:
             self._people.clear()
-        names = {self.name_of(who): who for who in wanted - self._people.keys()}
+        names = {self.name_of(who): who for who in workers - self._people.keys()}
         if names:
             self._add_people(names)
         return self._people
@@ -178,14 +178,16 @@ class ImportedTask:
         return fitting(f"{self.task.code}:{who}", 40)
 
     def _add_people(self, names: Mapping[str, str]) -> None:
-        known = dict(Annotator.objects.filter(pseudonym__in=names).values_list("pseudonym", "pk"))
-        new = [name for name in names if name not in known]
+        ids_by_name = dict(
+            Annotator.objects.filter(pseudonym__in=names).values_list("pseudonym", "pk")
+        )
+        new = [name for name in names if name not in ids_by_name]
         table = Table(Annotator, ("id", "pseudonym", "source"))
         ids = table.reserve(len(new))
         source = Annotator.Source.IMPORT
         table.insert((pk, name, source) for pk, name in zip(ids, new, strict=True))
-        known |= dict(zip(new, ids, strict=True))
-        self._people |= {names[name]: pk for name, pk in known.items()}
+        ids_by_name |= dict(zip(new, ids, strict=True))
+        self._people |= {names[name]: pk for name, pk in ids_by_name.items()}
 
     def targets(self, rows: Iterable[HistoryRow]) -> Mapping[str, tuple[int, int]]:
         """Return target and version of the models that the rows name; create new ones."""

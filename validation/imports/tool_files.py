@@ -57,8 +57,8 @@ def import_answers(
     them. Raises Refused, FileError.
     """
     if round.state == Round.State.RELEASED:
-        said = _("%(round)s is released and does not change any more.")
-        raise Refused(said % {"round": round}, code="released")
+        message = _("%(round)s is released and does not change any more.")
+        raise Refused(message % {"round": round}, code="released")
     bad: list[tuple[Place, str]] = []
 
     def note_bad(place: Place, _line: bytes, reason: str) -> None:
@@ -73,14 +73,14 @@ def import_answers(
     )  # fmt: skip
     try:
         with _lines(path, file_name, wanted) as lines:
-            found = import_examples(lines=lines, options=options, on_bad=note_bad)
+            stored = import_examples(lines=lines, options=options, on_bad=note_bad)
     except ImportRefused as error:
         raise Refused(str(error), code="import") from None
     if not dry_run and is_blind_owner(actor, round.task):
         annotator = annotator_of(actor)
         brought = told_examples(round.task, annotator).filter(round=round, uid__isnull=False)
         note_told_examples(annotator, brought)
-    return Brought(found, bad)
+    return Brought(stored, bad)
 
 
 @contextmanager

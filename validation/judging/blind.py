@@ -55,13 +55,13 @@ def questions(
     Before a vote, conditions on the author's choices are ignored: they would reveal the label.
     """
     verdict = verdict_of(config, vote, example) if vote else Verdict.FLAGGED
-    known = {} if vote is None and label_field(config) else example.inputs
+    inputs = {} if vote is None and label_field(config) else example.inputs
     return [
         _in_their_language(component)
         for component in config.judge_questions
         if component.works_in("metadata")
         and not (component.name == CORRECTION and config.verdict.type == "secret")
-        and (component.when is None or component.when.holds(known, verdict=verdict))
+        and (component.when is None or component.when.holds(inputs, verdict=verdict))
     ]
 
 

@@ -90,14 +90,14 @@ def told_examples(task: Task, annotator: Annotator) -> QuerySet[Example]:
 def has_claim(config: TaskConfig) -> Q:
     """Return the condition that an example has something hidden from judges before they vote."""
     hidden = [field.name for field in config.input if field.name not in config.judged_fields]
-    said = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for holder, names in (
         ("inputs", hidden),
         ("metadata", [field.name for field in config.metadata.create]),
     ):
         for name in names:
-            said |= Q(**{f"{holder}__has_key": name}) & ~Q(**{f"{holder}__{name}": None})
-    return said
+            condition |= Q(**{f"{holder}__has_key": name}) & ~Q(**{f"{holder}__{name}": None})
+    return condition
 
 
 def note_told_examples(annotator: Annotator, examples: QuerySet[Example]) -> None:

@@ -47,11 +47,11 @@ class Part:
             return True
         lock_answers(self.validator)
         now = timezone.now()
-        held = JudgeLease.objects.filter(
+        leases = JudgeLease.objects.filter(
             within(self.duty, "example__round"), validator=self.validator
         )
-        given = _given(self.duty, self.validator) + held.filter(until__gt=now).count()
-        return given < self.duty.amount
+        total = _given(self.duty, self.validator) + leases.filter(until__gt=now).count()
+        return total < self.duty.amount
 
     @property
     def words(self) -> str:
@@ -94,8 +94,8 @@ def whole_rounds(validator: Annotator) -> Parts:
 
 def is_asked_no_more(validator: Annotator, task: Task) -> bool:
     """Return whether the validator has judged as many as requested, in a round of the task."""
-    part = parts_of(validator, task)
-    return any(part(round.pk).is_done for round in judged_rounds(task))
+    round_part = parts_of(validator, task)
+    return any(round_part(round.pk).is_done for round in judged_rounds(task))
 
 
 def _judging(task: Task) -> QuerySet[Duty]:
@@ -109,10 +109,10 @@ def _shares_of(duties: Collection[Duty], round: int) -> dict[Duty, Sequence[Span
     Shares of all rounds count where the round has none of its own.
     """
     for which in (round, None):
-        found = [duty for duty in duties if duty.share and duty.round_id == which]
-        if found:
-            shares = [duty.share or 0 for duty in found]
-            return dict(zip(found, spans(shares, found[0].overlap), strict=True))
+        matching = [duty for duty in duties if duty.share and duty.round_id == which]
+        if matching:
+            shares = [duty.share or 0 for duty in matching]
+            return dict(zip(matching, spans(shares, matching[0].overlap), strict=True))
     return {}
 
 
@@ -131,9 +131,9 @@ def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
 
 def _given(duty: Duty, validator: Annotator) -> int:
     """Count the validator's judged examples since the duty was set, gold among them."""
-    mine = {"validator": validator, "created_at__gte": duty.set_at}
-    votes = Validation.objects.filter(within(duty, "example__round"), **mine).count()
-    return votes + GoldAnswer.objects.filter(within(duty, "gold__example__round"), **mine).count()
+    own = {"validator": validator, "created_at__gte": duty.set_at}
+    votes = Validation.objects.filter(within(duty, "example__round"), **own).count()
+    return votes + GoldAnswer.objects.filter(within(duty, "gold__example__round"), **own).count()
 
 
 # How far people are
@@ -157,15 +157,15 @@ def progress_of(duties: QuerySet[Duty], me: User | None = None) -> list[Progress
 
     Of everybody's duties: the progress of `me`, or else of all, which has no end.
     """
-    found = list(
+    rows = list(
         duties.select_related("task", "round", "person__annotator").annotate(
             votes=_count(Validation, "validator", "example__round", me),
             gold=_count(GoldAnswer, "validator", "gold__example__round", me),
             written=_count(Example, "annotator", "round", me, retracted_at=None),
         )
     )
-    left = _left([duty for duty in found if duty.share])
-    return [_progress(duty, left.get(duty.pk), is_mine=me is not None) for duty in found]
+    left = _left([duty for duty in rows if duty.share])
+    return [_progress(duty, left.get(duty.pk), is_mine=me is not None) for duty in rows]
 
 
 def duties_of(user: User) -> list[Progress]:
@@ -175,18 +175,24 @@ def duties_of(user: User) -> list[Progress]:
     or once the person has begun.
     """
     roles = TaskMember.objects.standing().filter(user=user).values_list("task", "role")
-    mine = dict(roles)
+    role_by_task = dict(roles)
     able = {
-        kind: [task for task, role in mine.items() if may in TABLE[role]]
+        kind: [task for task, role in role_by_task.items() if may in TABLE[role]]
         for kind, may in MAY.items()
     }
-    asked = Q(person=user)
+    condition = Q(person=user)
     for kind, tasks in able.items():
-        asked |= Q(person=None, kind=kind, task__in=tasks)
-    asked |= Q(person=None, task__is_visible=True) & ~Q(task__in=list(mine))
-    found = progress_of(Duty.objects.standing().filter(asked).annotate(is_live=_is_live()), user)
-    shown = [one for one in found if one.duty.task_id in mine or one.standing.done or _is_open(one)]
-    return sorted(shown, key=due_before)
+        condition |= Q(person=None, kind=kind, task__in=tasks)
+    condition |= Q(person=None, task__is_visible=True) & ~Q(task__in=list(role_by_task))
+    progresses = progress_of(
+        Duty.objects.standing().filter(condition).annotate(is_live=_is_live()), user
+    )
+    relevant = [
+        progress
+        for progress in progresses
+        if progress.duty.task_id in role_by_task or progress.standing.done or _is_open(progress)
+    ]
+    return sorted(relevant, key=due_before)
 
 
 def _is_live() -> Q:
@@ -203,11 +209,11 @@ def _is_open(progress: Progress) -> bool:
 
 def _progress(duty: Any, left: int | None, *, is_mine: bool) -> Progress:
     done = duty.written if duty.kind == Duty.Kind.WRITE else duty.votes + duty.gold
-    wanted = duty.amount if left is None else done + left
+    amount = duty.amount if left is None else done + left
     if duty.person_id is None and not is_mine:
-        wanted = None
+        amount = None
     is_over = bool(duty.ended_at) or _is_over(duty.round, duty.kind)
-    return Progress(duty, Standing(done, wanted, duty.due_on, is_over))
+    return Progress(duty, Standing(done, amount, duty.due_on, is_over))
 
 
 def _is_over(round: Round | None, kind: str) -> bool:
@@ -239,32 +245,34 @@ def _left(shares: Sequence[Duty]) -> dict[int, int]:
     standing = Duty.objects.standing().filter(task__in=tasks, share__isnull=False)
     all_of_them = list(standing.order_by("pk"))
     unknown: set[int] = set()
-    wanted: dict[int, Q] = {}
+    conditions: dict[int, Q] = {}
     for round in rounds_with_last(Round.objects.filter(task__in=tasks)):
-        known = [duty for duty in all_of_them if duty.task_id == round.task_id]
-        for duty, places in _shares_of(known, round.pk).items():
+        duties = [duty for duty in all_of_them if duty.task_id == round.task_id]
+        for duty, places in _shares_of(duties, round.pk).items():
             if round.last and round.last > round.seen:
                 unknown.add(duty.pk)
             for span in places:
-                wanted[duty.pk] = wanted.get(duty.pk, Q()) | Q(round=round, key__range=span)
-    asked = {duty.pk: wanted[duty.pk] for duty in shares if duty.pk in wanted.keys() - unknown}
+                conditions[duty.pk] = conditions.get(duty.pk, Q()) | Q(round=round, key__range=span)
+    answerable = {
+        duty.pk: conditions[duty.pk] for duty in shares if duty.pk in conditions.keys() - unknown
+    }
     persons = {duty.pk: duty.person_id for duty in shares}
     waiting = QueueItem.objects.filter(free__gt=0, example__retracted_at=None)
     counts = {
         f"of_{pk}": Count("pk", filter=places & _not_by(persons[pk]))
-        for pk, places in asked.items()
+        for pk, places in answerable.items()
     }
     return {int(name[3:]): n for name, n in waiting.aggregate(**counts).items()}
 
 
 def _not_by(person: int | None) -> Q:
     """Return the condition that the person neither wrote, saw, judged nor skipped an item."""
-    mine = {"example": OuterRef("pk"), "validator__user": person}
-    shown = ShownExample.objects.filter(example=OuterRef("pk"), annotator__user=person)
+    own = {"example": OuterRef("pk"), "validator__user": person}
+    shown_elsewhere = ShownExample.objects.filter(example=OuterRef("pk"), annotator__user=person)
     return Q(
-        ~Exists(Validation.objects.filter(**mine)),
-        ~Exists(Skip.objects.filter(**mine)),
-        ~Exists(shown),
+        ~Exists(Validation.objects.filter(**own)),
+        ~Exists(Skip.objects.filter(**own)),
+        ~Exists(shown_elsewhere),
         ~Q(author__user=person) | Q(author=None),
     )
 

@@ -142,10 +142,10 @@ def lease_gold(
 
 def gold_answers(validator: Annotator, task: Task) -> Sequence[GoldAnswer]:
     """Return the validator's answers to the task's gold items, oldest first. Two queries."""
-    mine = GoldAnswer.objects.filter(validator=validator)
-    if not mine.exists():  # most people in most tasks, on each page
+    own_answers = GoldAnswer.objects.filter(validator=validator)
+    if not own_answers.exists():  # most people in most tasks, on each page
         return []
-    return list(mine.filter(gold__example__round__task=task).order_by("created_at", "pk"))
+    return list(own_answers.filter(gold__example__round__task=task).order_by("created_at", "pk"))
 
 
 def answers_to(example: Example, validator: Annotator) -> Sequence[GoldAnswer]:
@@ -167,18 +167,20 @@ def lock_answers(validator: Annotator) -> None:
 def is_revealed(answer: GoldAnswer, task: Task) -> bool:
     """Return whether a refresher reveals the right answer, or has revealed it."""
     answers = gold_answers(answer.validator, task)
-    is_counted = any(one.pk == answer.pk and one.counts for one in answers)
+    is_counted = any(counted.pk == answer.pk and counted.counts for counted in answers)
     return not is_counted or check(answers) is Check.FAIL
 
 
-def store_answer(*, example: Example, validator: Annotator, **said: Any) -> GoldAnswer:
+def store_answer(*, example: Example, validator: Annotator, **answer_values: Any) -> GoldAnswer:
     """Store the answer to a locked gold item. Raises NotAllowed if it is gold no more."""
     gold = Gold.objects.filter(pk=example.pk).first()
     if gold is None:
         raise NotAllowed(gettext("This example is no longer judged. Nothing is lost for you."))
     gold.example = example
-    right = (gold.label, gold.verdict) == (said["label"], said["verdict"])
-    return GoldAnswer.objects.create(gold=gold, validator=validator, is_correct=right, **said)
+    right = (gold.label, gold.verdict) == (answer_values["label"], answer_values["verdict"])
+    return GoldAnswer.objects.create(
+        gold=gold, validator=validator, is_correct=right, **answer_values
+    )
 
 
 def finish_refresher(*, validator: Annotator, task: Task) -> None:
@@ -186,6 +188,6 @@ def finish_refresher(*, validator: Annotator, task: Task) -> None:
 
     One update, no lock.
     """
-    mine = GoldAnswer.objects.filter(validator=validator, gold__example__round__task=task)
-    if check(list(mine)) is Check.FAIL:
-        mine.update(counts=False)
+    own_answers = GoldAnswer.objects.filter(validator=validator, gold__example__round__task=task)
+    if check(list(own_answers)) is Check.FAIL:
+        own_answers.update(counts=False)

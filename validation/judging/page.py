@@ -68,19 +68,19 @@ def vote_form(config: TaskConfig, example: Example, data: Any) -> VoteForm:
 
 
 @lru_cache(256)
-def blank_flag(config_text: str, asked: Sequence[str], language: str | None) -> SafeString:
+def blank_flag(config_text: str, question_names: Sequence[str], language: str | None) -> SafeString:
     """Render the form of a flag, with these questions of the task."""
     config = parsed_config(config_text)
     with override(language):
-        questions = [c for c in config.judge_questions if c.name in asked]
+        questions = [c for c in config.judge_questions if c.name in question_names]
         return fields_of(FlagForm(questions, config=config))
 
 
 def flag_form(example: Example, data: Any) -> FlagForm:
     """Return the filled form of a flag; for the page and the API."""
     config, context = example.round.task.config, example.context.fields
-    asked = blind.questions(config, None, example)
-    return FlagForm(asked, data, config=config, context=context)
+    questions = blind.questions(config, None, example)
+    return FlagForm(questions, data, config=config, context=context)
 
 
 def page_values(
@@ -101,7 +101,12 @@ def page_values(
         "you_said": choice_words(task.config, undo, undo.example) if undo else "",
     }
     if session.is_paused:
-        return {**values, "missed": [shown_miss(task.config, one) for one in missed(session.gold)]}
+        return {
+            **values,
+            "missed": [
+                shown_miss(task.config, gold_answer) for gold_answer in missed(session.gold)
+            ],
+        }
     if session.lease:
         example = session.lease.example
         values["duty_words"] = session.parts(example.round_id).words
@@ -124,7 +129,7 @@ def _example_values(
     task: Task, example: Example, form: VoteForm | None, flag_form: FlagForm | None
 ) -> dict[str, Any]:
     config, text, spoken = task.config, task.config_text, get_language()
-    asked = tuple(question.name for question in blind.questions(config, None, example))
+    question_names = tuple(question.name for question in blind.questions(config, None, example))
     return {
         "example": example,
         "round": example.round,
@@ -137,7 +142,9 @@ def _example_values(
         "answers": coloured(config, choices(config, example)),
         "model_said": model_said(config, example),
         "flag_form": flag_form,
-        "flag_fields": fields_of(flag_form) if flag_form else blank_flag(text, asked, spoken),
+        "flag_fields": fields_of(flag_form)
+        if flag_form
+        else blank_flag(text, question_names, spoken),
         "instructions": render_markdown(config.instructions),
     }
 
@@ -149,7 +156,7 @@ def coloured(
     field = label_field(config)
     colours = config.component(field).colours if field else {}
     return tuple(
-        (said, words, colours.get(said.removeprefix("label:"), "")) for said, words in offered
+        (choice, words, colours.get(choice.removeprefix("label:"), "")) for choice, words in offered
     )
 
 
@@ -237,7 +244,10 @@ def model_said(config: TaskConfig, example: Example) -> list[tuple[str, str]]:
     if not is_about_model(config, example.outcome) or not example.pk:
         return []
     outputs = example.target_outputs.select_related("target")
-    return [(one.name, one.words) for one in result_panel.answers(example, config, list(outputs))]
+    return [
+        (answer.name, answer.words)
+        for answer in result_panel.answers(example, config, list(outputs))
+    ]
 
 
 def revealed(config: TaskConfig, vote: Validation | GoldAnswer) -> dict[str, Any]:

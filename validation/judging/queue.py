@@ -184,8 +184,8 @@ def next_place(
         values: dict[str, Any] = {"round": round, "validator": validator.pk, "avoid": avoid}
         values |= {"first": span[0], "last": span[1]}
         values |= {"asked_until": timezone.now() - AUTHOR_TIME}
-        if found := first_row(sql, **values, above=above):
-            return Place(*found)
+        if row := first_row(sql, **values, above=above):
+            return Place(*row)
         (above,) = first_row(NEXT_LEVEL, round=round, above=above) or (None,)
     return None
 
@@ -207,10 +207,10 @@ class Held(NamedTuple):
 
 def latest_lease(validator: Annotator, task: Task) -> Held | None:
     """Return the validator's latest lease in this task."""
-    found = first_row(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
-    if found is None:
+    row = first_row(LATEST_LEASE, validator=validator.pk, task=task.pk, now=timezone.now())
+    if row is None:
         return None
-    lease, holds, author, uuid, round, state, *without = found
+    lease, holds, author, uuid, round, state, *without = row
     is_current = bool(holds) and state in JUDGED_STATES
     return Held(lease, is_current, author, UUID(str(uuid)), round, state, *map(bool, without))
 
@@ -233,8 +233,8 @@ def last_vote(validator: Annotator, task: Task) -> Validation | None:
 
 def judged_today(validator: Annotator, task: Task) -> int:
     """Count the examples of the task that the validator has judged since 00:00 UTC."""
-    found = first_row(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight())
-    return int(found[0]) if found else 0
+    row = first_row(JUDGED_SINCE, validator=validator.pk, task=task.pk, since=midnight())
+    return int(row[0]) if row else 0
 
 
 def passed_today(validator: Annotator, task: Task) -> int:
@@ -279,16 +279,16 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
         "validated_errors": "catches",
     }
     counts = {name: Count("pk", filter=is_counted(word)) for name, word in words.items()}
-    wanted = {"collected": Count("pk"), **counts}
-    found = {round.pk: dict.fromkeys((*wanted, "by_programs"), 0) for round in rounds}
+    columns = {"collected": Count("pk"), **counts}
+    numbers = {round.pk: dict.fromkeys((*columns, "by_programs"), 0) for round in rounds}
     examples = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
-    counted = examples.values("round", "by_program").annotate(**wanted)
-    for pk, by_program, *counts in counted.values_list("round", "by_program", *wanted):
+    counted = examples.values("round", "by_program").annotate(**columns)
+    for pk, by_program, *counts in counted.values_list("round", "by_program", *columns):
         if by_program:
-            found[pk]["by_programs"] = counts[0]
+            numbers[pk]["by_programs"] = counts[0]
         else:
-            found[pk] |= zip(wanted, counts, strict=True)
-    return found
+            numbers[pk] |= zip(columns, counts, strict=True)
+    return numbers
 
 
 def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
@@ -308,17 +308,17 @@ def tasks_with_places(validator: Annotator, tasks: Collection[int]) -> set[int]:
 
     One query.
     """
-    found = Task.objects.filter(pk__in=tasks).filter(Exists(_places_for(validator)))
-    return set(found.values_list("pk", flat=True))
+    others = Task.objects.filter(pk__in=tasks).filter(Exists(_places_for(validator)))
+    return set(others.values_list("pk", flat=True))
 
 
 def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
     """Select what the validator may get, or has got, in an outer task's queue."""
-    mine = {"example": OuterRef("pk"), "validator": validator}
+    own = {"example": OuterRef("pk"), "validator": validator}
     return QueueItem.objects.filter(
-        Q(free__gt=0) | Exists(JudgeLease.objects.filter(**mine, takes_place=True)),
-        ~Exists(Validation.objects.filter(**mine)),
-        ~Exists(Skip.objects.filter(**mine)),
+        Q(free__gt=0) | Exists(JudgeLease.objects.filter(**own, takes_place=True)),
+        ~Exists(Validation.objects.filter(**own)),
+        ~Exists(Skip.objects.filter(**own)),
         ~Exists(ShownExample.objects.filter(example=OuterRef("pk"), annotator=validator)),
         ~Q(author=validator),
         round__task=OuterRef("pk"),
@@ -331,8 +331,8 @@ def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
 def queued_examples(rounds: Collection[int]) -> Counter[int]:
     """Count the examples in the queue that need votes, by round id. One query."""
     queued = QueueItem.objects.filter(round__in=rounds, still_needed__gt=0).order_by()
-    kept = queued.filter(example__retracted_at__isnull=True)
-    return Counter(dict(kept.values_list("round").annotate(Count("pk"))))
+    usable = queued.filter(example__retracted_at__isnull=True)
+    return Counter(dict(usable.values_list("round").annotate(Count("pk"))))
 
 
 def judged_examples(round: Round) -> tuple[int, int]:

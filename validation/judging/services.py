@@ -136,7 +136,7 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
 
 
 def _lease_next(
-    validator: Annotator, task: Task, latest: Held | None, part: Parts
+    validator: Annotator, task: Task, latest: Held | None, round_part: Parts
 ) -> JudgeLease | None:
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
@@ -146,13 +146,13 @@ def _lease_next(
         latest = None
     if latest and gold.is_turn(validator, latest.uuid):
         with transaction.atomic():
-            if part(latest.round).has_room() and (
+            if round_part(latest.round).has_room() and (
                 lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)
             ):
                 return lease
-    if latest and (lease := _go_on(part(latest.round), task, latest)):
+    if latest and (lease := _go_on(round_part(latest.round), task, latest)):
         return lease
-    return _start_at_front(validator, task, latest, part, is_offered)
+    return _start_at_front(validator, task, latest, round_part, is_offered)
 
 
 def _everything(_round: int) -> bool:
@@ -160,16 +160,16 @@ def _everything(_round: int) -> bool:
     return True
 
 
-def _go_on(part: Part, task: Task, latest: Held) -> JudgeLease | None:
+def _go_on(round_part: Part, task: Task, latest: Held) -> JudgeLease | None:
     """Lease the next place after the last one, so that the walk skips what was judged before.
 
     Sometimes none, by chance, so that places that returned to the front are found.
     """
     if latest.round_state not in JUDGED_STATES or latest.uuid.int % WALKS == 0:
         return None
-    if not vote_caps.may_go_on(part.validator, task, latest):
+    if not vote_caps.may_go_on(round_part.validator, task, latest):
         return None
-    return _take_next(part, latest.author, start=order_key(latest.uuid, settings.SECRET_KEY))
+    return _take_next(round_part, latest.author, start=order_key(latest.uuid, settings.SECRET_KEY))
 
 
 def _start_at_front(
@@ -184,8 +184,8 @@ def _start_at_front(
     avoid = latest.author if latest else None
 
     def open_to(rounds: Sequence[Round]) -> Iterator[Round]:
-        mine = [one for one in rounds if is_offered(one.pk)]
-        return (one for one in mine if vote_caps.may_judge(validator, task, one.pk))
+        own_rounds = [round for round in rounds if is_offered(round.pk)]
+        return (round for round in own_rounds if vote_caps.may_judge(validator, task, round.pk))
 
     for round in open_to(queue.rounds_with_places(task)):
         if lease := _take_next(part(round.pk), avoid):
@@ -199,44 +199,48 @@ def _start_at_front(
     return None
 
 
-def _take_next(part: Part, avoid: int | None, start: int = 0) -> JudgeLease | None:
+def _take_next(round_part: Part, avoid: int | None, start: int = 0) -> JudgeLease | None:
     """Lease the first free place that nobody is taking at this moment."""
     with transaction.atomic():
-        if not part.has_room():
+        if not round_part.has_room():
             return None
-        for first, last in part.spans:
+        for first, last in round_part.spans:
             span = max(first, start), last
-            found = queue.next_place(
-                part.round, part.validator, avoid or 0, span, part.kept, lock=True
+            place = queue.next_place(
+                round_part.round, round_part.validator, avoid or 0, span, round_part.kept, lock=True
             )
-            if found:
-                return _lease(found, part.validator)
+            if place:
+                return _lease(place, round_part.validator)
     return None
 
 
-def _take_last(part: Part) -> JudgeLease | None:
+def _take_last(round_part: Part) -> JudgeLease | None:
     """Lease a place by any author; wait for others who are taking it at this moment.
 
     One item is locked at a time. A walk that waits would keep what it found taken, and two such
     walks would wait for each other.
     """
-    for span in part.spans:
-        while found := queue.next_place(part.round, part.validator, 0, span, part.kept):
+    for span in round_part.spans:
+        while place := queue.next_place(
+            round_part.round, round_part.validator, 0, span, round_part.kept
+        ):
             with transaction.atomic():
-                if not part.has_room():
+                if not round_part.has_room():
                     return None
-                if _is_free(found, part):
-                    return _lease(found, part.validator)
+                if _is_free(place, round_part):
+                    return _lease(place, round_part.validator)
     return None
 
 
-def _is_free(place: Place, part: Part) -> bool:
+def _is_free(place: Place, round_part: Part) -> bool:
     """Return whether a place is free once its item is locked, and not kept for others by now."""
     same = QueueItem.objects.filter(pk=place.example, still_needed__gt=0, free__gt=0)
     if not same.select_for_update(of=("self",)).first():
         return False
     here = place.key, place.key
-    return not part.kept or bool(queue.next_place(part.round, part.validator, 0, here, part.kept))
+    return not round_part.kept or bool(
+        queue.next_place(round_part.round, round_part.validator, 0, here, round_part.kept)
+    )
 
 
 def _lease(place: Place, validator: Annotator) -> JudgeLease:
@@ -307,11 +311,11 @@ def _check_may_pass(validator: Annotator, task: Task) -> None:
     Without a cap, a few accounts of one person could skip to an example of their choice.
     """
     if queue.passed_today(validator, task) >= PASSES:
-        said = _(
+        message = _(
             "You have skipped or taken back %(number)d examples of this task today, which is the "
             "most. Judge this one; “Unclear” is an answer too."
         )
-        raise CapReached(said % {"number": PASSES})
+        raise CapReached(message % {"number": PASSES})
 
 
 def _lease_of(validator: Annotator, example: Example) -> JudgeLease:
@@ -350,7 +354,7 @@ def cast_validation(
     lease = _lease_of(validator, example)
     with transaction.atomic():
         locked = lock_example(example)
-        said = _said(validator, vote, lease) | {
+        columns = _said(validator, vote, lease) | {
             "words": blind.words_shown(example.round.task.config, example),
             "flag_reason": flag_reason,
             "comment": composed(comment),
@@ -360,16 +364,16 @@ def cast_validation(
         if lease.is_gold:
             gold.lock_answers(validator)
             answers = gold.answers_to(locked, validator)
-            if (before := _said_before(answers, said)) is not None:
+            if (before := _said_before(answers, columns)) is not None:
                 return before
             _check_may_vote(locked, validator, lease, answers)
             _leave(lease)
-            return gold.store_answer(example=locked, **said)
+            return gold.store_answer(example=locked, **columns)
         votes = VOTES.rows(example=locked.pk)
-        if (before := _said_before(votes, said)) is not None:
+        if (before := _said_before(votes, columns)) is not None:
             return before
         _check_may_vote(locked, validator, lease, votes)
-        cast = Validation(example=locked, author_id=locked.annotator_id, **said)
+        cast = Validation(example=locked, author_id=locked.annotator_id, **columns)
         NEW_VOTE.insert(cast)
         derive_one(locked, [*votes, cast], freed=_leave(lease))
     close_if_due(round=locked.round)  # after the example is free: it locks the round
@@ -398,12 +402,12 @@ def _said(validator: Annotator, vote: Vote, lease: JudgeLease) -> dict[str, Any]
 
 
 def _said_before(
-    answers: Sequence[Validation] | Sequence[GoldAnswer], said: Mapping[str, Any]
+    answers: Sequence[Validation] | Sequence[GoldAnswer], values: Mapping[str, Any]
 ) -> Validation | GoldAnswer | None:
     """Return the validator's own equal answer, if there is one."""
     same = ("validator_id", "label", "verdict", "flag_reason", "comment")
-    wanted = {**said, "validator_id": said["validator"].pk}
-    return next((a for a in answers if all(getattr(a, n) == wanted[n] for n in same)), None)
+    columns = {**values, "validator_id": values["validator"].pk}
+    return next((a for a in answers if all(getattr(a, n) == columns[n] for n in same)), None)
 
 
 def _check_may_vote(

@@ -179,8 +179,10 @@ def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
     try:
         services.cast_validation(validator=validator, example=example, **form.said)
     except pace.TooSoon as error:
-        kept, status = page.flag_form(example, request.POST), error.status
-        return _show_next(request, task, validator, str(error), flag_form=kept, status=status)
+        filled_form, status = page.flag_form(example, request.POST), error.status
+        return _show_next(
+            request, task, validator, str(error), flag_form=filled_form, status=status
+        )
     note_answered(annotator=validator, task=task)
     return _go_on(request, task, validator, _("Thank you. The task owner will look at it."))
 

@@ -40,7 +40,7 @@ def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
 def full_round(validator: Annotator, task: Task) -> Round | None:
     """Return a round that needs votes, but in which this person has reached the cap."""
     rounds = (*rounds_with_places(task), *rounds_to_fill(task))
-    return next((one for one in rounds if not may_judge(validator, task, one.pk)), None)
+    return next((round for round in rounds if not may_judge(validator, task, round.pk)), None)
 
 
 def most_votes(task: Task, round: int) -> int | None:
@@ -49,8 +49,8 @@ def most_votes(task: Task, round: int) -> int | None:
     if share == 1:
         return None
     key = f"votes-wanted:{round}"
-    wanted: int = cache.get_or_set(key, lambda: votes_wanted(round), KEPT_SECONDS)  # type: ignore[assignment]
-    return int(share * wanted) if wanted else None
+    fewest: int = cache.get_or_set(key, lambda: votes_wanted(round), KEPT_SECONDS)  # type: ignore[assignment]
+    return int(share * fewest) if fewest else None
 
 
 def votes_wanted(round: int) -> int:

@@ -65,8 +65,10 @@ def _is_wrong(consensus: Consensus) -> bool:
 
 def written(config: TaskConfig, inputs: Mapping[str, object]) -> str:
     """Return the author's own words, without the fields that the verdict compares."""
-    parts = (part for part in config.input if part.name not in config.target_fields)
-    return " ".join(filter(None, (part.kind.own_words(inputs.get(part.name)) for part in parts)))
+    parts = (component for component in config.input if component.name not in config.target_fields)
+    return " ".join(
+        filter(None, (component.kind.own_words(inputs.get(component.name)) for component in parts))
+    )
 
 
 def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[int, list[str]]:
@@ -91,15 +93,15 @@ def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[in
         end = bisect_left(ids, example.pk)
         others = [example.resembles_id] if example.resembles_id else []
         before[example.pk] = ids[max(0, end - EARLIER) : end] + others
-    wanted = {pk for ids in before.values() for pk in ids}
-    found = Example.objects.filter(pk__in=wanted).values_list("pk", "inputs", "round__task")
+    pks = {pk for ids in before.values() for pk in ids}
+    found = Example.objects.filter(pk__in=pks).values_list("pk", "inputs", "round__task")
     texts = {pk: written(tasks[task].config, inputs) for pk, inputs, task in found}
-    return {pk: [texts[one] for one in ids] for pk, ids in before.items()}
+    return {pk: [texts[pk_before] for pk_before in ids] for pk, ids in before.items()}
 
 
 def _novelty(example: Example, earlier: Sequence[str]) -> float:
     text = written(example.round.task.config, example.inputs)
-    return novelty(max((jaccard(text, one) for one in earlier), default=0.0))
+    return novelty(max((jaccard(text, other) for other in earlier), default=0.0))
 
 
 def _verified_labels(rounds: set[int]) -> Mapping[int, Mapping[str, int]]:
@@ -131,7 +133,7 @@ def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
     Only examples that need no further vote, and only votes that cannot be taken back any more, so
     that nobody learns the others' answers before their own. Tasks with fewer than 8 are left out.
     """
-    mine = Validation.objects.filter(
+    own_votes = Validation.objects.filter(
         validator=validator,
         is_imported=False,
         by_program=False,
@@ -139,7 +141,7 @@ def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
         example__consensus__still_needed=0,
         example__retracted_at__isnull=True,
     ).order_by("-created_at")
-    latest = list(mine.values_list("example", flat=True)[:LATEST])
+    latest = list(own_votes.values_list("example", flat=True)[:LATEST])
     rows = (
         Validation.objects.filter(example__in=latest)
         .exclude(verdict__in=[Verdict.FLAGGED, Verdict.CANNOT_TELL])
@@ -148,10 +150,14 @@ def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
     votes: dict[int, list[tuple[int, int | None, str]]] = {}
     for task, example, person, label, verdict in rows:
         votes.setdefault(task, []).append((example, person, label or verdict))
-    found = {
+    reliabilities_by_task = {
         task: reliabilities(code_votes(cast)).get(validator.pk) for task, cast in votes.items()
     }
-    return {task: one for task, one in found.items() if one and one.items >= ENOUGH}
+    return {
+        task: reliability
+        for task, reliability in reliabilities_by_task.items()
+        if reliability and reliability.items >= ENOUGH
+    }
 
 
 def tasks_of(annotator: Annotator) -> list[Task]:

@@ -73,12 +73,12 @@ def code_votes(votes: Iterable[ItemVote]) -> CodedVotes:
     items: dict[Hashable, int] = {}
     validators: dict[Hashable, int] = {}
     item = [items.setdefault(row[0], len(items)) for row in rows]
-    known = [
+    validator_numbers = [
         -1 if row[1] is None else validators.setdefault(row[1], len(validators)) for row in rows
     ]
     labels = sorted({row[2] for row in rows})
     numbers = {label: number for number, label in enumerate(labels)}
-    validator = np.array(known, dtype=np.int64)
+    validator = np.array(validator_numbers, dtype=np.int64)
     unknown = validator < 0
     validator[unknown] = len(validators) + np.arange(unknown.sum())
     return CodedVotes(
@@ -169,12 +169,12 @@ def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:
     people, kinds = len(votes.validators), len(votes.labels)
     if not kinds:
         return {}
-    mine = _per_item_and_validator(votes)
+    pairs = _per_item_and_validator(votes)
     table = votes.table()
-    others = table[mine.item].sum(axis=1) - mine.counts.sum(axis=1)
-    equal = (mine.counts * (table[mine.item] - mine.counts)).sum(axis=1)
-    counts = (mine.validator < people) & (others > 0)
-    who, own = mine.validator[counts], mine.counts[counts]
+    others = table[pairs.item].sum(axis=1) - pairs.counts.sum(axis=1)
+    equal = (pairs.counts * (table[pairs.item] - pairs.counts)).sum(axis=1)
+    counts = (pairs.validator < people) & (others > 0)
+    who, own = pairs.validator[counts], pairs.counts[counts]
     share = equal[counts] / (own.sum(axis=1) * others[counts])
     items = np.bincount(who, minlength=people)
     agreed = np.bincount(who, share, minlength=people)
@@ -220,16 +220,16 @@ def _arrays(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
 def _with_pairs(table: Any, weights: Any) -> tuple["Floats", "Floats"]:
     """Return the rows with two votes or more; only they can show agreement."""
     counts, times = _arrays(table, weights)
-    kept = (counts.sum(axis=1) >= 2) & (times > 0)
-    return counts[kept], times[kept]
+    has_pairs = (counts.sum(axis=1) >= 2) & (times > 0)
+    return counts[has_pairs], times[has_pairs]
 
 
 def _cross(rows: "Ints", columns: "Ints", height: int, width: int) -> "Ints":
     """Count how often each pair occurs: height × width."""
     import numpy as np
 
-    found = np.bincount(rows * width + columns, minlength=height * width)
-    return found.reshape(height, width)
+    pair_counts = np.bincount(rows * width + columns, minlength=height * width)
+    return pair_counts.reshape(height, width)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ def right_answers(corrections: Iterable[Mapping[str, Any]]) -> list[str]:
     >>> right_answers([{"answer": "Lund"}, {"answer": "Tarn"}, {"answer": "the tarn."}])
     ['Tarn', 'Lund']
     """
-    typed = [str(one["answer"]).strip() for one in corrections]
+    typed = [str(correction["answer"]).strip() for correction in corrections]
     times = Counter(map(squad_normalise, typed))
     first = {squad_normalise(text): text for text in reversed(typed)}
     return [first[same] for same, _ in times.most_common()]

@@ -130,11 +130,11 @@ class _Cells:
         """
         import numpy as np
 
-        given = self._given(posterior)
-        crowd = given.sum(axis=0) + 1e-9
-        given += pseudo_votes * crowd / crowd.sum(axis=1, keepdims=True)
-        totals = given.sum(axis=2, keepdims=True)
-        confusion = np.divide(given, totals, out=np.zeros_like(given), where=totals > 0)
+        votes = self._given(posterior)
+        crowd = votes.sum(axis=0) + 1e-9
+        votes += pseudo_votes * crowd / crowd.sum(axis=1, keepdims=True)
+        totals = votes.sum(axis=2, keepdims=True)
+        confusion = np.divide(votes, totals, out=np.zeros_like(votes), where=totals > 0)
         return posterior.mean(axis=0), confusion
 
     def crowd(self, posterior: "Floats") -> "Floats":
@@ -182,14 +182,14 @@ def _shares(votes: CodedVotes) -> "Floats":
 
 def _warnings(votes: CodedVotes) -> tuple[str, ...]:
     """Warn where there are too few votes to tell a careless person from a hard example."""
-    found = []
+    warnings = []
     if len(votes.item) < FEW_VOTES_PER_ITEM * len(votes.items):
-        found.append(
+        warnings.append(
             f"There are fewer than {FEW_VOTES_PER_ITEM} votes an example; trust the majority more."
         )
     if len(votes.item) < FEW_ITEMS_PER_VALIDATOR * len(set(votes.validator.tolist())):
-        found.append(
+        warnings.append(
             f"There are fewer than {FEW_ITEMS_PER_VALIDATOR} votes a validator, so most are taken "
             "to be as good as the crowd."
         )
-    return tuple(found)
+    return tuple(warnings)

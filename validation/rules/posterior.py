@@ -34,14 +34,16 @@ class Fitted:
         Dawid and Skene 1979, equation 2.5. A validator who is not in the model counts as the crowd
         does; a label that is not in it says nothing.
         """
-        known = [(who, self.labels.index(label)) for who, label in votes if label in self.labels]
-        if not known:
+        known_votes = [
+            (who, self.labels.index(label)) for who, label in votes if label in self.labels
+        ]
+        if not known_votes:
             return {}
         logs = [log(max(share, TINY)) for share in self.prior]
-        for who, given in known:
+        for who, label_number in known_votes:
             matrix = self.confusion.get(str(who), self.crowd)
             for true, row in enumerate(matrix):
-                logs[true] += log(max(row[given], TINY))
+                logs[true] += log(max(row[label_number], TINY))
         top = max(logs)
         weights = [exp(value - top) for value in logs]
         return {

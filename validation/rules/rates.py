@@ -170,15 +170,15 @@ def share_by_author(
     empty
         Why the share is undefined without examples.
     """
-    known: dict[Hashable, tuple[int, int]] = {}
+    counts_by_author: dict[Hashable, tuple[int, int]] = {}
     alone: list[tuple[int, int]] = []
     for (author, is_so), times in examples:
         if author is None:
             alone += [(int(is_so), 1)] * times
         else:
-            so, total = known.get(author, (0, 0))
-            known[author] = so + is_so * times, total + times
-    return clustered_rate([*alone, *known.values()], empty)
+            so, total = counts_by_author.get(author, (0, 0))
+            counts_by_author[author] = so + is_so * times, total + times
+    return clustered_rate([*alone, *counts_by_author.values()], empty)
 
 
 def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
@@ -288,7 +288,7 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
     undecided = no_votes or unless("decided", gettext_noop("no example has a consensus"))
     if not undecided and sum(author.decided for author in authors) < LEAST_DECIDED:
         undecided = TOO_FEW_DECIDED
-    wanted = {
+    definitions = {
         "mer": ("fooled", "collected", unknown),
         "vmer": ("verified_fooled", "collected", no_model or undecided),
         "fooled_of_decided": ("verified_fooled", "decided", no_model or undecided),
@@ -296,7 +296,7 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
     }
     return {
         name: Undefined(reason) if reason else over(top, bottom, reason)
-        for name, (top, bottom, reason) in wanted.items()
+        for name, (top, bottom, reason) in definitions.items()
     }
 
 

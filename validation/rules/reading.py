@@ -33,7 +33,7 @@ def words_in(value: Any) -> int:
     """
     if isinstance(value, str):
         parted = UNPARTED.sub(" ", value).split()
-        words = sum(any(map(str.isalnum, one)) for one in parted)  # a dash is none
+        words = sum(any(map(str.isalnum, word)) for word in parted)  # a dash is none
         return words + len(UNPARTED.findall(value)) // 2
     if isinstance(value, Mapping):
         return words_in(value.get("text"))

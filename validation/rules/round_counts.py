@@ -26,10 +26,10 @@ class Cell(NamedTuple):
 
     def counted(self, times: int) -> Collected:
         """Return the cell as `rates.round_rates` takes it."""
-        known = self.outcome in ("fooled", "not_fooled")
+        is_known = self.outcome in ("fooled", "not_fooled")
         return Collected(
             collected=times,
-            with_outcome=times * known,
+            with_outcome=times * is_known,
             fooled=times * (self.outcome == "fooled"),
             with_model=times * (self.outcome != "no_model"),
             judged=times * self.judged,
@@ -70,31 +70,33 @@ class Part:
 
     def authors(self) -> list[Collected]:
         """Return the counts of each known author; each example of an unknown one apart."""
-        known: dict[int, Collected] = {}
+        counts_by_author: dict[int, Collected] = {}
         alone: list[Collected] = []
         for cell, times in self.cells.items():
             if cell.author is None:
                 alone += [cell.counted(1)] * times
             else:
-                counted, before = cell.counted(times), known.get(cell.author)
-                known[cell.author] = Collected(*map(add, before, counted)) if before else counted
-        return [*alone, *known.values()]
+                counted, before = cell.counted(times), counts_by_author.get(cell.author)
+                counts_by_author[cell.author] = (
+                    Collected(*map(add, before, counted)) if before else counted
+                )
+        return [*alone, *counts_by_author.values()]
 
     def authors_compared(self) -> Iterator[Compared]:
         """Yield each known author's votes that are compared with others.
 
         Votes on examples of unknown authors come apart.
         """
-        known: dict[int, list[int]] = {}
-        for (author, one), times in self.compared.items():
+        sums_by_author: dict[int, list[int]] = {}
+        for (author, comparison), times in self.compared.items():
             if author is None:
-                yield from repeat(one, times)
+                yield from repeat(comparison, times)
                 continue
-            sums = known.setdefault(author, [0, 0, 0])
-            sums[0] += one.votes * times
-            sums[1] += one.human * times
-            sums[2] += one.model * times
-        yield from (Compared(*sums) for sums in known.values())
+            sums = sums_by_author.setdefault(author, [0, 0, 0])
+            sums[0] += comparison.votes * times
+            sums[1] += comparison.human * times
+            sums[2] += comparison.model * times
+        yield from (Compared(*sums) for sums in sums_by_author.values())
 
 
 def sum_of(authors: Iterable[Collected]) -> Collected:

@@ -50,13 +50,13 @@ def right_answers(rounds: Sequence[Round]) -> RightAnswers:
         lambda: defaultdict(Counter)
     )
     answers = list(_answers(rounds)) if rounds else []
-    names = _plain_names({one.model for one in answers}, rounds)
-    for one in answers:
-        if one.right is not None:
-            model = names[one.model]
-            by_model[model][one.author, one.right] += one.times
-            if one.tag:
-                by_slice[one.tag][model][one.author, one.right] += one.times
+    names = _plain_names({answer.model for answer in answers}, rounds)
+    for answer in answers:
+        if answer.right is not None:
+            model = names[answer.model]
+            by_model[model][answer.author, answer.right] += answer.times
+            if answer.tag:
+                by_slice[answer.tag][model][answer.author, answer.right] += answer.times
     return RightAnswers(
         _shares(by_model), {tag: _shares(models) for tag, models in sorted(by_slice.items())}
     )
@@ -79,19 +79,19 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
         consensus__state=Consensus.State.DECIDED,
         consensus__label__in=labels,
     )
-    found: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(labels, 0))
+    counts_by_tag: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(labels, 0))
     kinds = decided.order_by().annotate(part=tag_of()).values_list("part", "consensus__label")
     for tag, label, times in kinds.annotate(Count("pk")):
-        for part in {"", tag}:
-            found[part][label] += times
-    return dict(sorted(found.items()))
+        for group in {"", tag}:
+            counts_by_tag[group][label] += times
+    return dict(sorted(counts_by_tag.items()))
 
 
 def _plain_names(models: Collection[str], rounds: Sequence[Round]) -> Mapping[str, str]:
     """Return the models' names as in the file; imported ones begin with the task's code here."""
-    plain = {one: one.removeprefix(f"{rounds[0].task.code}_") for one in models}
+    plain = {model: model.removeprefix(f"{rounds[0].task.code}_") for model in models}
     is_clear = len(set(plain.values())) == len(plain)
-    return plain if is_clear else {one: one for one in models}
+    return plain if is_clear else {model: model for model in models}
 
 
 def _shares(counts: Mapping[str, Counter[tuple[Hashable | None, bool]]]) -> Shares:
@@ -111,7 +111,9 @@ def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
         default=F("outcome"),
         output_field=CharField(),
     )
-    said = KeyTextTransform(field, "target_outputs__output") if field else Value(None, CharField())
+    answer_value = (
+        KeyTextTransform(field, "target_outputs__output") if field else Value(None, CharField())
+    )
     decided = Example.objects.filter(
         round__in=rounds,
         retracted_at=None,
@@ -120,7 +122,7 @@ def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
         consensus__state=Consensus.State.DECIDED,
     )
     names = ("target_outputs__target__name", "part", "annotator_id", "result", "said")
-    rows = decided.order_by().annotate(part=tag_of(), result=fooled, said=said)
+    rows = decided.order_by().annotate(part=tag_of(), result=fooled, said=answer_value)
     kinds = rows.values_list(*names, "consensus__label", "consensus__verdict")
     for model, tag, author, result, answer, label, verdict, times in kinds.annotate(Count("pk")):
         right = target_right([(label, verdict)], result, answer, about_model)[0]

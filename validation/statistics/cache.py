@@ -48,12 +48,14 @@ def numbers_with(kind: str, round: Round, count: Callable[[Round], Any]) -> Kept
     as soon as somebody has written, so that no page shows an empty round beside its examples.
     """
 
-    def together(wanted: Wanted) -> Mapping[str, Numbers]:
-        return {name: {**found, kind: count(round)} for name, found in _all(wanted).items()}
+    def together(rounds_by_name: Wanted) -> Mapping[str, Numbers]:
+        return {
+            name: {**numbers, kind: count(round)} for name, numbers in _all(rounds_by_name).items()
+        }
 
-    kept = _of_each(kind, [round], together).get(round.pk)
-    if kept is None or kept.numbers["collected"] or not _has_tries(round):
-        return kept
+    round_numbers = _of_each(kind, [round], together).get(round.pk)
+    if round_numbers is None or round_numbers.numbers["collected"] or not _has_tries(round):
+        return round_numbers
     cache.delete(_key(kind, str(round.pk)))
     return _of_each(kind, [round], together).get(round.pk)
 
@@ -69,42 +71,42 @@ def kept_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
     """
     name = hashlib.sha256(str([round.pk for round in rounds]).encode()).hexdigest()
 
-    def count(wanted: Wanted) -> Mapping[str, Mapping[str, Any]]:
+    def count(rounds_by_name: Wanted) -> Mapping[str, Mapping[str, Any]]:
         return {name: task_report(rounds, code=code)}
 
     return _kept(f"report:{code}", {name: rounds}, count).get(name)
 
 
-def _all(wanted: Wanted) -> Mapping[str, Numbers]:
-    rounds = [round for (round,) in wanted.values()]
+def _all(rounds_by_name: Wanted) -> Mapping[str, Numbers]:
+    rounds = [round for (round,) in rounds_by_name.values()]
     counted = count(rounds)
     return {str(r.pk): measured(counted.part(r.pk, ""), counted.choices) for r in rounds}
 
 
-def _headlines(wanted: Wanted) -> Mapping[str, Numbers]:
-    rounds = [round for (round,) in wanted.values()]
+def _headlines(rounds_by_name: Wanted) -> Mapping[str, Numbers]:
+    rounds = [round for (round,) in rounds_by_name.values()]
     counted = count_cells(rounds)
     return {str(r.pk): report.headline_numbers(counted.part(r.pk, "")) for r in rounds}
 
 
 def _of_each(kind: str, rounds: Sequence[Round], fresh: Count) -> dict[int, Kept]:
-    found = _kept(kind, {str(round.pk): [round] for round in rounds}, fresh)
-    return {int(name): kept for name, kept in found.items()}
+    stored = _kept(kind, {str(round.pk): [round] for round in rounds}, fresh)
+    return {int(name): entry for name, entry in stored.items()}
 
 
 def _key(kind: str, name: str) -> str:
     return f"numbers:{kind}:{name}"
 
 
-def _kept(kind: str, wanted: Wanted, fresh: Count) -> dict[str, Kept]:
-    names = {_key(kind, name): name for name in wanted}
+def _kept(kind: str, rounds_by_name: Wanted, fresh: Count) -> dict[str, Kept]:
+    names = {_key(kind, name): name for name in rounds_by_name}
 
     def count(keys: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        numbers = fresh({names[key]: wanted[names[key]] for key in keys})
+        numbers = fresh({names[key]: rounds_by_name[names[key]] for key in keys})
         return {key: numbers[names[key]] for key in keys}
 
     def is_large(keys: Sequence[str]) -> bool:
-        rounds = [round for key in keys for round in wanted[names[key]]]
+        rounds = [round for key in keys for round in rounds_by_name[names[key]]]
         return Example.objects.filter(round__in=rounds)[: LARGE + 1].count() > LARGE
 
-    return {names[key]: one for key, one in kept_many(list(names), count, is_large).items()}
+    return {names[key]: entry for key, entry in kept_many(list(names), count, is_large).items()}

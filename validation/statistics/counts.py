@@ -58,8 +58,8 @@ class Counted:
 
     def of(self, round: int) -> dict[str | None, Part]:
         """Return a round's parts by value, sorted; the part without a value comes last."""
-        found = {value: part for (pk, value), part in self.parts.items() if pk == round}
-        return dict(sorted(found.items(), key=lambda one: (not one[0], one[0] or "")))
+        parts = {value: group for (pk, value), group in self.parts.items() if pk == round}
+        return dict(sorted(parts.items(), key=lambda one: (not one[0], one[0] or "")))
 
 
 def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True) -> Counted:
@@ -74,7 +74,7 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
     examples = _examples(rounds, by)
     by_people = examples.filter(by_program=False)
     _count_votes(counted, by_people)
-    choices = {choice for part in counted.parts.values() for _, choice in part.votes_by}
+    choices = {choice for group in counted.parts.values() for _, choice in group.votes_by}
     counted.choices = sorted(choices)
     if len(choices) > MOST_CHOICES:
         _count_free_patterns(counted, by_people)
@@ -107,7 +107,7 @@ def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
 
     By target: once an answer.
     """
-    found = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
+    examples = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
     values: Mapping[str | None, Any] = {
         None: lambda: Value("", CharField()),
         "target": lambda: F("target_outputs__target__name"),
@@ -116,7 +116,7 @@ def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
         "day": lambda: Left(Cast(TruncDay("created_at"), CharField()), 10),
         "week": lambda: Left(Cast(TruncWeek("created_at"), CharField()), 10),
     }
-    return found.annotate(
+    return examples.annotate(
         in_round=F("round_id"), author=F("annotator_id"), value=values[by](), result=_result(by)
     )
 
@@ -228,32 +228,34 @@ def _count_patterns(
         for n in range(len(counted.choices))
     )
     names = ("author", "result", "said", "in_round", "value")
-    kept = ", ".join(names)
+    column_list = ", ".join(names)
     of_rounds = Example.objects.filter(round__in=rounds).order_by().values("id")
     voted, ids = of_rounds.query.sql_with_params()
     # Votes are added up before the other columns join, which are longer to group by. The groups
     # begin with the columns that differ most, which compares fewer of them.
     rows = _rows(
-        f"SELECT {kept}, {columns}, COUNT(*) FROM (SELECT v.example_id, {sums} "  # noqa: S608
+        f"SELECT {column_list}, {columns}, COUNT(*) FROM (SELECT v.example_id, {sums} "  # noqa: S608
         f"FROM {{votes}} v WHERE NOT v.by_program AND v.example_id IN ({voted}) "
         "GROUP BY v.example_id) one JOIN ({examples}) x ON x.id = one.example_id "
         f"GROUP BY author, {columns}, result, said, in_round, value",
         examples.values_list("id", *names),
         [*(text for choice in counted.choices for text in choice), *ids],
     )
-    known: dict[tuple[Any, ...], Compared] = {}
-    for author, result, said, round, value, *votes, times in rows:
-        part, pattern = counted.part(round, value), tuple(votes)
-        part.patterns[pattern] += times
-        part.unanimous[author, max(pattern) == sum(pattern)] += times
-        case = (result, said, pattern)
-        if case not in known:
-            known[case] = compare(pattern, target_right(counted.choices, result, said, about))
-        part.compared[author, known[case]] += times
+    compared_patterns: dict[tuple[Any, ...], Compared] = {}
+    for author, result, answer, round, value, *votes, times in rows:
+        group, pattern = counted.part(round, value), tuple(votes)
+        group.patterns[pattern] += times
+        group.unanimous[author, max(pattern) == sum(pattern)] += times
+        case = (result, answer, pattern)
+        if case not in compared_patterns:
+            compared_patterns[case] = compare(
+                pattern, target_right(counted.choices, result, answer, about)
+            )
+        group.compared[author, compared_patterns[case]] += times
 
 
 def target_right(
-    choices: Sequence[Choice], result: str, said: str | None, about_model: bool
+    choices: Sequence[Choice], result: str, answer: str | None, about_model: bool
 ) -> list[bool | None]:
     """Return for each choice whether the target is right if it is; None where that is unknown.
 
@@ -266,7 +268,7 @@ def target_right(
     if about_model and result in ASKED:
         by_verdict = {Verdict.CORRECT: True, Verdict.INCORRECT: False}
     return [
-        (said == label if said is not None else None) if label else by_verdict.get(verdict)
+        (answer == label if answer is not None else None) if label else by_verdict.get(verdict)
         for label, verdict in choices
     ]
 
@@ -282,9 +284,9 @@ def _count_free_patterns(counted: Counted, examples: Examples) -> None:
     )
     for (round, value, author, _), group in groupby(rows, itemgetter(0, 1, 2, 3)):
         pattern = tuple(sorted((times for *_, times in group), reverse=True))
-        part = counted.part(round, value)
-        part.patterns[pattern] += 1
-        part.unanimous[author, len(pattern) == 1] += 1
+        counts = counted.part(round, value)
+        counts.patterns[pattern] += 1
+        counts.unanimous[author, len(pattern) == 1] += 1
 
 
 def _rows(sql: str, examples: Examples, before: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:

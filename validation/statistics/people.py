@@ -87,11 +87,11 @@ def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
     examples = Example.objects.filter(is_try(), round__in=rounds, annotator__isnull=False)
     people = _people(examples.values("annotator"))
     writing = _writing(examples)
-    found = [
+    authors = [
         _author(people[row["annotator"]], writing[row["annotator"]], row)
         for row in _author_counts(examples)
     ]
-    return sorted(found, key=lambda one: (-one.tries, one.annotator.pseudonym))
+    return sorted(authors, key=lambda one: (-one.tries, one.annotator.pseudonym))
 
 
 @dataclass
@@ -109,23 +109,23 @@ def _writing(examples: QuerySet[Example]) -> Mapping[int, _Writing]:
 
     An edit comes after what it edits, so one pass finds where chains begin.
     """
-    found: dict[int, _Writing] = defaultdict(_Writing)
+    writing_by_author: dict[int, _Writing] = defaultdict(_Writing)
     begins: dict[int, tuple[int, int]] = {}  # example: where its chain began, author
     rows = examples.order_by("pk").values_list(
         "pk", "annotator", "parent", "outcome", "shown_at", "created_at", "typing"
     )
-    for pk, who, parent, outcome, shown, sent, typing in rows.iterator():
+    for pk, who, parent, outcome, shown_at, sent, typing in rows.iterator():
         start, author = begins.get(parent, (pk, who))  # type: ignore[arg-type]
         begins[pk] = (start if author == who else pk), who  # others' examples begin no own chain
-        mine = found[who]
+        writing = writing_by_author[who]
         if outcome == Example.Outcome.FOOLED:
-            mine.won.add(begins[pk][0])
-        if shown:
-            mine.seconds.append((sent - shown).total_seconds())
+            writing.won.add(begins[pk][0])
+        if shown_at:
+            writing.seconds.append((sent - shown_at).total_seconds())
         if typing:
-            mine.active.append(typing["active"])
-            mine.pasted += typing["pasted"] * 2 > typing["characters"]
-    return found
+            writing.active.append(typing["active"])
+            writing.pasted += typing["pasted"] * 2 > typing["characters"]
+    return writing_by_author
 
 
 def _author_counts(examples: QuerySet[Example]) -> Any:
@@ -198,26 +198,26 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     votes = Validation.objects.filter(
         example__round__in=rounds, example__retracted_at__isnull=True, by_program=False
     ).order_by("pk")
-    known = votes.filter(validator__isnull=False)
-    people = _people(known.values("validator"))
+    named_votes = votes.filter(validator__isnull=False)
+    people = _people(named_votes.values("validator"))
     answers: dict[int, Counter[str]] = defaultdict(Counter)
     paces: dict[int, Pace] = defaultdict(Pace)
-    by_verdict: Any = known.order_by().values_list("validator", "verdict")
+    by_verdict: Any = named_votes.order_by().values_list("validator", "verdict")
     by_verdict = by_verdict.annotate(times=Count("pk"), **counted_paces())
     for who, verdict, times, timed, unread in by_verdict:
         answers[who][verdict] += times
         paces[who] = Pace(paces[who].timed + timed, paces[who].unread + unread)
-    seconds = _medians(known.values_list("validator", "seconds").iterator())
+    seconds = _medians(named_votes.values_list("validator", "seconds").iterator())
     skips = Counter(
         Skip.objects.filter(example__round__in=rounds).values_list("validator", flat=True)
     )
     reliable = _reliabilities(votes)
     golden = _gold(rounds)
-    found = [
+    validators = [
         _validator(people[who], verdicts, seconds, paces[who], skips[who], reliable, golden[who])
         for who, verdicts in answers.items()
     ]
-    return sorted(found, key=lambda one: (-one.votes, one.annotator.pseudonym))
+    return sorted(validators, key=lambda one: (-one.votes, one.annotator.pseudonym))
 
 
 def _validator(
@@ -263,16 +263,16 @@ def _reliabilities(votes: QuerySet[Validation]) -> Mapping[int, Reliability] | U
 
 def _gold(rounds: Sequence[Round]) -> Mapping[int, Counter[str]]:
     """Count each validator's answers to gold items: all, and those since their last refresher."""
-    found: dict[int, Counter[str]] = defaultdict(Counter)
+    counts_by_validator: dict[int, Counter[str]] = defaultdict(Counter)
     answers = GoldAnswer.objects.filter(gold__example__round__in=rounds, by_program=False)
     for who, correct, counts in answers.values_list("validator", "is_correct", "counts"):
-        found[who].update({"answered": 1, "correct": correct, "count": counts})
-        found[who]["correct that count"] += correct and counts
-    return found
+        counts_by_validator[who].update({"answered": 1, "correct": correct, "count": counts})
+        counts_by_validator[who]["correct that count"] += correct and counts
+    return counts_by_validator
 
 
 def _people(ids: QuerySet) -> Mapping[int, Annotator]:  # type: ignore[type-arg]
-    return {one.pk: one for one in Annotator.objects.filter(pk__in=ids)}
+    return {annotator.pk: annotator for annotator in Annotator.objects.filter(pk__in=ids)}
 
 
 def _medians(rows: Iterable[tuple[int, float | None]]) -> Mapping[int, float]:

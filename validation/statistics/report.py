@@ -43,13 +43,13 @@ def task_report(
     counted = count(rounds, stored=policy is None)
     for round in rounds if policy else ():
         assert policy
-        part = counted.part(round.pk, "")
-        for one in replay(round, policy):
-            if one.by_program:
-                part.program_examples += 1
+        group = counted.part(round.pk, "")
+        for example in replay(round, policy):
+            if example.by_program:
+                group.program_examples += 1
             else:
-                part.cells[one.cell(one.status)] += 1
-    each = {pk: numbers(part, counted.choices) for (pk, _), part in counted.parts.items()}
+                group.cells[example.cell(example.status)] += 1
+    each = {pk: numbers(group, counted.choices) for (pk, _), group in counted.parts.items()}
     alone = next(iter(each.values())) if len(each) == 1 else None
     together = alone or numbers(_together(counted.parts.values()), counted.choices)
     notes = {"round": "all rounds together", **together["notes"]}
@@ -67,9 +67,9 @@ def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
     """
     counted = count(rounds, by)
     everything = Counted({}, counted.choices)
-    for (_, value), part in counted.parts.items():
+    for (_, value), group in counted.parts.items():
         whole = everything.part(ALL, value)
-        whole += part
+        whole += group
 
     def parts(of: Counted, round: int) -> list[dict[str, Any]]:
         return [{by: value, **numbers(p, of.choices)} for value, p in of.of(round).items()]
@@ -84,30 +84,30 @@ def report_by(rounds: Sequence[Round], *, code: str, by: str) -> dict[str, Any]:
 
 def _together(parts: Iterable[Part]) -> Part:
     whole = Part()
-    for part in parts:
-        whole += part
+    for group in parts:
+        whole += group
     return whole
 
 
-def measured(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
+def measured(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """Return every number of a part by its name.
 
     A share with its interval, or why it is unknown.
     """
     return {
-        **headline_numbers(part),
-        **_labels(part.cells),
-        **_agreement(part, choices),
-        **_people(part),
-        **_compared(part, choices),
-        "program_examples": part.program_examples,
-        "program_votes": part.program_votes,
+        **headline_numbers(group),
+        **_labels(group.cells),
+        **_agreement(group, choices),
+        **_people(group),
+        **_compared(group, choices),
+        "program_examples": group.program_examples,
+        "program_votes": group.program_votes,
     }
 
 
-def headline_numbers(part: Part) -> dict[str, Number]:
+def headline_numbers(group: Part) -> dict[str, Number]:
     """Return the numbers that are counted only from consensus rows, without votes."""
-    authors = part.authors()
+    authors = group.authors()
     total, rates = sum_of(authors), round_rates(authors)
     mer, vmer = rates["mer"], rates["vmer"]
     return {
@@ -123,20 +123,26 @@ def headline_numbers(part: Part) -> dict[str, Number]:
     }
 
 
-def numbers(part: Part, choices: Sequence[Choice]) -> dict[str, Any]:
+def numbers(group: Part, choices: Sequence[Choice]) -> dict[str, Any]:
     """Return every number of a part, for JSON."""
-    return as_json(measured(part, choices))
+    return as_json(measured(group, choices))
 
 
-def as_json(found: Mapping[str, Number]) -> dict[str, Any]:
+def as_json(measured_numbers: Mapping[str, Number]) -> dict[str, Any]:
     """Return measured numbers in their order.
 
     Unknown ones are None, with the reason under `notes`.
     """
-    notes = {name: one.reason for name, one in found.items() if isinstance(one, Undefined)}
-    shown = {name: _shown(one) for name, one in found.items()}
-    last = {name: shown.pop(name) for name in (*COMPARED, "program_examples", "program_votes")}
-    return {**shown, "notes": notes, **last}
+    notes = {
+        name: number.reason
+        for name, number in measured_numbers.items()
+        if isinstance(number, Undefined)
+    }
+    numbers_in_json = {name: _shown(number) for name, number in measured_numbers.items()}
+    last = {
+        name: numbers_in_json.pop(name) for name in (*COMPARED, "program_examples", "program_votes")
+    }
+    return {**numbers_in_json, "notes": notes, **last}
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,16 +156,19 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
             continue
         columns[name] = value
         if name in RATES:
-            known = value or dict.fromkeys(("value", "low", "high", "n", "method"))
-            columns[name] = known["value"]
-            columns |= {f"{name}_{part}": known[part] for part in ("low", "high", "n", "method")}
+            parts_of_rate = value or dict.fromkeys(("value", "low", "high", "n", "method"))
+            columns[name] = parts_of_rate["value"]
+            columns |= {
+                f"{name}_{name_of_part}": parts_of_rate[name_of_part]
+                for name_of_part in ("low", "high", "n", "method")
+            }
     return columns
 
 
-def _compared(part: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Undefined]:
+def _compared(group: Part, choices: Sequence[Choice]) -> Mapping[str, Rate | Undefined]:
     if len(choices) > MOST_CHOICES:
         return dict.fromkeys(COMPARED, Undefined(FREE_TEXT))
-    return human_and_model(part.authors_compared())
+    return human_and_model(group.authors_compared())
 
 
 def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
@@ -180,16 +189,16 @@ def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
     }
 
 
-def _agreement(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
+def _agreement(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """Measure agreement over labels; over verdicts where nobody gave a label."""
     import numpy as np
 
-    unanimous = share_by_author(part.unanimous.items(), NO_VOTES)
+    unanimous = share_by_author(group.unanimous.items(), NO_VOTES)
     if len(choices) > MOST_CHOICES:
         beyond_chance = dict.fromkeys(("fleiss_kappa", "krippendorff_alpha"), Undefined(FREE_TEXT))
         return {"unanimous_share": unanimous, **beyond_chance}
-    table = np.array([*part.patterns], dtype=float).reshape(len(part.patterns), len(choices))
-    weights = np.array(list(part.patterns.values()))
+    table = np.array([*group.patterns], dtype=float).reshape(len(group.patterns), len(choices))
+    weights = np.array(list(group.patterns.values()))
     labels = [n for n, (label, _) in enumerate(choices) if label]
     verdicts = [n for n, (_, verdict) in enumerate(choices) if verdict not in ("", "cannot_tell")]
     counted = table[:, labels if table[:, labels].any() else verdicts]
@@ -200,16 +209,16 @@ def _agreement(part: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     }
 
 
-def _people(part: Part) -> dict[str, Number]:
+def _people(group: Part) -> dict[str, Number]:
     """Count every anonymous vote as another validator; anonymous authors cannot be counted."""
-    validators = {who for who, _ in part.votes_by}
-    unknown = sum(times for (who, _), times in part.votes_by.items() if who is None)
-    authors = {cell.author for cell in part.cells} - {None}
-    nobody = part.cells and not authors
+    validators = {who for who, _ in group.votes_by}
+    unknown = sum(times for (who, _), times in group.votes_by.items() if who is None)
+    authors = {cell.author for cell in group.cells} - {None}
+    nobody = group.cells and not authors
     return {
         "validators": len(validators - {None}) + unknown,
         "authors": Undefined(NO_AUTHOR) if nobody else len(authors),
-        "votes": part.votes_by.total(),
+        "votes": group.votes_by.total(),
     }
 
 

@@ -102,7 +102,7 @@ class Command(BaseCommand):
             collects = options["skip_bad"] and not options["dry_run"]
             try:
                 name, terms, lines = self._opened(options)
-                about = {one: options[one] for one in NAMES}
+                about = {option: options[option] for option in NAMES}
                 summary = import_examples(
                     lines=lines,
                     options=Options(name, terms=terms, **about),
@@ -152,10 +152,10 @@ class Command(BaseCommand):
             return path.name, source.terms, lines_of(path, source, options["question"])
         if not is_dataset(options):
             return path.name, UNKNOWN, _lines(path, self._stack.enter_context(path.open("rb")))
-        found, rows = self._stack.enter_context(dataset_of(options, is_plain=True))
+        dataset, rows = self._stack.enter_context(dataset_of(options, is_plain=True))
         self._bad_file = Path(f"{path.name}.bad")
         opened = self._stack.enter_context(rows.open("rb"))
-        return found.title, found.terms, _lines(rows, opened)
+        return dataset.title, dataset.terms, _lines(rows, opened)
 
     def _tell(self, place: Place, line: bytes, reason: str) -> None:
         """Name a bad line on stderr; the first ones only."""

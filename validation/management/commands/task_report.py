@@ -50,18 +50,18 @@ class Command(BaseCommand):
             return
         for round in (*report["rounds"], report["all"]):
             title = "All rounds" if round["round"] is None else f"Round {round['round']}"
-            for part in round.get("parts", [round]):
-                self.stdout.write("\n".join(_lines(part, title, by)))
+            for numbers in round.get("parts", [round]):
+                self.stdout.write("\n".join(_lines(numbers, title, by)))
 
 
-def _lines(part: dict[str, Any], title: str, by: str | None) -> list[str]:
+def _lines(numbers: dict[str, Any], title: str, by: str | None) -> list[str]:
     """Return one number a line, with its interval or why there is none."""
-    lines = ["", f"{title}, {by} {part[by] or 'unknown'}" if by else title]
-    for name, value in part.items():
+    lines = ["", f"{title}, {by} {numbers[by] or 'unknown'}" if by else title]
+    for name, value in numbers.items():
         if name in ("round", "notes", by):
             continue
         if value is None:
-            value = f"– ({part['notes'][name]})"
+            value = f"– ({numbers['notes'][name]})"
         elif isinstance(value, dict) and "method" in value:
             value = "{value:.4f} ({low:.4f} to {high:.4f}, n = {n}, {method})".format(**value)
         elif isinstance(value, dict):
