@@ -27,7 +27,7 @@ from annotation.assignments.services import assign_next, pass_gate
 from annotation.attempts import services
 from annotation.attempts.conversation_services import conversation_of, spoken_turns
 from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
-from annotation.attempts.services import settle
+from annotation.attempts.services import ask_targets
 from annotation.care.services import note_answered
 from annotation.models import Assignment, Attempt, Example
 from annotation.open_round import round_to_begin, round_to_write
@@ -110,7 +110,7 @@ class NewExampleView(APIView):
         )
         if is_mine:
             note_answered(annotator=annotator, task=assignment.round.task)
-            attempt = settle(attempt)
+            attempt = ask_targets(attempt)
         return attempt_response(request, attempt)
 
 

@@ -1,7 +1,12 @@
 """Writes about attempts and examples, from the submitted text to the stored row, and after it.
 
-An attempt begins, the round's targets are asked, and what they answer is stored with the example or
-fails the attempt. The locks are listed in docs/locking.md.
+1. `begin_attempt` stores what a person submits, unless a rule refuses it.
+2. `ask_targets` asks the round's targets, without a transaction.
+3. `finish_attempt` stores the example with their answers, or `fail_attempt` the reason why not:
+   in the request that asked or, if the answers come after its wait, in the thread that gets them.
+4. The author answers what was left open, explains or retracts the example.
+
+The locks are listed in docs/locking.md.
 """
 
 import logging
@@ -94,9 +99,11 @@ def begin_attempt(
     """
     if by_program:
         check_programs_write(assignment.round.task)
+    # Outside the transaction: one that holds an annotator never takes a round.
     if assignment.round.is_past_end:
         assignment.round = close_if_due(round=assignment.round)
     with transaction.atomic():
+        # Of two tabs the second waits here, and then counts the first one's attempt.
         AUTHOR.get(pk=annotator.pk)
         used = selectors.used(assignment, context_digest(dict(inputs)), key)
         attempt = Attempt.objects.get(pk=used.attempt) if used.attempt else None
@@ -201,7 +208,7 @@ def _check_was_said(assignment: Assignment, inputs: Mapping[str, Any]) -> None:
 # Ask
 
 
-def settle(attempt: Attempt) -> Attempt:
+def ask_targets(attempt: Attempt) -> Attempt:
     """Ask the targets and store what they answer; returns the attempt as it is after the wait.
 
     Of a conversation the answer is there already. When the wait is over first, the pool's thread
@@ -210,7 +217,7 @@ def settle(attempt: Attempt) -> Attempt:
     assignment = attempt.assignment
     entries = targets_of(assignment.round)
     if not entries:
-        return _store(attempt, [], [])
+        return _finish(attempt, [], [])
     if talk := assignment.round.task.config.talk:
         try:
             prediction = answer_after(assignment, attempt.inputs[talk.name], entries)
@@ -218,53 +225,59 @@ def settle(attempt: Attempt) -> Attempt:
             fail_attempt(attempt=attempt, reason="changed")
             attempt.refresh_from_db()
             return attempt
-        return _store(attempt, entries, [prediction])
+        return _finish(attempt, entries, [prediction])
     inputs = model_inputs(assignment.round, assignment.context.fields, attempt.inputs)
     try:
         pending = ask(entries, inputs)
     except EndpointError as error:
         return _fail(attempt, entries, error)
     if waited(pending):
-        return _conclude(attempt, entries, pending)
+        return _finish_or_fail(attempt, entries, pending)
     save_draft(assignment=assignment, inputs=attempt.inputs)
-    _conclude_later(attempt, entries, pending)
+    _finish_or_fail_later(attempt, entries, pending)
     return attempt
 
 
-def _conclude(attempt: Attempt, entries: Sequence[RoundTarget], pending: Answers) -> Attempt:
+def _finish_or_fail(attempt: Attempt, entries: Sequence[RoundTarget], pending: Answers) -> Attempt:
+    # Also calls without a usable answer cost their payer.
     note_spent(payers_of(entries), pending)
     if error := pending.exception():
         return _fail(attempt, entries, error)
     try:
-        return _store(attempt, entries, pending.result())
+        return _finish(attempt, entries, pending.result())
     except Exception:  # nobody shall wait for an attempt that will never be stored
         fail_attempt(attempt=attempt, reason="rubbish")
         raise
 
 
-def _conclude_later(attempt: Attempt, entries: Sequence[RoundTarget], pending: Answers) -> None:
+def _finish_or_fail_later(
+    attempt: Attempt, entries: Sequence[RoundTarget], pending: Answers
+) -> None:
     asker = threading.get_ident()
+    # Until then this process renews the attempt, so that no page takes it for lost.
     holder().hold(attempt.pk)
 
     def conclude(_done: object) -> None:
         try:
-            _conclude(attempt, entries, pending)
+            _finish_or_fail(attempt, entries, pending)
         except Exception:
             logger.exception("attempt %s could not be stored", attempt.uuid)
             raise
         finally:
             holder().let_go(attempt.pk)
+            # A thread of the pool has a connection of its own, which no request closes. If the
+            # answers were there already, this runs in the asking thread, whose request needs it.
             if threading.get_ident() != asker:
                 connection.close()
 
     pending.add_done_callback(conclude)
 
 
-def _store(
+def _finish(
     attempt: Attempt, entries: Sequence[RoundTarget], predictions: Sequence[Prediction]
 ) -> Attempt:
     example = finish_attempt(attempt=attempt, targets=entries, predictions=predictions)
-    if example is None:
+    if example is None:  # it ended elsewhere or was refused; its row has the state and the reason
         attempt.refresh_from_db()
     else:
         attempt.state, attempt.example = State.DONE, example
@@ -310,6 +323,7 @@ def finish_attempt(
             for output, version in zip(outputs, versions, strict=True):
                 output.version_id = version
             TargetOutput.objects.bulk_create(outputs)
+            # Undone if it was failed or asked again in the meantime, so that it is stored once.
             if not _still_asking(attempt).update(state=State.DONE, example=example):
                 raise _NotStored
             if round.task.config.talk:  # the next example is another conversation
@@ -346,6 +360,7 @@ def _round_that_takes(attempt: Attempt) -> Round:
     own_assignment = Assignment.objects.filter(
         annotator=attempt.annotator_id, round=round, left_at__isnull=True
     )
+    # The assignment ends with this update, so a second example of the person finds none.
     if not (round.is_being_written and own_assignment.update(left_at=timezone.now())):
         raise _NotStored("closed")
     return round
@@ -444,14 +459,16 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
 def fail_attempt(*, attempt: Attempt, reason: str) -> None:
     """Fail an attempt without a usable answer; it is no try, and its text becomes the draft.
 
-    By conditional update.
+    An attempt that has ended stays as it is.
     """
+    # Without a lock: of a late answer and a sweeper only the first finds it still asking.
     if _still_asking(attempt).update(state=State.FAILED, failure=reason):
         save_draft(assignment=attempt.assignment, inputs=attempt.inputs)
 
 
 def _still_asking(attempt: Attempt) -> QuerySet[Attempt]:
     """Select the attempt's row, unless it ended or was asked again since."""
+    # `asked_at` tells an attempt from a later one with the same key.
     return Attempt.objects.filter(pk=attempt.pk, state=State.ASKING, asked_at=attempt.asked_at)
 
 

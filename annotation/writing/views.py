@@ -23,7 +23,7 @@ from annotation.assignments.services import (
 from annotation.attempts import services
 from annotation.attempts.conversation_services import keep_said
 from annotation.attempts.failures import FAILURES, NO_ANSWER
-from annotation.attempts.services import settle
+from annotation.attempts.services import ask_targets
 from annotation.care.services import (
     care_of,
     check_rested,
@@ -180,7 +180,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
         return page.show_refused(request, now, error, form)
     if is_mine:
         note_answered(annotator=annotator, task=task)
-        attempt = settle(attempt)
+        attempt = ask_targets(attempt)
     if attempt.state == Attempt.State.DONE and not htmx_partial(request):
         return redirect("annotation:attempt", uuid=attempt.uuid)
     return page.show_attempt(request, now, attempt, is_new=is_mine)

@@ -203,7 +203,7 @@ def test_signed_out_in_between(page, nli):
 
 
 def test_a_fault_of_ours_gives_its_id(page, nli, monkeypatch, problems):
-    monkeypatch.setattr("annotation.writing.views.settle", None)
+    monkeypatch.setattr("annotation.writing.views.ask_targets", None)
     page.goto(WRITE)
     fill(page, "nli")
     with page.expect_response(re.compile(WRITE)) as response:

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from annotation.assignments.services import assign_next
-from annotation.attempts.services import begin_attempt, settle
+from annotation.attempts.services import ask_targets, begin_attempt
 from annotation.models import Example, Report
 from core.accounts.services import annotator_of
 from evaluation.models import Submission
@@ -64,6 +64,6 @@ def demo_site(now: datetime) -> dict[str, Any]:
     assignment = assign_next(annotator=me, round=following, want="current")
     inputs = {"text": "Nobody ever slept in the mill.", "label": assignment.goal}
     mine, _ = begin_attempt(annotator=me, assignment=assignment, key=uuid4(), inputs=inputs)
-    settle(mine)
+    ask_targets(mine)
     fill_board(task, models=5)
     return {"example": mine.uuid, "model": Submission.objects.latest("queued_at").pk}

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from annotation.assignments.services import assign
 from annotation.attempts import services
-from annotation.attempts.services import settle
+from annotation.attempts.services import ask_targets
 from annotation.models import Attempt, Example
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
@@ -262,7 +262,7 @@ def write(round, person):
     attempt, _ = services.begin_attempt(
         annotator=assignment.annotator, assignment=assignment, key="b" * 32, inputs=inputs
     )
-    return settle(attempt)
+    return ask_targets(attempt)
 
 
 def test_what_the_old_target_answers_is_not_stored(opened, target, alice, monkeypatch):

@@ -13,7 +13,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from annotation.assignments.services import assign_next
-from annotation.attempts.services import begin_attempt, explain, retract_example, settle
+from annotation.attempts.services import ask_targets, begin_attempt, explain, retract_example
 from annotation.models import Assignment, Attempt, Example, Report
 from annotation.moderation import report_context
 from annotation.refusals import CapReached, Duplicate, RoundClosed
@@ -110,7 +110,7 @@ class Community:
             if is_mine:
                 attempt.uuid = uuid  # by the seed: votes and samples follow from it
                 attempt.save(update_fields=["uuid"])
-                settle(attempt)
+                ask_targets(attempt)
             attempt = Attempt.objects.select_related("example").get(pk=attempt.pk)
             if attempt.example:
                 self.texts[attempt.example.uuid] = text
