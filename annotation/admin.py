@@ -40,11 +40,20 @@ class OutputInline(ByRole, admin.StackedInline):
 @admin.register(Example)
 class ExampleAdmin(RoleAdmin):
     list_display = [
-        *("uuid", "text", "round", "outcome", "decided_by", "author", "by_program"),
+        "uuid",
+        "text",
+        "round",
+        "outcome",
+        "decided_by",
+        "author",
+        "by_program",
         "created_at",
     ]
     list_filter = [
-        *(RoundFilter, "outcome", "decided_by", "by_program"),
+        RoundFilter,
+        "outcome",
+        "decided_by",
+        "by_program",
         ("retracted_at", admin.EmptyFieldListFilter),
     ]
     list_select_related = ["context", "annotator", "parent"]
@@ -53,9 +62,22 @@ class ExampleAdmin(RoleAdmin):
     lookups = ["annotator"]
     ordering = ["-pk"]
     fields = readonly_fields = (
-        *("uuid", "round", "author", "by_program", "whole_context", "goal", "challenge"),
-        *("support", "whole_inputs", "answers"),
-        *("outcome", "decided_by", "parent", "shown_at", "created_at", "retracted_at"),
+        "uuid",
+        "round",
+        "author",
+        "by_program",
+        "whole_context",
+        "goal",
+        "challenge",
+        "support",
+        "whole_inputs",
+        "answers",
+        "outcome",
+        "decided_by",
+        "parent",
+        "shown_at",
+        "created_at",
+        "retracted_at",
     )
     inlines = [OutputInline]
     to_task = "round__task"
@@ -113,7 +135,12 @@ class ReportAdmin(RoleAdmin):
     list_per_page = 50
     ordering = ["resolved_at", "-pk"]
     fields = readonly_fields = (
-        *("reason", "note", "whole_context", "context_link", "reporter", "created_at"),
+        "reason",
+        "note",
+        "whole_context",
+        "context_link",
+        "reporter",
+        "created_at",
         "resolved_at",
     )
     actions = ["resolve"]

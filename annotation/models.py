@@ -31,6 +31,7 @@ class GatePass(models.Model):
     is_told = models.BooleanField(default=False, db_default=False)
 
     class Meta:
+        # Of two tabs that pass the gate the second finds the first one's row.
         constraints = [models.UniqueConstraint(fields=["annotator", "task"], name="gate_once")]
 
     def __str__(self) -> str:
@@ -67,11 +68,13 @@ class Assignment(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
+                # A person has one current assignment in a round, in all their tabs.
                 fields=["annotator", "round"],
                 condition=Q(left_at__isnull=True),
                 name="assignment_one_current",
             )
         ]
+        # Counts how often each context was assigned, to find the least used one.
         indexes = [models.Index(fields=["round", "context"], name="assignment_use")]
 
     def __str__(self) -> str:
@@ -201,18 +204,24 @@ class Example(Supported):
                 condition=Q(retracted_at__isnull=True),
                 name="example_one_text",
             ),
+            # An import that runs again, or beside another one, adds no row twice.
             models.UniqueConstraint(fields=["round", "uid"], name="example_one_uid"),
         ]
         indexes = [
+            # Counts of a round by outcome are answered from the index.
             models.Index(fields=["round", "outcome"], name="example_outcome"),
+            # Exports, queues and reviews read a round in pages, by id.
             models.Index(fields=["round", "id"], name="example_order"),
+            # A person's tries of today are counted at each submit.
             models.Index(fields=["annotator", "created_at"], name="example_author_time"),
             models.Index(
+                # Few examples resemble another one, so the index is small.
                 fields=["resembles"],
                 condition=Q(resembles__isnull=False),
                 name="example_resembles",
             ),
             models.Index(
+                # Verified examples are counted for each challenge; few take one up.
                 fields=["round", "challenge"],
                 condition=Q(challenge__isnull=False),
                 name="example_challenge",
@@ -279,6 +288,7 @@ class TextKey(models.Model):
     key = models.BigIntegerField()
 
     class Meta:
+        # A new text is compared only with the texts of its round that share a key.
         indexes = [models.Index(fields=["round", "key"], name="text_key")]
 
     def __str__(self) -> str:
@@ -317,6 +327,7 @@ class TargetOutput(models.Model):
     class Meta:
         ordering = ["position"]
         constraints = [
+            # A target answers an example once.
             models.UniqueConstraint(fields=["example", "target"], name="output_one_each")
         ]
 
@@ -351,6 +362,7 @@ class Attempt(Supported):
 
     class Meta:
         constraints = [
+            # A double click, or a request that is sent again, has the same key.
             models.UniqueConstraint(fields=["annotator", "key"], name="attempt_one_key"),
             models.CheckConstraint(
                 condition=Q(state="done", example__isnull=False)
@@ -395,6 +407,7 @@ class Report(models.Model):
     told_at = models.DateTimeField(null=True, editable=False)  # when reviewers were mailed
 
     class Meta:
+        # A later report of the person replaces the earlier one.
         constraints = [models.UniqueConstraint(fields=["annotator", "context"], name="report_once")]
 
     def __str__(self) -> str:

@@ -23,6 +23,7 @@ def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
         chosen[code].append(pk)
     for code, pks in chosen.items():
         Report.objects.filter(pk__in=pks).update(resolved_at=timezone.now())
+        # The log needs the code only, so no task is read.
         task = Task(code=code)
         log(actor, "reports.resolved", f"{len(pks)} reports", about=task, reports=pks)
     return sum(map(len, chosen.values()))
@@ -51,6 +52,7 @@ def withdraw_example(*, example: Example, actor: User | None, reason: str) -> Ex
     once. A version that is released keeps it; the next version has a tombstone in its place.
     `reason` stands in the log and is never public. The caller checks who may do it.
     """
+    # Of two reviewers only the first finds it not yet retracted, and so it is logged once.
     locked = Example.objects.select_for_update(of=("self",)).get(pk=example.pk)
     if locked.retracted_at is None:
         retract(locked)

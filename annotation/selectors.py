@@ -152,7 +152,12 @@ def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> U
                 *(context, round.task_id, as_time(midnight())),
                 *(annotator, quota_name(TRIES, round.task_id), as_day(today())),
                 *(round.pk, context, digest),
-                *(annotator, now, oldest, annotator, sent, annotator),
+                annotator,
+                now,
+                oldest,
+                annotator,
+                sent,
+                annotator,
             ],
         )
         return Used(*cursor.fetchone())

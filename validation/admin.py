@@ -44,8 +44,17 @@ class ValidationAdmin(JudgedAdmin):
     lookups = ["validator"]
     ordering = ["-pk"]
     fields = readonly_fields = (
-        *("text", "choice", "judge", "flag_reason", "note", "reveal", "reveal_choice"),
-        *("reveal_note", "seconds", "is_imported", "created_at"),
+        "text",
+        "choice",
+        "judge",
+        "flag_reason",
+        "note",
+        "reveal",
+        "reveal_choice",
+        "reveal_note",
+        "seconds",
+        "is_imported",
+        "created_at",
     )
 
     @admin.display
@@ -68,8 +77,15 @@ class ConsensusAdmin(JudgedAdmin):
     list_filter = ["state", "is_verified", "is_validated_error", "decided_by"]
     ordering = ["-pk"]
     fields = readonly_fields = (
-        *("text", "state", "choice", "votes", "still_needed", "is_verified"),
-        *("is_validated_error", "decided_by", "decided_at"),
+        "text",
+        "state",
+        "choice",
+        "votes",
+        "still_needed",
+        "is_verified",
+        "is_validated_error",
+        "decided_by",
+        "decided_at",
     )
 
 

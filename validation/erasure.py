@@ -11,8 +11,11 @@ from validation.models import Comment, GoldAnswer, Mention, Skip, Validation
 def erase_words(*, validator: Annotator) -> None:
     """Empty comments and further answers of votes, and delete skips; no lock."""
     for answers in (Validation.objects, GoldAnswer.objects):
+        # The choices stay: examples are decided by them.
         answers.filter(validator=validator).update(comment="", reveal_comment="", metadata={})
     comments = Comment.objects.filter(author=validator, removed_at__isnull=True)
+    # A comment keeps its place, so that answers to it can be understood.
     comments.update(text="", removed_at=timezone.now(), reported_at=None)
+    # Nobody is left to be reminded of them.
     Mention.objects.filter(person=validator).update(seen_at=timezone.now())
     Skip.objects.filter(validator=validator).delete()

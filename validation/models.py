@@ -104,11 +104,13 @@ class Validation(ValidatorAnswer):
         verbose_name = "vote"
         constraints = [
             models.UniqueConstraint(
+                # A person votes once on an example; imported votes may repeat a validator.
                 fields=["example", "validator"],
                 condition=Q(is_imported=False),
                 name="validation_one_vote",
             ),
             models.CheckConstraint(
+                # Nobody votes on an example of their own, whichever door the vote comes through.
                 condition=Q(author__isnull=True)
                 | Q(validator__isnull=True)
                 | ~Q(author=F("validator")),
@@ -117,7 +119,9 @@ class Validation(ValidatorAnswer):
             _one_choice("validation_one_choice"),
         ]
         indexes = [
+            # The votes of an example, and whether a person is among its judges.
             models.Index(fields=["example", "validator"], name="validation_by_example"),
+            # A person's votes of today, and the latest one, which may be taken back.
             models.Index(fields=["validator", "created_at"], name="validation_time"),
         ]
 
@@ -189,7 +193,10 @@ class OwnerDecision(Choice):
         verbose_name = "decision"
         constraints = [
             models.UniqueConstraint(
-                fields=["example"], condition=Q(withdrawn_at__isnull=True), name="decision_one"
+                # Earlier decisions stay as history; one at most counts.
+                fields=["example"],
+                condition=Q(withdrawn_at__isnull=True),
+                name="decision_one",
             ),
             _one_choice("decision_one_choice"),
         ]
@@ -208,6 +215,7 @@ class ExampleTag(models.Model):
 
     class Meta:
         ordering = ["name"]
+        # Two reviewers who give the same tag at once give it once.
         constraints = [models.UniqueConstraint(fields=["example", "name"], name="tag_once")]
 
     def __str__(self) -> str:
@@ -244,6 +252,7 @@ class Mention(models.Model):
     seen_at = models.DateTimeField(null=True)
 
     class Meta:
+        # An edit that names the same person again adds no second notice.
         constraints = [models.UniqueConstraint(fields=["comment", "person"], name="mention_once")]
 
     def __str__(self) -> str:
@@ -288,6 +297,7 @@ class QueueItem(models.Model):
     key = models.BigIntegerField()  # by chance, but always the same: `assignment.order_key`
 
     class Meta:
+        # The queue walks it: nearly decided examples first, then in an order drawn by chance.
         indexes = [models.Index(fields=["round", "still_needed", "key"], name="queue_order")]
 
     def __str__(self) -> str:
@@ -309,10 +319,13 @@ class JudgeLease(models.Model):
 
     class Meta:
         constraints = [
+            # A person who gets an example again renews their lease, and takes no second place.
             models.UniqueConstraint(fields=["example", "validator"], name="lease_one_each")
         ]
         indexes = [
+            # The latest lease of a person, at each request of the judge page.
             models.Index(fields=["validator", "until"], name="lease_current"),
+            # Leases that have run out, whose places return to the queue.
             models.Index(fields=["takes_place", "until"], name="lease_expired"),
         ]
 
@@ -330,6 +343,7 @@ class Skip(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        # Also the index by which the queue passes by what a person skipped.
         constraints = [models.UniqueConstraint(fields=["validator", "example"], name="skip_once")]
 
     def __str__(self) -> str:
@@ -370,6 +384,7 @@ class GoldAnswer(ValidatorAnswer):
 
     class Meta:
         constraints = [
+            # Of two tabs only one answers; a second answer would count twice in the check.
             models.UniqueConstraint(fields=["validator", "gold"], name="gold_one_answer"),
             _one_choice("gold_answer_one_choice"),
         ]

@@ -41,7 +41,14 @@ class ReportSerializer(serializers.ModelSerializer[Report]):
     class Meta:
         model = Report
         fields = read_only_fields = (
-            *("id", "task", "round", "context", "reason", "comment", "reporter", "created_at"),
+            "id",
+            "task",
+            "round",
+            "context",
+            "reason",
+            "comment",
+            "reporter",
+            "created_at",
             "resolved_at",
         )
 

@@ -94,7 +94,14 @@ class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
     class Meta:
         model = Assignment
         fields = read_only_fields = (
-            *("id", "task", "round", "context", "goal", "goal_text", "parent", "draft"),
+            "id",
+            "task",
+            "round",
+            "context",
+            "goal",
+            "goal_text",
+            "parent",
+            "draft",
         )
 
     @extend_schema_field(GivenContextSerializer)
@@ -153,8 +160,20 @@ class ExampleSerializer(serializers.ModelSerializer[Example]):
     class Meta:
         model = Example
         fields: tuple[str, ...] = (
-            *("id", "task", "round", "context", "inputs", "goal", "outcome", "decided_by", "why"),
-            *("parent", "by_program", "created_at", "retracted_at", "answers"),
+            "id",
+            "task",
+            "round",
+            "context",
+            "inputs",
+            "goal",
+            "outcome",
+            "decided_by",
+            "why",
+            "parent",
+            "by_program",
+            "created_at",
+            "retracted_at",
+            "answers",
         )
         read_only_fields = fields
 

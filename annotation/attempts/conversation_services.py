@@ -112,6 +112,7 @@ def _begin(assignment: Assignment, text: str, at: int) -> tuple[Conversation, bo
     _check_may_talk(assignment)
     unlocked = conversation_of(assignment)
     with transaction.atomic():
+        # Created before, in its own transaction, so that there is a row to lock.
         conversation = _locked(unlocked, assignment)
         if conversation.is_asking or _was_said(conversation, text, at):
             return conversation, False
@@ -154,6 +155,7 @@ def _check_may_talk(assignment: Assignment) -> None:
 
 
 def _locked(conversation: Conversation, assignment: Assignment) -> Conversation:
+    # Of two tabs that send a turn the second finds it there, and asks nobody.
     row = Conversation.objects.select_for_update(of=("self",)).get(pk=conversation.pk)
     row.assignment = assignment
     return row
@@ -197,6 +199,7 @@ def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], pendin
     if error := pending.exception():
         _fail(conversation, entries, error)
         return
+    # A chat has one target.
     prediction, config = pending.result()[0], conversation.assignment.round.task.config
     answer = {
         "role": "assistant",
@@ -207,6 +210,7 @@ def _conclude(conversation: Conversation, entries: Sequence[RoundTarget], pendin
     }
     own_turn = {"role": "user", "text": conversation.said}
     turns = [*conversation.turns, own_turn, answer]
+    # Without a lock: an answer to a turn that was taken back changes nothing.
     _still_asking(conversation).update(turns=turns, said="", asked_at=None)
 
 
@@ -246,6 +250,7 @@ def take_back(*, assignment: Assignment, turn: int, edit: bool) -> None:
 def keep_said(*, assignment: Assignment, text: str) -> None:
     """Keep what the person has typed and not sent; never while the target answers."""
     idle_conversations = Conversation.objects.filter(assignment=assignment, asked_at__isnull=True)
+    # While the target answers, `said` is the turn that it answers.
     idle_conversations.update(said=text[:10_000])
 
 
@@ -263,6 +268,7 @@ def answer_after(
     answer = all_turns[len(turns)] if len(turns) < len(all_turns) else {}
     if answer.get("role") != "assistant" or plain_turns(all_turns[: len(turns)]) != [*turns]:
         raise Stale(_("The conversation went on in another window. Mark the answer again."))
+    # What another model said may not count against the present one.
     if [answer["target"]] != [entry.target_id for entry in entries]:
         raise Stale(_("The model was replaced since it said that. Edit from an earlier turn."))
     output = {assignment.round.task.config.answer_field: answer["text"]}

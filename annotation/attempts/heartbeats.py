@@ -24,6 +24,7 @@ FIRST_HOLD = timedelta(seconds=settings.LIVE_WAIT_SECONDS) + HOLD
 def hold_attempts(pks: Collection[int]) -> None:
     """Renew attempts whose targets this process still asks. By conditional update."""
     asking = Attempt.objects.filter(pk__in=pks, state=Attempt.State.ASKING)
+    # Only those still asking: an attempt that ended meanwhile stays ended.
     asking.update(held_until=timezone.now() + HOLD)
 
 
@@ -66,6 +67,7 @@ class Holder:
         Without any the thread ends, and the next `hold` starts another.
         """
         with self._lock:
+            # Under the same lock as `hold`, so that no attempt is added to a thread that ends.
             self._is_running = bool(self._held)
             return frozenset(self._held)
 
@@ -74,6 +76,7 @@ def _renewed(pks: Collection[int]) -> None:
     try:
         hold_attempts(pks)
     finally:
+        # The thread's own connection, which no request closes.
         connection.close()
 
 

@@ -44,7 +44,12 @@ class GoldSerializer(serializers.ModelSerializer[Gold]):
     class Meta:
         model = Gold
         fields = read_only_fields = (
-            *("example", "round", "answer", "explanation", "made_by", "created_at"),
+            "example",
+            "round",
+            "answer",
+            "explanation",
+            "made_by",
+            "created_at",
         )
 
     def get_made_by(self, item: Gold) -> str:

@@ -154,8 +154,16 @@ class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
     class Meta:
         model = Consensus
         fields = read_only_fields = (
-            *("state", "label", "verdict", "votes", "still_needed", "is_verified"),
-            *("is_validated_error", "is_sent_back", "decided_by", "decided_at"),
+            "state",
+            "label",
+            "verdict",
+            "votes",
+            "still_needed",
+            "is_verified",
+            "is_validated_error",
+            "is_sent_back",
+            "decided_by",
+            "decided_at",
         )
 
 
@@ -184,8 +192,18 @@ class ValidationSerializer(serializers.ModelSerializer[Validation]):
     class Meta:
         model = Validation
         fields = read_only_fields = (
-            *("example", "validator", "vote", "flag_reason", "comment", "metadata", "reveal"),
-            *("reveal_choice", "reveal_comment", "seconds", "by_program", "is_imported"),
+            "example",
+            "validator",
+            "vote",
+            "flag_reason",
+            "comment",
+            "metadata",
+            "reveal",
+            "reveal_choice",
+            "reveal_comment",
+            "seconds",
+            "by_program",
+            "is_imported",
             "created_at",
         )
 

@@ -192,9 +192,11 @@ def _locked(task: Task, pks: Sequence[int]) -> list[Example]:
     Then lock their round, so that it is not released before they are decided.
     """
     rows = Example.objects.filter(pk__in=pks).order_by("pk")
+    # SQLite has locked the whole database.
     if connection.features.has_select_for_update:
         list(rows.select_for_update(no_key=True).values_list("pk"))
     examples = list(rows.select_related("annotator"))
+    # A release of the round waits until these decisions are stored, or comes before them.
     rounds = Round.objects.select_for_update(of=("self",), no_key=True)
     round = rounds.get(pk=examples[0].round_id)
     round.task = task
@@ -268,6 +270,7 @@ def _accepting(row: Example) -> Vote | None:
 def _decide(rows: Sequence[Example], actor: User, wish: Wish) -> None:
     """Let the owner's word, or again the votes, decide locked examples of one round."""
     before = OwnerDecision.objects.filter(example__in=rows, withdrawn_at__isnull=True)
+    # Their examples are locked, so no other decision comes between.
     before.update(withdrawn_at=timezone.now())
     if wish.action in DECIDES:
         OwnerDecision.objects.bulk_create(_decision(row, actor, wish) for row in rows)

@@ -21,8 +21,16 @@ from validation.rules.posterior import Fitted
 from validation.rules.sampling import order_key
 
 DERIVED = (
-    *("state", "label", "verdict", "votes", "still_needed", "is_verified", "is_validated_error"),
-    *("is_sent_back", "decided_by", "decided_at"),
+    "state",
+    "label",
+    "verdict",
+    "votes",
+    "still_needed",
+    "is_verified",
+    "is_validated_error",
+    "is_sent_back",
+    "decided_by",
+    "decided_at",
 )
 STORED = PreparedInsert(Consensus, unique=["example"], update=DERIVED)
 LOCKED = PreparedRead(
@@ -92,6 +100,7 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
     by_owner = None
     if before and before.decided_by == Consensus.DecidedBy.OWNER:
         by_owner = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
+    # Read under the example's lock, so a policy that was changed before it is the one that counts.
     stored = getattr(example.round, "round_policy", None) or round_policy_of(example.round)
     model_label = _model_labels([example]).get(example.pk)
     now = derived(
@@ -211,6 +220,7 @@ def derive_all(examples: Sequence[Example]) -> int:
     for needed in {row.still_needed for row in rows}:
         alike = [row.pk for row in rows if row.still_needed == needed]
         items = QueueItem.objects.filter(pk__in=alike).exclude(still_needed=needed)
+        # Places that are leased at the moment stay leased: only the difference is free.
         items.update(free=F("free") + needed - F("still_needed"), still_needed=needed)
     names = ("state", "label", "verdict", "is_verified", "is_validated_error")
     return sum(

@@ -19,8 +19,13 @@ LOOKED_AT = 1000
 """Most examples that one page looks at to find those that need a look."""
 State = Consensus.State
 COLUMNS = (
-    *("pk", "example__uuid", "example__by_program"),
-    *("state", "verdict", "votes", "decided_by"),
+    "pk",
+    "example__uuid",
+    "example__by_program",
+    "state",
+    "verdict",
+    "votes",
+    "decided_by",
 )
 
 

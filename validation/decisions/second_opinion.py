@@ -103,6 +103,7 @@ def fit(*, round: Round) -> Fitted | None:
     """Fit the model to the round's votes and store it for later votes; no lock."""
     round_policy_of(round)
     model = fitted(round)
+    # Only this column: another request may change the policy of the row meanwhile.
     RoundPolicy.objects.filter(round=round).update(model=asdict(model) if model else None)
     return model
 

@@ -53,6 +53,7 @@ def apply_policy(*, round: Round, owner: User, policy: Policy) -> int | None:
     if round.state == Round.State.RELEASED:
         raise RoundReleased("This round is released. What was decided in it stays.")
     change_policy(round=round, owner=owner, policy=policy)
+    # A request may not take as long as a large round does.
     if Example.objects.filter(round=round).count() > AT_ONCE:
         enqueue("validation.decisions.services.count_again", round.pk)
         return None
@@ -77,6 +78,7 @@ def derive_round(*, round: Round) -> int:
     while True:
         with transaction.atomic():
             rows = Example.objects.filter(round=round, pk__gt=last).select_related("round__task")
+            # In the order of ids: two walks over a round wait for each other, never in a circle.
             locked = list(rows.select_for_update(of=("self",), no_key=True).order_by("pk")[:CHUNK])
             if not locked:
                 return changed
@@ -95,6 +97,7 @@ def override_consensus(
         locked = lock_example(example)
         if locked.retracted_at is not None:
             raise NoDecision(_("This example is withdrawn already."))
+        # The history keeps the earlier decision; a constraint allows one that counts.
         locked.owner_decisions.filter(withdrawn_at__isnull=True).update(withdrawn_at=timezone.now())
         decision = OwnerDecision.objects.create(
             example=locked,
@@ -113,6 +116,7 @@ def withdraw_override(*, example: Example, owner: User) -> None:
     with transaction.atomic():
         locked = lock_example(example)
         counting = locked.owner_decisions.filter(withdrawn_at__isnull=True)
+        # The lock orders this and other decisions; without one there is nothing to withdraw.
         if not counting.update(withdrawn_at=timezone.now()):
             raise NoDecision(_("No owner has decided this example."))
         derive_all([locked])
@@ -127,6 +131,7 @@ def take_back_votes(*, example: int, validators: Collection[int]) -> int:
     """
     about = Example.objects.select_related("round__task")
     locked = lock_example(about.get(pk=example))
+    # What is released stays as it is.
     if locked.round.state == Round.State.RELEASED:
         return 0
     taken, _rows = locked.validations.filter(validator__in=validators, is_imported=False).delete()

@@ -67,6 +67,7 @@ def say(*, example: Example, author: Annotator, text: str) -> Comment:
 def change(*, comment: Comment, author: Annotator, text: str) -> None:
     """Change one's own comment for a while, by a conditional update. Raises NotYours."""
     stored, named = _named(text, comment.example.round.task)
+    # The condition of time and author is part of the update, so it holds while others change it.
     if not _own(comment, author).update(text=stored, edited_at=timezone.now()):
         raise NotYours(_("One’s own comment can be changed for an hour."))
     comment.mentions.exclude(person__in=named).delete()
@@ -77,10 +78,12 @@ def change(*, comment: Comment, author: Annotator, text: str) -> None:
 def remove(*, comment: Comment, actor: User) -> None:
     """Empty a comment: one's own for a while, an owner any; its place stays. Raises NotYours."""
     gone = {"text": "", "removed_at": timezone.now(), "reported_at": None}
+    # Its author needs no role for that; what an owner removes is logged.
     if _own(comment, annotator_of(actor)).update(**gone):
         return
     if not can_own(actor, comment.example.round.task):
         raise NotYours(_("One’s own comment can be deleted for an hour. Ask an owner."))
+    # Of two owners only the first removes it, and only that is logged.
     if Comment.objects.filter(pk=comment.pk, removed_at__isnull=True).update(**gone):
         log(actor, "comment.removed", comment.example)
 
@@ -88,12 +91,14 @@ def remove(*, comment: Comment, actor: User) -> None:
 def report(*, comment: Comment) -> None:
     """Ask the owners to look at a comment; one update."""
     standing = Comment.objects.filter(pk=comment.pk, removed_at__isnull=True)
+    # A second report keeps the time of the first.
     standing.filter(reported_at__isnull=True).update(reported_at=timezone.now())
 
 
 @transaction.atomic
 def keep(*, comment: Comment, actor: User) -> None:
     """Keep a reported comment that an owner has looked at."""
+    # Of two owners only the first settles the report, and only that is logged.
     if Comment.objects.filter(pk=comment.pk, reported_at__isnull=False).update(reported_at=None):
         log(actor, "comment.kept", comment.example)
 

@@ -45,15 +45,32 @@ _json = json.JSONEncoder(ensure_ascii=False).encode
 PLANNED = (Round.State.DRAFT, Round.State.READY)
 OUTCOMES = {True: Example.Outcome.FOOLED, False: Example.Outcome.NOT_FOOLED}
 EXAMPLE = (
-    *("id", "uuid", "uid", "round_id", "context_id", "annotator_id", "inputs", "digest"),
-    *("metadata", "outcome"),
+    "id",
+    "uuid",
+    "uid",
+    "round_id",
+    "context_id",
+    "annotator_id",
+    "inputs",
+    "digest",
+    "metadata",
+    "outcome",
 )
 OUTPUT = ("example_id", "target_id", "version_id", "output", "prob", "seconds", "fooled")
 VOTE = ("example_id", "validator_id", "label", "verdict", "is_imported", "metadata")
 """Without the author: the site's rule that nobody judges their own example binds no history."""
 CONSENSUS = (
-    *("example_id", "round_id", "state", "label", "verdict", "votes", "still_needed"),
-    *("is_verified", "is_validated_error", "decided_by", "decided_at"),
+    "example_id",
+    "round_id",
+    "state",
+    "label",
+    "verdict",
+    "votes",
+    "still_needed",
+    "is_verified",
+    "is_validated_error",
+    "decided_by",
+    "decided_at",
 )
 CONTEXT = ("id", "round_id", "batch_id", "fields", "digest", "is_retired")
 
