@@ -104,7 +104,7 @@ class Anchors(TypedDict):
 
 
 class Approval(TypedDict):
-    """Where a task's request for approval stands."""
+    """The state of a task's request for approval."""
 
     is_needed: bool
     state: Literal["waiting", "approved", "declined", "withdrawn"] | None
@@ -739,7 +739,7 @@ class DatedSide(TypedDict):
 
 
 class Day(TypedDict):
-    """What was written on a day."""
+    """Examples by day."""
 
     tries: int
     verified: int
@@ -1022,7 +1022,7 @@ class KeptArena(TypedDict):
 
 
 class LabelCounts(TypedDict):
-    """What was written with a label."""
+    """Examples by the author's label."""
 
     tries: int
     verified: int
@@ -1237,7 +1237,7 @@ class NearCopy(TypedDict):
 
 
 class NewApproval(TypedDict):
-    """What those who decide want to know."""
+    """A request for approval: what those who decide want to know."""
 
     goal: str
     people: str
@@ -1671,7 +1671,7 @@ class ShownExamples(TypedDict):
 
 
 class Slice(TypedDict):
-    """What was written for a value of a slice."""
+    """Examples by a value of a slice."""
 
     tries: int
     verified: int

@@ -48,7 +48,7 @@ class TableField(serializers.Field[Any, Any, Any, Any]):
 class OneSnapshot(ListedSnapshot):
     """A snapshot; `table` is what the digest is of, with sorted keys and without spaces."""
 
-    snapshot_bibtex = serializers.CharField()
+    bibtex = serializers.CharField()
     changes = serializers.ListField(child=serializers.CharField(), help_text="Since the last one.")
     table = TableField()
 
