@@ -63,7 +63,11 @@ def erase_examples(*, annotator: Annotator) -> int:
 
 @transaction.atomic
 def _erase(examples: Sequence[Example]) -> None:
-    media = [(example, one) for example in examples for one in digests_in(example.inputs.values())]
+    # Read before the inputs are emptied, which name the files.
+    media = []
+    for example in examples:
+        for digest in digests_in(example.inputs.values()):
+            media.append((example, digest))
     for example in examples:
         withdraw_example(example=example, actor=None, reason="The author deleted their account.")
         example.inputs = _choices(example.round.task.config, example.inputs)

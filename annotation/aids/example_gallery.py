@@ -35,7 +35,7 @@ class Worked:
 
     context: Sequence[tuple[str, str]]
     written: Sequence[tuple[str, str]]
-    said: Sequence[str]
+    answers: Sequence[str]
 
 
 def open_worked(assignment: Assignment) -> None:

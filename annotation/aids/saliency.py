@@ -39,13 +39,13 @@ class _Batch:
 
     endpoint: Endpoint
     variants: Sequence[Mapping[str, Any]]
-    found: Sequence[Prediction] = field(default_factory=list)
+    predictions: Sequence[Prediction] = field(default_factory=list)
 
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> Sequence[Prediction]:
-        self.found = self.endpoint.predict(self.variants, deadline_seconds=deadline_seconds)
-        return self.found
+        self.predictions = self.endpoint.predict(self.variants, deadline_seconds=deadline_seconds)
+        return self.predictions
 
 
 def saliency(example: Example, text_field: str) -> list[WordWeight]:
@@ -101,4 +101,4 @@ def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Seque
     if not waited(pending):
         raise EndpointError("The target took too long.", reason="slow")
     pending.result()
-    return batch.found
+    return batch.predictions

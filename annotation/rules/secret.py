@@ -27,11 +27,8 @@ def tells(text: str, secret: str) -> bool:
     bare = _bare(secret)
     if not bare:
         raise ValueError("A secret needs letters or digits.")
-    return any(
-        word in bare_text
-        for bare_text in map(_bare, (text, *_decoded(text)))
-        for word in (bare, bare[::-1])
-    )
+    bare_texts = [_bare(text)] + [_bare(part) for part in _decoded(text)]
+    return any(bare in bare_text or bare[::-1] in bare_text for bare_text in bare_texts)
 
 
 def secret_of(values: Mapping[str, Any]) -> str | None:

@@ -176,7 +176,7 @@ class ExampleForm(ComponentForm):
         context: Mapping[str, Any],
         assignment_id: int,
         goal: str,
-        given: Mapping[str, Any] | None = None,
+        start_values: Mapping[str, Any] | None = None,
         unchanged: str = "",
         parent: uuid.UUID | None = None,
         challenge: str | None = None,
@@ -185,7 +185,7 @@ class ExampleForm(ComponentForm):
         refused: Mapping[str, str] | None = None,
         turns: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Build the fields. They start with `given`; a text equal to `unchanged` is refused.
+        """Build the fields. They start with `start_values`; a text equal to `unchanged` is refused.
 
         challenge: the sentence of the one that is offered; takes_challenge: whether it is ticked.
         task: whose pictures and recordings it may name; refused: why uploaded files were not kept.
@@ -198,7 +198,7 @@ class ExampleForm(ComponentForm):
             data = renamed(data, config.text_field, self.add_prefix(config.text_field))
         self.task, self.refused, self.turns = task, refused or {}, turns
         initial = {
-            **(given or {}),
+            **(start_values or {}),
             "attempt_key": uuid.uuid4(),
             "assignment": assignment_id,
             "goal": goal,
@@ -214,7 +214,7 @@ class ExampleForm(ComponentForm):
             )
         for component in self.components:
             if component.type == "span":
-                self._add_span(component, given or {})
+                self._add_span(component, start_values or {})
             elif component is config.talk:
                 marks: Any = self.fields[component.name]
                 marks.choices = _answers(turns)
@@ -244,9 +244,9 @@ class ExampleForm(ComponentForm):
             )
         ]
 
-    def _add_span(self, component: Component, given: Mapping[str, Any]) -> None:
+    def _add_span(self, component: Component, start_values: Mapping[str, Any]) -> None:
         """Add a span's fields: its text, and its start, which is asked when it is ambiguous."""
-        span = given.get(component.name)
+        span = start_values.get(component.name)
         if isinstance(span, Mapping):
             self.initial[component.name] = span["text"]
             self.initial[f"{component.name}_start"] = span["start"]

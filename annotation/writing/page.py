@@ -47,7 +47,7 @@ class WritePage:
     goal: str
     assignment: Assignment | None = None  # None: a try-out
     parent: Example | None = None  # of others, to change as little as possible
-    given: Mapping[str, Any] = field(default_factory=dict)
+    start_values: Mapping[str, Any] = field(default_factory=dict)
     retry_of: Example | None = None
     opened: str = ""  # the help with writing that is open
     practice_url: str = ""  # of a try-out
@@ -73,7 +73,7 @@ class WritePage:
             goal=assignment.goal,
             assignment=assignment,
             parent=parent,
-            given=start_values,
+            start_values=start_values,
             retry_of=retry_of,
             opened=opened,
         )
@@ -81,7 +81,7 @@ class WritePage:
     def showing(self, attempt: Attempt) -> "WritePage":
         """Return the same page with the text of an attempt and the goal of that attempt."""
         goal = attempt.example.goal if attempt.example else self.goal
-        return replace(self, given=attempt.inputs, goal=goal, is_past=True)
+        return replace(self, start_values=attempt.inputs, goal=goal, is_past=True)
 
     @property
     def unchanged(self) -> str:
@@ -134,7 +134,7 @@ class WritePage:
         self, data: Mapping[str, Any] | None = None, refused: Mapping[str, str] | None = None
     ) -> ExampleForm:
         """Return the form, empty or bound; refused: why files that came with it were not kept."""
-        start_values = dict(self.given)
+        start_values = dict(self.start_values)
         if not start_values and self.unchanged:
             start_values = {self.text_field: self.unchanged}
         parent: UUID | None = self.retry_of.uuid if self.retry_of else None
@@ -144,7 +144,7 @@ class WritePage:
             context=self.context.fields,
             assignment_id=self.assignment.pk if self.assignment else self.context.pk,
             goal=self.goal,
-            given=start_values,
+            start_values=start_values,
             unchanged=self.unchanged,
             parent=parent,
             challenge=self.challenge,
@@ -163,7 +163,7 @@ class WritePage:
             # Who chose to edit a text goes to it; else site.js leaves a phone at the top.
             is_chosen = self.opened == Suggestion.Action.EDIT
             attrs["autofocus" if is_chosen else "data-focus"] = True
-        if self.start and not self.given:
+        if self.start and not self.start_values:
             attrs["data-select"] = True  # so that typing replaces it
         if self.assignment:  # drafts save themselves, apart from the form's own requests
             attrs["hx-post"] = reverse("annotation:draft", args=[self.assignment.pk])

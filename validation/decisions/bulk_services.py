@@ -308,7 +308,9 @@ def undo(*, task: Task, actor: User, run: str) -> Done:
     action = UNDOES.get(entries[0].action) if entries else None
     if action is None:
         raise NothingToUndo(_("There is nothing of yours to take back."))
-    examples = [pk for entry in entries for pk in entry.data["examples"]]
+    examples: list[int] = []
+    for entry in entries:  # one entry for each batch of the run
+        examples += entry.data["examples"]
     looked_at = max(entry.created_at for entry in entries)
     wish = Wish(action, tag=entries[0].data.get("tag", ""), looked_at=looked_at)
     return act_on(task=task, examples=examples, actor=actor, wish=wish)

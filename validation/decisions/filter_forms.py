@@ -270,12 +270,12 @@ def _has(searched_field: Searched, place: int, value: str) -> Q:
     component = searched_field.component
     if searched_field.place in COLUMNS:
         return _is(component, f"f{place}", value)
-    told: Any = (
+    answers: Any = (
         TargetOutput.objects.alias(value=_text(component, "output"))
         if searched_field.place == "output"
         else Validation.objects.alias(value=_text(component, "metadata"))
     )
-    return Q(Exists(told.filter(_is(component, "value", value), example=OuterRef("pk"))))
+    return Q(Exists(answers.filter(_is(component, "value", value), example=OuterRef("pk"))))
 
 
 def _text(component: Component, column: str) -> Cast:

@@ -73,7 +73,7 @@ def second_opinion(round: Round) -> SecondOpinion | Undefined:
         estimates.labels,
         dict(zip(estimates.labels, estimates.prior.tolist(), strict=True)),
         {cast(int, pk): estimates.posterior_of(row) for row, pk in enumerate(estimates.items)},
-        sorted(validators, key=lambda one: one.reliability),
+        sorted(validators, key=lambda estimate: estimate.reliability),
         estimates.warnings,
     )
 

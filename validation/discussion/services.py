@@ -169,4 +169,4 @@ def _mention(comment: Comment, named: Iterable[Annotator]) -> None:
 
 def _spoken(text: str, names: Mapping[int, str]) -> str:
     """Return a stored text with people's current names; names of others are not revealed."""
-    return STORED.sub(lambda found: f"@{names.get(int(found[1]), found[1])}", text)
+    return STORED.sub(lambda match: f"@{names.get(int(match[1]), match[1])}", text)

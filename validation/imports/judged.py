@@ -97,8 +97,8 @@ def store_rows(
     return stored
 
 
-def _told(found: Summary, config: TaskConfig) -> Iterator[Line]:
-    for row in found.rows:
+def _told(summary: Summary, config: TaskConfig) -> Iterator[Line]:
+    for row in summary.rows:
         yield Line(str(row.line), b"", _row(row.values, config))
 
 

@@ -309,17 +309,16 @@ class _ImportedRound:
             for pk, row in zip(ids, rows, strict=True)
             if row.answer
         )
-        Table(Validation, VOTE).insert(
-            (pk, people.get(vote.worker), vote.label, vote.verdict, True, _json(_metadata(vote)))
-            for pk, row in zip(ids, rows, strict=True)
-            for vote in row.votes
-        )
+        Table(Validation, VOTE).insert(_vote_rows(ids, rows, people))
         if not self._decides_at_end:
             Table(Consensus, CONSENSUS).insert(self._consensus(ids, rows))
 
     def _keep_media(self, rows: Sequence[HistoryRow]) -> None:
         """Raise ImportRefused when a picture or recording that a row names is not stored."""
-        values = (value for row in rows for value in (*row.context.values(), *row.input.values()))
+        values: list[Any] = []
+        for row in rows:
+            values += row.context.values()
+            values += row.input.values()
         try:
             keep(task=self._task.task, digests=digests_in(values), used=True)
         except Invalid as error:
@@ -411,6 +410,16 @@ def _outcome(row: HistoryRow) -> str:
     if row.answer is None:
         return Example.Outcome.NO_MODEL
     return Example.Outcome.UNKNOWN if row.fooled is None else OUTCOMES[row.fooled]
+
+
+def _vote_rows(
+    ids: Sequence[int], rows: Sequence[HistoryRow], people: Mapping[str | None, int]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the columns VOTE of each vote on each example."""
+    for pk, row in zip(ids, rows, strict=True):
+        for vote in row.votes:
+            metadata = _json(_metadata(vote))
+            yield pk, people.get(vote.worker), vote.label, vote.verdict, True, metadata
 
 
 def _decided(

@@ -216,7 +216,7 @@ def _checked(data: Mapping[str, Any], about: str = "") -> HistoryRow:
     except ValidationError as error:
         problems = error.errors(include_url=False)
         # A field with a typing error is also missing; the typing error says more.
-        first = min(problems, key=lambda one: one["type"] != "extra_forbidden")
+        first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
         raise BadRow(_reason(first)) from None
 
 

@@ -164,8 +164,11 @@ class ImportedTask:
 
     def people(self, rows: Sequence[HistoryRow]) -> Mapping[str | None, int]:
         """Return annotators by the ids that the rows name; create new ones."""
-        workers = {vote.worker for row in rows for vote in row.votes if vote.worker is not None}
-        workers |= {row.author for row in rows if row.author is not None}
+        workers: set[str] = set()
+        for row in rows:
+            workers |= {vote.worker for vote in row.votes if vote.worker is not None}
+            if row.author is not None:
+                workers.add(row.author)
         if len(self._people) > MOST_REMEMBERED:
             self._people.clear()
         names = {self.name_of(who): who for who in workers - self._people.keys()}

@@ -119,14 +119,14 @@ def _shares_of(duties: Collection[Duty], round: int) -> dict[Duty, Sequence[Span
 def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
     """Return the places kept for others who can come, until the end of the day they are due."""
     day = today()
-    return [
-        Kept(duty.person.annotator.pk, *span)  # type: ignore[union-attr]  # a share has a person
-        for duty, places in shares.items()
-        if duty.person_id != but.user_id
-        and duty.person.is_active  # type: ignore[union-attr]
-        and not (duty.due_on and duty.due_on < day)
-        for span in places
-    ]
+    kept_places: list[Kept] = []
+    for duty, places in shares.items():
+        assert duty.person is not None  # a share has a person
+        is_over = duty.due_on is not None and duty.due_on < day
+        if duty.person_id != but.user_id and duty.person.is_active and not is_over:
+            judge = duty.person.annotator.pk
+            kept_places += [Kept(judge, *span) for span in places]
+    return kept_places
 
 
 def _given(duty: Duty, validator: Annotator) -> int:

@@ -175,7 +175,7 @@ def next_place(
     is by the author `avoid`, or all that is free is kept for others. With `lock` it locks the item
     of the queue, and passes by those that others are taking.
     """
-    rows = ", ".join(str(tuple(map(int, one))) for one in kept)
+    rows = ", ".join(str(tuple(map(int, place))) for place in kept)
     sql = NEXT_PLACE.format(kept=KEPT.format(rows=rows) if kept else "0")
     if lock and connection.features.has_select_for_update_skip_locked:
         sql += "FOR UPDATE OF item SKIP LOCKED"

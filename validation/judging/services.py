@@ -176,7 +176,7 @@ def _start_at_front(
     validator: Annotator,
     task: Task,
     latest: Held | None,
-    part: Parts,
+    round_parts: Parts,
     is_offered: Callable[[int], bool],
 ) -> JudgeLease | None:
     """Lease the first place of all rounds, the oldest round first."""
@@ -188,13 +188,13 @@ def _start_at_front(
         return (round for round in own_rounds if vote_caps.may_judge(validator, task, round.pk))
 
     for round in open_to(queue.rounds_with_places(task)):
-        if lease := _take_next(part(round.pk), avoid):
+        if lease := _take_next(round_parts(round.pk), avoid):
             return lease
     for round in open_to(queue.rounds_to_fill(task)):
-        if fill_queue(round=round) and (lease := _take_next(part(round.pk), avoid)):
+        if fill_queue(round=round) and (lease := _take_next(round_parts(round.pk), avoid)):
             return lease
     for round in open_to(queue.rounds_with_places(task)):
-        if lease := _take_last(part(round.pk)):
+        if lease := _take_last(round_parts(round.pk)):
             return lease
     return None
 

@@ -93,10 +93,13 @@ def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[in
         end = bisect_left(ids, example.pk)
         others = [example.resembles_id] if example.resembles_id else []
         before[example.pk] = ids[max(0, end - EARLIER) : end] + others
-    pks = {pk for ids in before.values() for pk in ids}
-    found = Example.objects.filter(pk__in=pks).values_list("pk", "inputs", "round__task")
-    texts = {pk: written(tasks[task].config, inputs) for pk, inputs, task in found}
-    return {pk: [texts[pk_before] for pk_before in ids] for pk, ids in before.items()}
+    pks = set().union(*before.values())
+    earlier = Example.objects.filter(pk__in=pks).values_list("pk", "inputs", "round__task")
+    texts = {pk: written(tasks[task].config, inputs) for pk, inputs, task in earlier}
+    texts_before: dict[int, list[str]] = {}
+    for pk, ids in before.items():
+        texts_before[pk] = [texts[earlier_pk] for earlier_pk in ids]
+    return texts_before
 
 
 def _novelty(example: Example, earlier: Sequence[str]) -> float:

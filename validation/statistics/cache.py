@@ -106,7 +106,9 @@ def _kept(kind: str, rounds_by_name: Wanted, fresh: Count) -> dict[str, Kept]:
         return {key: numbers[names[key]] for key in keys}
 
     def is_large(keys: Sequence[str]) -> bool:
-        rounds = [round for key in keys for round in rounds_by_name[names[key]]]
+        rounds: list[Round] = []
+        for key in keys:
+            rounds += rounds_by_name[names[key]]
         return Example.objects.filter(round__in=rounds)[: LARGE + 1].count() > LARGE
 
     return {names[key]: entry for key, entry in kept_many(list(names), count, is_large).items()}

@@ -6,7 +6,7 @@ examples.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -59,7 +59,7 @@ class Counted:
     def of(self, round: int) -> dict[str | None, Part]:
         """Return a round's parts by value, sorted; the part without a value comes last."""
         parts = {value: group for (pk, value), group in self.parts.items() if pk == round}
-        return dict(sorted(parts.items(), key=lambda one: (not one[0], one[0] or "")))
+        return dict(sorted(parts.items(), key=lambda item: (not item[0], item[0] or "")))
 
 
 def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True) -> Counted:
@@ -74,7 +74,9 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
     examples = _examples(rounds, by)
     by_people = examples.filter(by_program=False)
     _count_votes(counted, by_people)
-    choices = {choice for group in counted.parts.values() for _, choice in group.votes_by}
+    choices: set[Choice] = set()
+    for group in counted.parts.values():
+        choices |= {choice for _, choice in group.votes_by}
     counted.choices = sorted(choices)
     if len(choices) > MOST_CHOICES:
         _count_free_patterns(counted, by_people)
@@ -174,8 +176,8 @@ def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
 
 def _count_cells(counted: Counted, examples: Examples, by: str | None) -> None:
     """Count one row for each combination of what `Cell` holds, by part."""
-    kept = ("author", "result", "judged", "state", "label", "verdict", "verified", "wrong")
-    names = (*kept, "by_program", "in_round", "value")
+    column_names = ("author", "result", "judged", "state", "label", "verdict", "verified", "wrong")
+    names = (*column_names, "by_program", "in_round", "value")
     consensus = {name: F(f"consensus__{name}") for name in ("state", "label", "verdict")}
     columns = ", ".join(names)
     rows = _rows(
@@ -239,7 +241,7 @@ def _count_patterns(
         "GROUP BY v.example_id) one JOIN ({examples}) x ON x.id = one.example_id "
         f"GROUP BY author, {columns}, result, said, in_round, value",
         examples.values_list("id", *names),
-        [*(text for choice in counted.choices for text in choice), *ids],
+        list(chain.from_iterable(counted.choices)) + list(ids),
     )
     compared_patterns: dict[tuple[Any, ...], Compared] = {}
     for author, result, answer, round, value, *votes, times in rows:

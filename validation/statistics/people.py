@@ -91,7 +91,7 @@ def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
         _author(people[row["annotator"]], writing[row["annotator"]], row)
         for row in _author_counts(examples)
     ]
-    return sorted(authors, key=lambda one: (-one.tries, one.annotator.pseudonym))
+    return sorted(authors, key=lambda author: (-author.tries, author.annotator.pseudonym))
 
 
 @dataclass
@@ -217,7 +217,7 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
         _validator(people[who], verdicts, seconds, paces[who], skips[who], reliable, golden[who])
         for who, verdicts in answers.items()
     ]
-    return sorted(validators, key=lambda one: (-one.votes, one.annotator.pseudonym))
+    return sorted(validators, key=lambda judge: (-judge.votes, judge.annotator.pseudonym))
 
 
 def _validator(
