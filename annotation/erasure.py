@@ -39,6 +39,7 @@ def erase_drafts(*, annotator: Annotator) -> None:
     Attempt.objects.filter(annotator=annotator).delete()
     Suggestion.objects.filter(assignment__annotator=annotator).delete()
     Conversation.objects.filter(assignment__annotator=annotator).delete()
+    # The row stays, as it counts how often its context was used.
     Assignment.objects.filter(annotator=annotator).update(draft={}, draft_saved_at=None)
     Report.objects.filter(annotator=annotator).update(comment="")
     GatePass.objects.filter(annotator=annotator).delete()
@@ -55,6 +56,7 @@ def erase_examples(*, annotator: Annotator) -> int:
     """
     left = Example.objects.filter(annotator=annotator).exclude(digest="").order_by("pk")
     count = 0
+    # An erased example has no digest, so a run that was interrupted goes on behind it.
     while chunk := list(left.select_related("round__task", "annotator")[:CHUNK]):
         _erase(chunk)
         count += len(chunk)

@@ -37,6 +37,7 @@ def _untold(task: Task) -> QuerySet[Report]:
 @transaction.atomic
 def _tell(task: Task, now: datetime) -> bool:
     chosen = list(_untold(task).values_list("pk", flat=True))
+    # Of two sweeps at once the second finds none left, and mails nobody.
     count = Report.objects.filter(pk__in=chosen, told_at=None).update(told_at=now)
     if not count:
         return False

@@ -14,6 +14,7 @@ def keep_vectors(*, encoder: str, vectors: Mapping[int, bytes]) -> int:
     Locks the examples in the order of their ids, so that of a text that is erased meanwhile
     nothing stays.
     """
+    # An erased text has no digest; one that is erased meanwhile waits for the lock.
     rows = Example.objects.select_for_update(of=("self",), no_key=True).exclude(digest="")
     pks = rows.filter(pk__in=vectors).order_by("pk").values_list("pk", flat=True)
     text_vectors = [TextVector(example_id=pk, encoder=encoder, values=vectors[pk]) for pk in pks]

@@ -45,6 +45,7 @@ def assign(
     if current and not fresh:
         return current
     with transaction.atomic():
+        # Looked for once more under the lock: another tab may have taken one meanwhile.
         locked = _open_round(round.pk)
         current = selectors.current_assignment(annotator, locked)
         if current and not fresh:
@@ -65,6 +66,7 @@ def assign(
 
 def _open_round(pk: int) -> Round:
     """Lock the round and return it. Raises RoundClosed unless it is open."""
+    # Whoever assigns here waits, and then counts this assignment.
     round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
     if round.state != Round.State.OPEN:
         raise RoundClosed(not_open(round))
@@ -72,6 +74,7 @@ def _open_round(pk: int) -> Round:
 
 
 def _next_context(round: Round, left: Assignment | None) -> Context:
+    # Two, so that a person who asks for another context gets another one where there is one.
     candidates = list(selectors.least_used_contexts(round)[:2])
     if not candidates:
         message = _("Nothing is left to write about in round %(number)d.")

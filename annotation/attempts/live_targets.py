@@ -103,6 +103,7 @@ def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: floa
 
 def waited(pending: Answers, seconds: float | None = None) -> bool:
     """Wait for the answers; return whether they came within `seconds`, or a page's waiting time."""
+    # A bounded number of threads waits; the others answer at once, and their page asks again.
     if not _may_wait.acquire(blocking=False):
         return pending.done()
     try:
@@ -115,10 +116,7 @@ def waited(pending: Answers, seconds: float | None = None) -> bool:
 
 
 def answers_now(entries: Sequence[RoundTarget], inputs: Mapping[str, Any]) -> Sequence[Prediction]:
-    """Return the targets' answers within the time that a page waits; raises EndpointError.
-
-    payers: of all of them, or none. seconds: to wait instead.
-    """
+    """Return the targets' answers within the time that a page waits; raises EndpointError."""
     if not entries:
         return []
     payers = payers_of(entries)
@@ -141,6 +139,7 @@ def answers_in_time(
     """
     pending = call(targets, inputs, settings.LIVE_DEADLINE_SECONDS)
     is_there = waited(pending, seconds)
+    # Also for answers that come too late: they cost as much.
     if payers:
         note_spent(payers, pending)
     if not is_there:

@@ -72,6 +72,7 @@ def care_of(annotator: Annotator, task: Task) -> Care:
     now = timezone.now()
     if not task.is_sensitive:
         return Care(Limits(), Limits(), Seen(), 0, now)
+    # The day's time counts in all tasks with a warning, the texts in a row in this one.
     rows = list(GatePass.objects.filter(annotator=annotator))
     gate_pass = next((row for row in rows if row.task_id == task.pk), None) or GatePass()
     own = Limits(gate_pass.own_minutes, gate_pass.own_items)
@@ -82,6 +83,7 @@ def care_of(annotator: Annotator, task: Task) -> Care:
 def check_rested(annotator: Annotator, task: Task) -> None:
     """Raise NeedsRest for an answer sent although a break is due, or the day's time is used up."""
     care = care_of(annotator, task)
+    # A text in view when the time ran out may still be answered.
     match rest_of(care.limits, care.seconds, care.seen.in_a_row, sends=True):
         case Rest.DAY:
             message = _("You have read such texts for %(n)d minutes today. Go on tomorrow.")

@@ -101,6 +101,7 @@ def import_examples(
         )
     run.finish()
     if options.dry_run:
+        # Everything was stored to find what cannot be, and is undone now.
         transaction.set_rollback(True)
     return run.summary
 
@@ -170,6 +171,7 @@ class _ImportedRound:
         if self._judge and self.round.state in PLANNED:
             self._close()
         self._policy, self._decides_at_end = self._settle(options.policy, created)
+        # Most examples have one of a few patterns of votes, so few are really decided.
         self._decide = lru_cache(10_000)(partial(_decided, self._policy, task.task.config))
         self._now = connection.ops.adapt_datetimefield_value(timezone.now())
         self._batch: ContextBatch | None = None
@@ -181,6 +183,7 @@ class _ImportedRound:
         Its owner may still open it.
         """
         planned = Round.objects.filter(pk=self.round.pk, state__in=PLANNED)
+        # Unless its owner opened it since it was read.
         if planned.update(state=Round.State.CLOSED, closed_at=timezone.now()):
             log(self._actor, "round.closed", self.round)
 
@@ -375,6 +378,7 @@ class _ImportedRound:
 
     def _decide_all(self) -> None:
         Consensus.objects.filter(round=self.round).delete()
+        # The new policy may need more votes, or fewer; those still open are queued again.
         QueueItem.objects.filter(round=self.round).delete()
         model = fit(round=self.round) if self._policy.rule == "dawid-skene" else None
         examples = replay(self.round, self._policy, model)
@@ -399,6 +403,7 @@ class _ImportedRound:
         if self._is_history():
             stored.update(filled_to=self._last)
         else:
+            # Only back, never forward: the queue must still look at what writers stored.
             stored.filter(filled_to__gte=self._first).update(filled_to=self._first - 1)
 
 

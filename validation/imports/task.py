@@ -76,6 +76,7 @@ class ImportedTask:
     def __init__(self, code: str, options: Options):
         self._policy = options.policy
         self._created = False
+        # A second import into the task waits until this one is stored or undone.
         task = Task.objects.select_for_update(no_key=True).filter(code=code).first()
         if task is None:
             task = self._create(code, options)

@@ -35,6 +35,7 @@ def begin_blind(*, task: Task, owner: User) -> BlindJudging:
     if row.noted_at is None:
         with transaction.atomic():
             note_told_examples(annotator, told_examples(task, annotator))
+            # In the transaction that notes them: `noted_at` means that all are noted.
             BlindJudging.objects.filter(pk=row.pk).update(noted_at=timezone.now())
     _forget_roles(task)
     return row
@@ -43,6 +44,7 @@ def begin_blind(*, task: Task, owner: User) -> BlindJudging:
 @transaction.atomic
 def _hidden_from(task: Task, owner: User, annotator: Annotator) -> BlindJudging:
     """Begin the time of blind judging, or return the current one."""
+    # Of two tabs the second waits, and finds that the time has begun.
     members = TaskMember.objects.select_for_update(of=("self",), no_key=True)
     member = members.get(task=task, user=owner)
     if not member.is_blind:
@@ -57,6 +59,7 @@ def _hidden_from(task: Task, owner: User, annotator: Annotator) -> BlindJudging:
 @transaction.atomic
 def end_blind(*, task: Task, owner: User) -> None:
     """Show an owner labels and votes again, which ends their judging. Two updates, no lock."""
+    # Of two tabs only the first ends it, and only that is logged.
     if TaskMember.objects.filter(task=task, user=owner, is_blind=True).update(is_blind=False):
         log(owner, "blind.ended", task)
     _end_times(task, owner)
@@ -69,6 +72,7 @@ def _end_times(task: Task, owner: User) -> None:
 
 
 def _forget_roles(task: Task) -> None:
+    # Cached on the task for the request; what the owner may read has changed.
     task.roles.clear()
     task.blind_owners.clear()
 

@@ -161,6 +161,7 @@ def check(answers: Sequence[GoldAnswer]) -> Check:
 
 def lock_answers(validator: Annotator) -> None:
     """Lock the validator's answers: no other is stored or taken back until the transaction ends."""
+    # No key: rows that point at the person, such as votes, may still be inserted.
     Annotator.objects.select_for_update(no_key=True).values_list("pk").get(pk=validator.pk)
 
 
@@ -190,4 +191,5 @@ def finish_refresher(*, validator: Annotator, task: Task) -> None:
     """
     own_answers = GoldAnswer.objects.filter(validator=validator, gold__example__round__task=task)
     if check(list(own_answers)) is Check.FAIL:
+        # They stay as history; only later ones decide whether the person may go on.
         own_answers.update(counts=False)

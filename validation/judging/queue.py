@@ -319,6 +319,7 @@ def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
         Q(free__gt=0) | Exists(JudgeLease.objects.filter(**own, takes_place=True)),
         ~Exists(Validation.objects.filter(**own)),
         ~Exists(Skip.objects.filter(**own)),
+        # What the person saw with its label can no longer be judged blindly.
         ~Exists(ShownExample.objects.filter(example=OuterRef("pk"), annotator=validator)),
         ~Q(author=validator),
         round__task=OuterRef("pk"),

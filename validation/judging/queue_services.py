@@ -24,9 +24,11 @@ def fill_queue(*, round: Round) -> int:
     round_policy_of(round)
     share = round.task.config.validation.judge_not_fooled
     with transaction.atomic():
+        # Of two people who find an empty queue the second waits here, and looks behind the mark.
         stored = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
         at_first = votes_still_needed([], Policy(**stored.policy))
         items: list[QueueItem] = []
+        # A whole chunk may be of examples that nobody judges.
         while not items:
             unseen = Example.objects.filter(round=round, pk__gt=stored.filled_to).order_by("pk")
             rows = list(unseen.select_related("consensus", "gold")[:CHUNK])
@@ -35,6 +37,7 @@ def fill_queue(*, round: Round) -> int:
             stored.filled_to = rows[-1].pk
             items = [item for row in rows if (item := _queue_item(row, at_first, share))]
             stored.save(update_fields=["filled_to"])
+        # An import, or a change of the policy, may have queued some of them already.
         QueueItem.objects.bulk_create(items, ignore_conflicts=True)
     return len(items)
 
@@ -60,6 +63,7 @@ def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | No
     ):
         return None
     needed = consensus.still_needed if consensus else at_first
+    # Gold is given by its own rule, not by the queue.
     if not needed or example.retracted_at or hasattr(example, "gold"):
         return None
     return QueueItem(

@@ -136,23 +136,24 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
 
 
 def _lease_next(
-    validator: Annotator, task: Task, latest: Held | None, round_part: Parts
+    validator: Annotator, task: Task, latest: Held | None, round_parts: Parts
 ) -> JudgeLease | None:
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
     is_offered = _everything if latest and latest.has_no_study else offered(validator, task)
+    # Of a study that ended, or of a round that it did not choose.
     if latest and not is_offered(latest.round):
         latest = None
     if latest and gold.is_turn(validator, latest.uuid):
         with transaction.atomic():
-            if round_part(latest.round).has_room() and (
+            if round_parts(latest.round).has_room() and (
                 lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)
             ):
                 return lease
-    if latest and (lease := _go_on(round_part(latest.round), task, latest)):
+    if latest and (lease := _go_on(round_parts(latest.round), task, latest)):
         return lease
-    return _start_at_front(validator, task, latest, round_part, is_offered)
+    return _start_at_front(validator, task, latest, round_parts, is_offered)
 
 
 def _everything(_round: int) -> bool:
@@ -165,6 +166,7 @@ def _go_on(round_part: Part, task: Task, latest: Held) -> JudgeLease | None:
 
     Sometimes none, by chance, so that places that returned to the front are found.
     """
+    # One of 32 examples, by its id, sends the walk back to the front.
     if latest.round_state not in JUDGED_STATES or latest.uuid.int % WALKS == 0:
         return None
     if not vote_caps.may_go_on(round_part.validator, task, latest):
@@ -180,6 +182,7 @@ def _start_at_front(
     is_offered: Callable[[int], bool],
 ) -> JudgeLease | None:
     """Lease the first place of all rounds, the oldest round first."""
+    # Places of people who went away; often enough here, as each walk begins at the front.
     return_expired()
     avoid = latest.author if latest else None
 
@@ -190,6 +193,7 @@ def _start_at_front(
     for round in open_to(queue.rounds_with_places(task)):
         if lease := _take_next(round_parts(round.pk), avoid):
             return lease
+    # What nobody has looked at yet is queued only when the queue is empty for this person.
     for round in open_to(queue.rounds_to_fill(task)):
         if fill_queue(round=round) and (lease := _take_next(round_parts(round.pk), avoid)):
             return lease
@@ -205,6 +209,7 @@ def _take_next(round_part: Part, avoid: int | None, start: int = 0) -> JudgeLeas
         if not round_part.has_room():
             return None
         for first, last in round_part.spans:
+            # The walk goes on behind the last example, within the places that a duty has.
             span = max(first, start), last
             place = queue.next_place(
                 round_part.round, round_part.validator, avoid or 0, span, round_part.kept, lock=True
@@ -235,6 +240,7 @@ def _take_last(round_part: Part) -> JudgeLease | None:
 def _is_free(place: Place, round_part: Part) -> bool:
     """Return whether a place is free once its item is locked, and not kept for others by now."""
     same = QueueItem.objects.filter(pk=place.example, still_needed__gt=0, free__gt=0)
+    # It was found without a lock; others may have taken it since.
     if not same.select_for_update(of=("self",)).first():
         return False
     here = place.key, place.key
@@ -251,6 +257,7 @@ def _lease(place: Place, validator: Annotator) -> JudgeLease:
     if place.lease:
         lease_id: int | None = place.lease
         left = JudgeLease.objects.filter(pk=place.lease, takes_place=False)
+        # Only if it takes no place: of two tabs one gets the place, and counts it.
         is_given = bool(left.update(takes_place=True, **times))
     else:
         ids = {"example": place.example, "validator": validator.pk}
@@ -270,6 +277,7 @@ def return_expired() -> None:
     for lease in EXPIRED.rows(now=now):
         still = JudgeLease.objects.filter(pk=lease.pk, takes_place=True, until__lte=now)
         with transaction.atomic():
+            # The update finds one row for whoever is first, so a place is freed once.
             _free(lease.example_id, still.update(takes_place=False))
 
 
@@ -299,6 +307,7 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
     pace.check_was_seen(lease.leased_at)
     _check_may_pass(validator, example.round.task)
     with transaction.atomic():
+        # A second tab that skips it too adds no row, and its lease is no longer there to leave.
         Skip.objects.bulk_create(
             [Skip(example=example, validator=validator)], ignore_conflicts=True
         )
@@ -369,6 +378,7 @@ def cast_validation(
             _check_may_vote(locked, validator, lease, answers)
             _leave(lease)
             return gold.store_answer(example=locked, **columns)
+        # Read under the lock: a vote that came just before is among them.
         votes = VOTES.rows(example=locked.pk)
         if (before := _said_before(votes, columns)) is not None:
             return before
@@ -429,6 +439,7 @@ def _check_may_vote(
     if any(vote.validator_id == validator.pk for vote in votes):
         raise TooLate(_("You have judged this example already. Your first answer counts."))
     pace.check_was_seen(lease.leased_at)
+    # An answer that comes late still counts while the example needs votes and no cap is reached.
     if lease.until <= timezone.now():
         if not QueueItem.objects.filter(pk=example.pk, still_needed__gt=0).exists():
             raise TooLate(_("Others have decided this example since your 15 minutes ran out."))
@@ -454,6 +465,7 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
     _check_may_pass(validator, task)
     now = timezone.now()
     with transaction.atomic():
+        # Before the example's lock, as everywhere where a place of a study is locked.
         check_not_submitted(validator, task, validation.created_at)
         locked = lock_example(example)
         if lease.is_gold:
@@ -463,15 +475,18 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
         recent = type(validation).objects.filter(
             pk=validation.pk, validator=validator, created_at__gt=now - queue.UNDO_TIME
         )
+        # Asked before the vote is deleted, which may take the decision with it.
         has_decided = not lease.is_gold and is_decided_since(locked, validation.created_at)
         if not recent.delete()[0]:
             raise TooLate(_("An answer can be taken back for ten minutes."))
         if not lease.is_gold:
             derive_one(locked, list(locked.validations.all()))
         if has_decided:
+            # So the queue never gives it to this person again.
             note_shown_examples(annotator=validator, examples=[locked.pk], way=Way.NUMBERS)
             JudgeLease.objects.filter(pk=lease.pk).update(undone_at=now)
             return locked
+        # A place that others took since is not taken from them.
         place = QueueItem.objects.filter(pk=locked.pk, free__gt=0).update(free=F("free") - 1)
         JudgeLease.objects.filter(pk=lease.pk).update(
             takes_place=bool(place), leased_at=now, until=now + LEASE_TIME, undone_at=now
