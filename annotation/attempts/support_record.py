@@ -35,5 +35,8 @@ def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
     taken = [
         suggestion for suggestion in suggestions if suggestion.action in (Action.USE, Action.EDIT)
     ]
-    action = Action.USE if used else Action.EDIT if taken else Action.IGNORE
+    if used:
+        action = Action.USE
+    else:
+        action = Action.EDIT if taken else Action.IGNORE
     return {"suggestion": action.value, "suggested_by": (used or taken or suggestions)[-1].source}

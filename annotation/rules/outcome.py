@@ -133,12 +133,18 @@ def _outcome(verdicts: tuple[TargetVerdict, ...], ensemble: Ensemble) -> Outcome
     needed = {"all": len(verdicts), "majority": len(verdicts) // 2 + 1, "any": 1}[ensemble]
     certain = sum(verdict.fooled is True for verdict in verdicts)
     possible = sum(verdict.fooled is not False for verdict in verdicts)
-    fooled = True if certain >= needed else False if possible < needed else None
+    fooled: bool | None = None  # open while the undecided targets could still change it
+    if certain >= needed:
+        fooled = True
+    elif possible < needed:
+        fooled = False
     return Outcome(fooled, verdicts, _status(fooled))
 
 
 def _status(fooled: bool | None) -> Status:
-    return "undecided" if fooled is None else "fooled" if fooled else "not_fooled"
+    if fooled is None:
+        return "undecided"
+    return "fooled" if fooled else "not_fooled"
 
 
 def _verdict(
@@ -155,7 +161,9 @@ def _verdict(
     answer = _field(output, rule.field)
     if rule.type == "pattern":
         is_found = matches(_text(answer), rule.pattern)
-        return TargetVerdict(None if is_found is None else is_found == rule.forbidden)
+        if is_found is None:  # no search ended in time, so the author decides
+            return TargetVerdict(None)
+        return TargetVerdict(is_found == rule.forbidden)
     if rule.type == "secret":
         return TargetVerdict(tells(_text(answer), _secret(expected)))
     true = _field(expected, rule.field, "example")

@@ -281,6 +281,14 @@ class ExampleForm(ComponentForm):
         field = self.fields.get(name)
         return field.get_bound_field(self, name) if isinstance(field, forms.ChoiceField) else None
 
+    def _stored(self, component: Component, value: Any) -> Any:
+        """Return a typed value as an example stores it; None where it is refused."""
+        if component.type == "span":
+            return self._span(component, value)
+        if component is self.config.talk:  # the value is the place of the marked answer
+            return spoken_turns(self.turns[: int(value)])
+        return component.kind.stored(component, value, self.context)
+
     def clean(self) -> dict[str, Any]:
         values = self.values()
         if self.task:
@@ -290,14 +298,7 @@ class ExampleForm(ComponentForm):
         for component in self.components:
             if component.name not in values:
                 continue
-            value = values[component.name]
-            values[component.name] = (
-                self._span(component, value)
-                if component.type == "span"
-                else spoken_turns(self.turns[: int(value)])
-                if component is self.config.talk
-                else component.kind.stored(component, value, self.context)
-            )
+            values[component.name] = self._stored(component, values[component.name])
         if self.config.goal.field:
             values[self.config.goal.field] = self.drawn
         filled = {name: value for name, value in values.items() if value is not None}

@@ -86,7 +86,9 @@ def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrec
     if not is_about_model(config, outcome):
         return "correct"
     fooled = FOOLED.get(outcome)
-    return None if fooled is None else "incorrect" if fooled else "correct"
+    if fooled is None:
+        return None
+    return "incorrect" if fooled else "correct"
 
 
 def accepting(config: TaskConfig, outcome: str, author_label: str | None) -> Vote | None:

@@ -266,13 +266,20 @@ def target_right(
     about the target's own answer.
     """
     fooled = FOOLED.get(result)
-    by_verdict: dict[str, bool | None] = {Verdict.CORRECT: None if fooled is None else not fooled}
+    by_verdict: dict[str, bool | None] = {}
     if about_model and result in ASKED:
         by_verdict = {Verdict.CORRECT: True, Verdict.INCORRECT: False}
-    return [
-        (answer == label if answer is not None else None) if label else by_verdict.get(verdict)
-        for label, verdict in choices
-    ]
+    elif fooled is not None:
+        by_verdict = {Verdict.CORRECT: not fooled}
+    is_right: list[bool | None] = []
+    for label, verdict in choices:
+        if not label:
+            is_right.append(by_verdict.get(verdict))
+        elif answer is None:  # a label says nothing of a target whose answer is unknown
+            is_right.append(None)
+        else:
+            is_right.append(answer == label)
+    return is_right
 
 
 def _count_free_patterns(counted: Counted, examples: Examples) -> None:

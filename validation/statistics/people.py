@@ -146,6 +146,9 @@ def _author_counts(examples: QuerySet[Example]) -> Any:
 def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) -> AuthorStatistics:
     undecided = "no example has a consensus"
     judged = counts["judged"]
+    vmer = rate(counts["catches"], counts["tries"])
+    if not counts["decided"]:
+        vmer = Undefined(undecided if judged else "no example has been judged")
     return AuthorStatistics(
         annotator,
         counts["tries"],
@@ -153,9 +156,7 @@ def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) 
         len(writing.won),
         judged,
         validity=rate(counts["confirmed"], counts["decided"], undecided),
-        vmer=rate(counts["catches"], counts["tries"])
-        if counts["decided"]
-        else Undefined(undecided if judged else "no example has been judged"),
+        vmer=vmer,
         duplicates=counts["duplicates"],
         paste_share=rate(writing.pasted, len(writing.active), UNKNOWN_TYPING),
         median_seconds=median(writing.seconds) if writing.seconds else NOT_TIMED,
