@@ -69,6 +69,7 @@ def may_send(assignment: Assignment) -> bool:
     People who were writing when it closed may finish. No query while the round is open.
     """
     round = assignment.round
+    # While a round is open this is the whole answer, without a query.
     if not round.is_being_written or round.closed_at is None:
         return round.state == Round.State.OPEN
     return writers(round, round.closed_at).filter(pk=assignment.pk).exists()
@@ -90,6 +91,7 @@ def has_passed_gate(annotator: Annotator, task: Task) -> bool:
 def least_used_contexts(round: Round) -> QuerySet[Context]:
     """Select the round's contexts, least assigned first, by chance among equals."""
     return (
+        # All in one query, under the round's lock, where people wait for one another.
         round.contexts.filter(is_retired=False)
         .annotate(uses=Count("assignments"))
         .order_by("uses", "?")
@@ -173,6 +175,7 @@ def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]
     attempts = Attempt.objects.filter(
         annotator=assignment.annotator_id,
         state=Attempt.State.ASKING,
+        # Others are lost, as after a killed process, and no tries.
         held_until__gte=timezone.now(),
         asked_at__gte=Attempt.oldest_alive(),
     ).values_list("assignment__context", "assignment__round", "assignment__round__task", "inputs")
@@ -180,6 +183,7 @@ def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]
     for context, round, its_task, inputs in attempts:
         here += context == assignment.context_id
         today += its_task == task.pk
+        # On the same context a similar text is an edit, which is allowed.
         if round == assignment.round_id and context != assignment.context_id:
             texts.append(compared(task.config, inputs))
     return used._replace(here=here, today=today), texts
@@ -192,6 +196,7 @@ def left_in_round(round: Round, written: int) -> int | None:
     first example on where the round has a budget, else from half of the least share on.
     """
     share, size = round.task.config.limits.share_of_round, round.max_collected or 0
+    # Below that nobody can reach a cap, so the round's examples are not counted.
     if size < LARGE and written >= share * LARGE / 2:
         size = Example.objects.filter(round=round).count()
     return max(0, int(share * size) - written) if size >= LARGE else None
@@ -255,6 +260,7 @@ def unanswered(annotator: Annotator, task: Task) -> Example | None:
         round__state=Round.State.OPEN,
         outcome=Example.Outcome.UNDECIDED,
         retracted_at__isnull=True,
+        # Imported examples have no author here who could answer.
         uid__isnull=True,
     ).exclude(are_judged())
     return rows.order_by("pk").last()
@@ -300,8 +306,10 @@ def _some_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequenc
     written = {f"inputs__{round.task.config.text_field}__isnull": False}
     others = of_round.filter(parent__isnull=True, **written).exclude(annotator=annotator)
     rows = with_open_answers(others).values_list("pk", flat=True)
+    # From a random id on: sorting all examples by chance would read all of them.
     start = random.randint(first, last)
     parents = list(rows.filter(pk__gte=start)[:PARENTS])
+    # After the last id the walk goes on at the first.
     return parents + list(rows.filter(pk__lt=start)[: PARENTS - len(parents)])
 
 

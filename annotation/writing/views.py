@@ -162,9 +162,12 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
         return page.show(request, now, form=form, status=422)
     data = form.cleaned_data
     try:
+        # Checked before anything is stored: the text stays in the form, to be sent after the break.
         check_rested(annotator, task)
+        # The page was opened before another tab took another context.
         if form.is_of_another:
             raise Stale(_("You wrote this for another text. Check that it fits this one."))
+        # The text would be compared with a goal that its author did not see.
         if data["goal"] != assignment.goal:
             raise Stale(_("Your goal has changed since you opened this page."))
         attempt, is_mine = services.begin_attempt(
@@ -181,6 +184,7 @@ def _submit(request: HttpRequest, task: Task, annotator: Annotator) -> HttpRespo
     if is_mine:
         note_answered(annotator=annotator, task=task)
         attempt = ask_targets(attempt)
+    # So that reloading the page does not submit the text once more.
     if attempt.state == Attempt.State.DONE and not htmx_partial(request):
         return redirect("annotation:attempt", uuid=attempt.uuid)
     return page.show_attempt(request, now, attempt, is_new=is_mine)

@@ -98,6 +98,7 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
     """
     before = getattr(example, "consensus", None)
     by_owner = None
+    # Few examples have a decision of an owner, so mostly no query.
     if before and before.decided_by == Consensus.DecidedBy.OWNER:
         by_owner = example.owner_decisions.filter(withdrawn_at__isnull=True).first()
     # Read under the example's lock, so a policy that was changed before it is the one that counts.
@@ -232,6 +233,7 @@ def derive_all(examples: Sequence[Example]) -> int:
 def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> None:
     """Queue undecided examples that an import had decided, and so had not queued."""
     by_pk = {example.pk: example for example in examples}
+    # Gold is never queued: its answer is known.
     gold = set(Gold.objects.filter(example__in=by_pk).values_list("pk", flat=True))
     QueueItem.objects.bulk_create(
         [

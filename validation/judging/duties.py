@@ -45,6 +45,7 @@ class Part:
         """
         if self.duty is None or self.duty.amount is None:
             return True
+        # Of two tabs the second waits here, and counts the lease of the first.
         lock_answers(self.validator)
         now = timezone.now()
         leases = JudgeLease.objects.filter(

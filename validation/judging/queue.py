@@ -41,6 +41,7 @@ def rounds_with_last(rounds: QuerySet[Round]) -> QuerySet[Any]:
 
     seen: the id of the last example that was looked at to queue it.
     """
+    # One look at the end of `example_order` for each round.
     last = Example.objects.filter(round=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     seen = Coalesce("round_policy__filled_to", 0)
     return rounds.filter(state__in=JUDGED_STATES).annotate(last=Subquery(last), seen=seen)
@@ -177,6 +178,7 @@ def next_place(
     """
     rows = ", ".join(str(tuple(map(int, place))) for place in kept)
     sql = NEXT_PLACE.format(kept=KEPT.format(rows=rows) if kept else "0")
+    # Without waiting: an item that another person takes at this moment is passed by.
     if lock and connection.features.has_select_for_update_skip_locked:
         sql += "FOR UPDATE OF item SKIP LOCKED"
     above: int | None = 0
@@ -186,6 +188,7 @@ def next_place(
         values |= {"asked_until": timezone.now() - AUTHOR_TIME}
         if row := first_row(sql, **values, above=above):
             return Place(*row)
+        # Nothing is free on this level; go on with examples that need more votes.
         (above,) = first_row(NEXT_LEVEL, round=round, above=above) or (None,)
     return None
 
@@ -211,6 +214,7 @@ def latest_lease(validator: Annotator, task: Task) -> Held | None:
     if row is None:
         return None
     lease, holds, author, uuid, round, state, *without = row
+    # A lease ends early where its example is retracted, was shown, or its round is released.
     is_current = bool(holds) and state in JUDGED_STATES
     return Held(lease, is_current, author, UUID(str(uuid)), round, state, *map(bool, without))
 
@@ -242,6 +246,7 @@ def passed_today(validator: Annotator, task: Task) -> int:
 
     Those of accounts that they deleted today count, too.
     """
+    # Accounts that are deleted and made again count together.
     quota = quota_name(PASSES, task.pk)
     return passes_today(validator).get(quota, 0) + spent_today(validator.user_id, quota)
 
@@ -264,6 +269,7 @@ def has_given(most: int, round: int, validator: Annotator) -> bool:
     With few votes in all an index answers it; a round's own are looked for in their examples.
     """
     values = {"validator": validator.pk, "round": round}
+    # The first query is answered by an index, and mostly decides.
     return all(first_row(sql, **values)[0] >= most for sql in (VOTES, VOTES_IN))  # type: ignore[index]
 
 

@@ -71,9 +71,11 @@ def _show_next(
 
     `said`, or that it is saved, is the status line.
     """
+    # Before an example is leased, which nobody else could judge during the break.
     if (care := care_of(validator, task)).rest in STOPS:
         return show_care(request, task, care, status=status)
     note_shown(annotator=validator, task=task)
+    # Storing a vote has checked it in this request.
     is_checked = forms.get("saved") is not None
     session = services.open_session(validator=validator, task=task, is_checked=is_checked)
     values = page.page_values(session, **forms)
@@ -89,6 +91,7 @@ def _break_minutes(request: HttpRequest, task: Task) -> int:
 
     The session is written only when they begin, when a break is offered and after an absence.
     """
+    # There the care of the task has breaks of its own.
     if task.is_sensitive:
         return 0
     key, now, limit = f"judging-{task.pk}", int(time.time()), BREAK_MINUTES
