@@ -99,6 +99,17 @@ def test_an_anchored_board_tells_its_formula_in_a_paper():
     assert escape_latex(formula_of(given)) in board_latex(given)
 
 
+def test_the_points_of_an_anchored_score_are_columns_of_what_has_weight():
+    scale = {"low": 34.35, "high": 100.0}
+    given = table(row("ALBERT", points={"accuracy": 40.5})) | {
+        "main": "accuracy", "weights": {"metrics": {"accuracy": 3, "memory": 0}},
+        "anchors": {"version": 2, "scales": {"accuracy": scale, "memory": scale}},
+    }  # fmt: skip
+    (line,) = csv.DictReader(io.StringIO(board_csv(given)))
+    assert line["points_accuracy"] == "40.5"
+    assert "points_memory" not in line
+
+
 def test_json_has_all():
     given = table(row("ALBERT"))
     assert json.loads(table_json(given)) == given
