@@ -1,4 +1,4 @@
-"""Who may enter a task's pages and its part of the API; for this stage and those after it."""
+"""Access to a task's pages and its part of the API, for this stage and the later ones."""
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404

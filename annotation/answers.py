@@ -1,4 +1,4 @@
-"""Who may see an example together with its answer: every place that shows one asks here.
+"""Access to examples together with their answers: every place that shows one asks here.
 
 What is not known to be public is sealed: rows of a test split, rows that are held back, rounds that
 are not released, gold items.

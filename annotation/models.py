@@ -82,7 +82,7 @@ class Assignment(models.Model):
 
 
 class Conversation(models.Model):
-    """What an author and the round's target have said, until it is an example.
+    """The conversation of an author with the round's target, until it is an example.
 
     The server holds it: what the model said comes from no form.
     """
@@ -127,7 +127,7 @@ class Suggestion(models.Model):
 
 
 class Supported(models.Model):
-    """With what help a text was written."""
+    """Columns for the help with which a text was written."""
 
     challenge = models.CharField(
         max_length=60, null=True, help_text="The challenge that its author took up."
@@ -141,7 +141,7 @@ class Supported(models.Model):
 
 
 class Example(Supported):
-    """What a person wrote, what the targets answered, and who was right by the task's rule."""
+    """A text that a person wrote, with the verdict of the task's rule on the targets' answers."""
 
     class Outcome(models.TextChoices):
         FOOLED = "fooled"
@@ -312,7 +312,7 @@ class TextVector(models.Model):
 
 
 class TargetOutput(models.Model):
-    """What one target answered to one example."""
+    """The answer of one target to one example."""
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="target_outputs")
     target = models.ForeignKey(TargetModel, on_delete=models.PROTECT)
@@ -388,7 +388,7 @@ class Attempt(Supported):
 
 
 class Report(models.Model):
-    """An annotator says that something is wrong with a context."""
+    """A report by an annotator that something is wrong with a context."""
 
     class Reason(models.TextChoices):
         UNREADABLE = "unreadable", _("I cannot understand it")

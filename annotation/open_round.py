@@ -1,4 +1,4 @@
-"""Which round of a task a person writes in now."""
+"""The round of a task in which a person writes now."""
 
 from collections.abc import Callable
 

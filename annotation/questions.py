@@ -1,4 +1,4 @@
-"""What annotation asks of later rooms: of judging, and of the studies that people work in."""
+"""Questions of annotation to later rooms: about judging, and about studies."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from tasks.models import Round, Task
 
 
 class Votes(NamedTuple):
-    """How many people have judged an example, and what came of it.
+    """The number of votes on an example, and their result.
 
     `state`, `still_needed` and `is_verified` are None until somebody has. needed: equal votes that
     decide by the round's own policy; None where it has none.

@@ -1,50 +1,50 @@
-"""What people are refused when they write or judge, each with its HTTP status and its code."""
+"""Refusals when people write or judge, each with its HTTP status and code."""
 
 from annotation.models import Example
 from core.errors import Refused
 
 
 class NotAllowed(Refused):
-    """This person may not do this, or not any more."""
+    """Refusal of something that the person may not do, or no longer."""
 
     status = 403
 
 
 class RoundClosed(Refused):
-    """The round does not take examples now."""
+    """Refusal of an example that the round does not take in its state."""
 
     status = 410
     code = "round_closed"
 
 
 class NoContext(Refused):
-    """Nothing to write about is left. No error on the page, where nothing is wrong then."""
+    """Refusal because no context is left. The page shows it as a notice and not as an error."""
 
     code = "no_context"
 
 
 class Stale(Refused):
-    """The form belongs to an assignment or a goal that was left."""
+    """Refusal of a form of an assignment or goal that the person has left."""
 
     code = "stale"
 
 
 class Unsaid(Refused):
-    """A turn of a conversation that cannot be said."""
+    """Refusal of a turn that cannot be said in the conversation."""
 
     status = 422
     code = "unsaid"
 
 
 class CapReached(Refused):
-    """Enough for this context, for today or in this round."""
+    """Refusal because a cap is reached: of the context, the day or the round."""
 
     status = 429
     code = "cap"
 
 
 class Duplicate(Refused):
-    """The annotator wrote this text before, in `example` where it is stored."""
+    """Refusal of a text that the annotator wrote before; `example`: where it is stored."""
 
     status = 422
     code = "duplicate"
@@ -55,12 +55,12 @@ class Duplicate(Refused):
 
 
 class Unfinished(NotAllowed):
-    """The task has a field that does not work yet."""
+    """Refusal because the task has a field that does not work yet."""
 
     code = "unfinished"
 
 
 class ForPeople(NotAllowed):
-    """The task lets people do this, and no program."""
+    """Refusal of a program where the task admits only people."""
 
     code = "programs"

@@ -1,4 +1,4 @@
-"""Reads about examples."""
+"""Reads about assignments, examples and what their authors have used up."""
 
 import random
 from collections.abc import Mapping, Sequence

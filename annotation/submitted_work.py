@@ -1,4 +1,4 @@
-"""Work that somebody did for a study and submitted: it is paid for, so it stays as it is."""
+"""Work submitted in a study: it is paid for, so it stays as it is."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from tasks.models import Task
 
 
 class Submitted(NotAllowed):
-    """The work belongs to a study, and was submitted."""
+    """Refusal to change work that was submitted in a study."""
 
     code = "submitted"
 

@@ -1,4 +1,4 @@
-"""Keeps what an encoder made of texts."""
+"""Writes of the vectors that an encoder made of texts."""
 
 from collections.abc import Mapping
 

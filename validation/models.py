@@ -24,7 +24,7 @@ def _one_choice(name: str) -> models.CheckConstraint:
 
 
 class Verdict(models.TextChoices):
-    """What can be said instead of a label; the last two in either mode."""
+    """A judgement in place of a label; the last two exist in either mode."""
 
     CORRECT = "correct", _("Correct")
     INCORRECT = "incorrect", _("Incorrect")
@@ -48,7 +48,7 @@ class Choice(models.Model):
 
 
 class ValidatorAnswer(Choice):
-    """What a validator said of an example, blindly and afterwards."""
+    """The answers of a validator about an example, blindly and afterwards."""
 
     class FlagReason(models.TextChoices):
         UNCLEAR = "unclear", _("It is not understandable")
@@ -130,7 +130,7 @@ class Validation(ValidatorAnswer):
 
 
 class Consensus(Choice):
-    """What the votes on one example decide; derived from them, and from the owner's decision.
+    """The decision of the votes on one example; derived from them and from the owner's decision.
 
     There is a row where anybody has voted or an owner's decision stands.
     """
@@ -223,7 +223,7 @@ class ExampleTag(models.Model):
 
 
 class Comment(models.Model):
-    """What somebody who may read a task says to the others about an example.
+    """A comment on an example, from one member who may read the task to the others.
 
     `text` holds a mentioned person as `@{id}`, so that it never keeps the name of who has left.
     """
@@ -244,7 +244,7 @@ class Comment(models.Model):
 
 
 class Mention(models.Model):
-    """Somebody who may read the task is named in a comment."""
+    """The mention of a member who may read the task in a comment."""
 
     comment = models.ForeignKey(Comment, on_delete=models.CASCADE, related_name="mentions")
     person = models.ForeignKey(Annotator, on_delete=models.CASCADE, related_name="mentions")
@@ -305,7 +305,7 @@ class QueueItem(models.Model):
 
 
 class JudgeLease(models.Model):
-    """An example was handed to a validator. It takes a place until it is answered or runs out."""
+    """The lease of an example to a validator; it takes a place until answered or expired."""
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="judge_leases")
     validator = models.ForeignKey(
@@ -334,7 +334,7 @@ class JudgeLease(models.Model):
 
 
 class Skip(models.Model):
-    """A validator does not want to judge this example; it never comes back to them."""
+    """An example that a validator skipped; it never comes back to them."""
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="skips")
     validator = models.ForeignKey(
@@ -373,7 +373,7 @@ class Gold(Choice):
 
 
 class GoldAnswer(ValidatorAnswer):
-    """What a validator said of a gold item; it is no vote."""
+    """The answer of a validator to a gold item; it is no vote."""
 
     gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="answers")
     validator = models.ForeignKey(

@@ -1,1 +1,1 @@
-"""Help with writing, where a task's owners allow it: for the write page alone."""
+"""Help with writing on the write page, where a task's owners allow it."""

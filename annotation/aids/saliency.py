@@ -1,4 +1,4 @@
-"""Which words mattered to a target: its answers without each of them, asked once and cached."""
+"""The words that mattered to a target: its answers without each of them, asked once and cached."""
 
 import threading
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Who writes or judges through the API."""
+"""Entry of people and programs who write or judge through the API."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The API's views of reports: somebody says that something is wrong with a context."""
+"""The API's views of reports about contexts."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from tasks.permissions import can_review
 
 
 class NewReportSerializer(serializers.ModelSerializer[Report]):
-    """What is wrong."""
+    """A new report about a context."""
 
     class Meta:
         model = Report
@@ -31,7 +31,7 @@ class NewReportSerializer(serializers.ModelSerializer[Report]):
 
 
 class ReportSerializer(serializers.ModelSerializer[Report]):
-    """What somebody says is wrong with a context."""
+    """A report about a context."""
 
     task = serializers.CharField(source="context.round.task.code")
     round = serializers.IntegerField(source="context.round.number")
@@ -79,7 +79,7 @@ class NewReport(APIView):
 
 
 class ReportsQuery(serializers.Serializer[Any]):
-    """Which reports."""
+    """Filters for the list of reports."""
 
     open = serializers.BooleanField(
         required=False, allow_null=True, default=None, help_text="False: resolved ones."

@@ -1,4 +1,4 @@
-"""What the API says of assignments, attempts and examples."""
+"""Serializers of assignments, attempts and examples."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -53,7 +53,7 @@ def own_assignment(request: Request, pk: int) -> Assignment:
 
 
 class WantSerializer(serializers.Serializer[Any]):
-    """What to write next."""
+    """The kind of assignment that is wanted next."""
 
     want = serializers.ChoiceField(
         [
@@ -67,7 +67,7 @@ class WantSerializer(serializers.Serializer[Any]):
 
 
 class GivenContextSerializer(serializers.Serializer[Any]):
-    """What one writes about."""
+    """The context to write about."""
 
     id: Any = serializers.IntegerField()
     fields: Any = serializers.DictField(help_text="By the names of the task's configuration.")
@@ -132,7 +132,7 @@ class NewExampleSerializer(serializers.Serializer[Any]):
 
 
 class GivenAnswerSerializer(serializers.Serializer[Any]):
-    """What one target said."""
+    """The answer of one target."""
 
     target = serializers.CharField(help_text="Model A, Model B … while the round hides names.")
     output = serializers.DictField()
@@ -240,6 +240,6 @@ class WhySerializer(serializers.Serializer[Any]):
 
 
 class AuthorAnswerSerializer(serializers.Serializer[Any]):
-    """What the author says of an undecided example."""
+    """The author's answer about an undecided example."""
 
     model_right = serializers.BooleanField(help_text="Whether the model's answer is acceptable.")

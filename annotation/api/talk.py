@@ -64,7 +64,7 @@ class ConversationSerializer(serializers.ModelSerializer[Conversation]):
 
 
 class SaySerializer(serializers.Serializer[Any]):
-    """What is said next."""
+    """The next turn of the person."""
 
     text = serializers.CharField(trim_whitespace=False)
     at: Any = serializers.IntegerField(

@@ -1,4 +1,4 @@
-"""How far a writer is with what they were asked for."""
+"""A writer's progress with the examples that a duty asks for."""
 
 from annotation.models import Assignment, Example
 from core.accounts.models import Annotator

@@ -1,4 +1,4 @@
-"""Why an attempt failed, in words: by the word in its `failure`."""
+"""The reasons why attempts fail, in words, by the code in `failure`."""
 
 from django.utils.translation import gettext_noop
 

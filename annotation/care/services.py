@@ -1,4 +1,4 @@
-"""What a person has seen of a task with a warning, and the limits that they set.
+"""Writes of what a person has read of a task with a warning, and of their limits.
 
 No lock: of two requests at the same moment one counts.
 """
@@ -18,7 +18,7 @@ from tasks.models import Task
 
 
 class NeedsRest(Refused):
-    """Enough harmful texts for today, or before a break; `code` says which."""
+    """Refusal until a person has rested: for today, or for a break, as `code` tells."""
 
     status = 429
 
@@ -29,7 +29,7 @@ class NeedsRest(Refused):
 
 @dataclass(frozen=True)
 class Care:
-    """What somebody has seen, and may see, of a task. seconds: today, in all such tasks."""
+    """What a person has read, and may read, of a task. seconds: today, in all such tasks."""
 
     caps: Limits
     own: Limits

@@ -24,7 +24,7 @@ MOST = {"minutes": 1440, "items": 1000}
 
 
 class LimitsForm(forms.Form):
-    """What a person allows themselves, up to the owner's caps."""
+    """A form for a person's own limits, up to the owner's caps."""
 
     minutes = forms.IntegerField(label=gettext_lazy("Minutes a day"), min_value=1, required=False)
     items = forms.IntegerField(

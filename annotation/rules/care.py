@@ -1,4 +1,4 @@
-"""How long somebody reads harmful texts in a day, and how many without a break. Pure."""
+"""Limits on reading harmful texts: the time in a day, and texts without a break. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -17,7 +17,7 @@ NEAR = 0.75
 
 
 class Rest(StrEnum):
-    """What somebody should do, or must."""
+    """The rest that a person is offered or must take."""
 
     NONE = "none"
     OFFER = "offer"
@@ -30,7 +30,7 @@ STOPS = (Rest.BREAK, Rest.DAY)
 
 @dataclass(frozen=True)
 class Seen:
-    """What somebody has seen of a task: seconds on `day`, texts since the last break.
+    """What a person has read of a task: seconds on `day`, texts since the last break.
 
     at: until when time is counted. is_told: since then a browser reports time by itself.
     """
@@ -79,7 +79,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Limits:
-    """Minutes a day and texts in a row; None: as many as one likes."""
+    """Limits of minutes a day and texts in a row; None: no limit."""
 
     minutes: int | None = None
     items: int | None = None

@@ -1,4 +1,4 @@
-"""How well two sets of marked stretches of a text agree. Pure."""
+"""Agreement of two sets of marked spans of a text. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

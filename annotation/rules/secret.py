@@ -1,4 +1,4 @@
-"""Whether a text tells a secret word, however it is written. Pure."""
+"""Search for a secret word in a text, however it is written. Pure."""
 
 import base64
 import re

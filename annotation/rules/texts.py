@@ -1,4 +1,4 @@
-"""What a written answer holds: another text, or what a pattern describes. Pure."""
+"""Search in a written answer for another text or for a pattern. Pure."""
 
 import regex
 

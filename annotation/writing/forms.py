@@ -379,7 +379,7 @@ def blank_fields(components: tuple[Component, ...], language: str | None) -> str
 
 
 class ReportForm(forms.ModelForm):
-    """What is wrong with a passage."""
+    """A form to report a passage."""
 
     class Meta:
         model = Report

@@ -58,7 +58,7 @@ Answers = Callable[[Mapping[str, Any]], Sequence[Prediction]]
 
 @dataclass(frozen=True)
 class Opponent:
-    """Whom one tries to fool. url: of the practice page; name: of a model that is in no round."""
+    """The models to fool in practice. url: of the page; name: of a model that is in no round."""
 
     round: Round
     entries: Callable[[], Sequence[RoundTarget]]

@@ -227,7 +227,7 @@ def _rows(
 
 
 class AuthorQuestion(NamedTuple):
-    """What an author is asked about the model's answer, with the words of both answers."""
+    """The question to an author about the model's answer, with the words of both answers."""
 
     question: str
     correct: str

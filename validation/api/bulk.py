@@ -103,7 +103,7 @@ class LeftSerializer(serializers.Serializer[Any]):
 
 
 class ActSerializer(serializers.Serializer[Any]):
-    """What was done."""
+    """The result of an action on many examples."""
 
     run = serializers.CharField(help_text="Names it, to take it back.")
     action = serializers.CharField()

@@ -38,7 +38,7 @@ REASONS = [choice for choice in Kind.choices if choice[0] != Kind.ALL]
 
 
 class ReviewQuery(serializers.Serializer[Any]):
-    """Which part of the queue."""
+    """Filters for the review queue."""
 
     kind = serializers.ChoiceField(Kind.choices, default=Kind.ALL)
     round = serializers.IntegerField(required=False, help_text="Its number; all unless told.")
@@ -99,7 +99,7 @@ def _items(page: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]
 
 
 class NewDecisionSerializer(serializers.Serializer[Any]):
-    """What an owner says is right."""
+    """A new decision of an owner."""
 
     answer = serializers.CharField(max_length=210, help_text=VOTE)
     reason = serializers.CharField(
@@ -137,7 +137,7 @@ class PastDecisionSerializer(serializers.ModelSerializer[OwnerDecision]):
 
 
 class WithdrawalSerializer(serializers.Serializer[Any]):
-    """Why an example leaves everything."""
+    """The reason why an example is withdrawn."""
 
     reason = serializers.CharField(max_length=200, help_text="Kept in the log; never public.")
 

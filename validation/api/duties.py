@@ -27,7 +27,7 @@ STATES = ["over", "done", "late", "open"]
 
 
 class OwnDutySerializer(serializers.Serializer[Any]):
-    """What one is asked for, and how far one is."""
+    """One's own duty, with one's progress."""
 
     id = serializers.IntegerField(source="duty.pk")
     task = serializers.CharField(source="duty.task.code", help_text="Its code.")
@@ -74,7 +74,7 @@ class DutySerializer(OwnDutySerializer):
 
 
 class DutyChangeSerializer(serializers.Serializer[Any]):
-    """How much, until when."""
+    """The amount or share of a duty, and its due day."""
 
     amount = serializers.IntegerField(min_value=1, max_value=100_000, allow_null=True, default=None)
     share = serializers.FloatField(min_value=0.0001, max_value=1, allow_null=True, default=None)

@@ -39,14 +39,14 @@ def shown(examples: QuerySet[Example]) -> QuerySet[Example]:
 
 
 class OwnExamplesQuery(serializers.Serializer[Any]):
-    """Which of one's examples."""
+    """Filters for the list of one's own examples."""
 
     task = serializers.SlugField(required=False, help_text="A task's code.")
     outcome = serializers.ChoiceField(Example.Outcome.choices, required=False)
 
 
 class RoundExamplesQuery(serializers.Serializer[Any]):
-    """Which examples of a round."""
+    """Filters for the list of a round's examples."""
 
     outcome = serializers.ChoiceField(Example.Outcome.choices, required=False)
     state = serializers.ChoiceField(
@@ -58,7 +58,7 @@ class RoundExamplesQuery(serializers.Serializer[Any]):
 
 
 class RoundValidationsQuery(serializers.Serializer[Any]):
-    """Which votes of a round."""
+    """Filters for the list of a round's votes."""
 
     example = serializers.UUIDField(required=False)
     by_program = serializers.BooleanField(required=False, allow_null=True, default=None)

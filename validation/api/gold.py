@@ -21,7 +21,7 @@ from validation.models import Gold
 
 
 class NewGoldSerializer(serializers.Serializer[Any]):
-    """What is said of a gold item."""
+    """A new gold item."""
 
     explanation = serializers.CharField(
         max_length=500,

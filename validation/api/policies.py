@@ -30,7 +30,7 @@ RATES = ("vmer", "fooled_of_decided", "verified_of_judged")
 
 
 class PolicySerializer(serializers.Serializer[Policy]):
-    """How the votes of a round decide."""
+    """The policy by which the votes of a round decide."""
 
     rule = serializers.ChoiceField(RULE_CHOICES)
     needed = serializers.IntegerField(help_text="Equal votes, for n-equal and at-least.")
@@ -100,7 +100,7 @@ class TransitionSerializer(serializers.Serializer[Any]):
 
 
 class PreviewSerializer(serializers.Serializer[Any]):
-    """What a policy would change."""
+    """The changes that a policy would make."""
 
     examples = serializers.IntegerField()
     changed = serializers.IntegerField()

@@ -1,4 +1,4 @@
-"""What the API says of judging: items, votes, what they decide."""
+"""Serializers of judging: items, votes, decisions."""
 
 from typing import Any
 
@@ -90,7 +90,7 @@ class NewValidationSerializer(serializers.Serializer[Any]):
 
 
 class AfterwardsSerializer(serializers.Serializer[Any]):
-    """What is said once the vote is stored."""
+    """The answers after the vote is stored."""
 
     reveal = serializers.ChoiceField(
         ValidatorAnswer.Reveal.choices,
@@ -147,7 +147,7 @@ class OwnValidationSerializer(serializers.Serializer[Any]):
 
 
 class ConsensusSerializer(serializers.ModelSerializer[Consensus]):
-    """What the votes decide, or an owner."""
+    """The decision of the votes, or of an owner."""
 
     decided_by: Any = serializers.CharField(help_text="votes or owner; empty while undecided.")
 

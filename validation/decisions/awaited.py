@@ -1,4 +1,4 @@
-"""Which examples others are asked to judge: those in the queue, and those that will enter it."""
+"""The examples that others are asked to judge: those in the queue, and those still to enter it."""
 
 from collections.abc import Iterable, Iterator
 

@@ -32,7 +32,7 @@ MOST_TAGS = 100
 
 
 class Action(models.TextChoices):
-    """What a reviewer does with examples."""
+    """An action of a reviewer on examples."""
 
     ACCEPT = "accept", gettext_lazy("Accept: the author is right")
     REJECT = "reject", gettext_lazy("Reject")
@@ -61,19 +61,19 @@ UNDOES = {
 
 
 class Changed(Refused):
-    """Other examples match now than the reviewer has seen; nothing was done."""
+    """Refusal because other examples match than the reviewer saw; nothing was done."""
 
     code = "changed"
 
 
 class TooMany(Refused):
-    """More than one action may change; nothing was done."""
+    """Refusal of more examples than one action may change; nothing was done."""
 
     code = "too_many"
 
 
 class NothingToUndo(Refused):
-    """The person did no such thing, or it cannot be taken back."""
+    """Refusal because the person has no such action, or it cannot be undone."""
 
     code = "nothing_to_undo"
 

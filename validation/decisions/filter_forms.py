@@ -1,4 +1,4 @@
-"""Which examples of a task a reviewer looks for: by every field, by what was said, and by tags."""
+"""Filters for a reviewer's search: by every field, by answers and votes, and by tags."""
 
 import json
 from collections.abc import Iterator, Mapping

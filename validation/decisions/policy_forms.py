@@ -1,4 +1,4 @@
-"""The form that says how the votes of a round decide."""
+"""The form for how the votes of a round decide."""
 
 from typing import Any, get_args
 

@@ -20,7 +20,7 @@ MOST_PREVIEWED = 50_000
 
 @dataclass
 class Preview:
-    """How a round would change; `rates` are those of `round_rates`, as stored and by the policy.
+    """The changes of a round; `rates` are those of `round_rates`, as stored and by the policy.
 
     transitions: words before and after, with how many examples; the same words twice: they are
     decided with another label or verdict. first: ids of the first changed examples, with both.

@@ -23,7 +23,7 @@ UNDECIDED = gettext_noop("undecided")
 
 
 class ExampleStatus(NamedTuple):
-    """How an example is, or would be, decided."""
+    """The decision of an example, as stored or as a policy would make it."""
 
     state: str = Consensus.State.UNDECIDED
     label: str = ""

@@ -30,7 +30,7 @@ COLUMNS = (
 
 
 class Kind(models.TextChoices):
-    """Why an example is in the review queue."""
+    """The reason why an example is in the review queue."""
 
     ALL = "all", gettext_lazy("Sample and disagreements")
     NO_CONSENSUS = "no-consensus", gettext_lazy("No consensus after all votes")

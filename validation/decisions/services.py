@@ -24,13 +24,13 @@ AT_ONCE = 5_000
 
 
 class RoundReleased(Refused):
-    """What was decided is published."""
+    """Refusal to change decisions of a released round."""
 
     code = "released"
 
 
 class NoDecision(Refused):
-    """An owner's decision cannot be made, or there is none."""
+    """Refusal because an owner's decision cannot be made, or there is none."""
 
     code = "no_decision"
 

@@ -1,1 +1,1 @@
-"""What those who may read a task say to each other about its examples."""
+"""Comments on examples, among the members who may read the task."""

@@ -27,7 +27,7 @@ STORED = re.compile(r"@\{(\d+)\}")
 
 
 class NotYours(Refused):
-    """The comment is not the person's, or not any more theirs to change."""
+    """Refusal to change a comment of another person, or one that is too old."""
 
     status = 403
     code = "not_yours"

@@ -1,4 +1,4 @@
-"""Under which name each column of an import is a field of its task. Pure."""
+"""The field of its task for each column of an import. Pure."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Reads the lines of an import: a checked row of each, or why it is none."""
+"""Reads the lines of an import: a checked row of each, or the reason why it is invalid."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ OnBad = Callable[[Place, bytes, str], None]
 
 @dataclass(frozen=True, slots=True)
 class ParsedLine:
-    """A good row and where it stands."""
+    """A good row and its place in the file."""
 
     place: Place
     text: bytes

@@ -1,4 +1,4 @@
-"""What an import did, and what it did not keep. Pure."""
+"""The summary of an import: what it stored and what it left out. Pure."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ LATER_VOTES = "votes on examples that were imported before; import them into ano
 
 @dataclass
 class Left:
-    """How much there is of one kind, and where the first of it stand."""
+    """The count of one kind, and the places of the first few."""
 
     count: int = 0
     places: list[str] = field(default_factory=list)

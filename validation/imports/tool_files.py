@@ -33,7 +33,7 @@ LONGEST_NAME = 100
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is read of a file. question: whose answers are the votes; judge: people judge here."""
+    """The reading of a file. question: whose answers are the votes; judge: people judge here."""
 
     layout: str
     question: str = ""
@@ -42,7 +42,7 @@ class Wanted:
 
 @dataclass
 class Brought:
-    """What a file brings, and the first lines that cannot be stored with the reason."""
+    """The summary of a file, and the first lines that cannot be stored, with the reasons."""
 
     summary: Summary
     bad: list[tuple[Place, str]] = field(default_factory=list)

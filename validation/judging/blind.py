@@ -1,4 +1,4 @@
-"""Who judges blindly, what is hidden before a vote, and what is revealed after it."""
+"""Blind judging: who may judge, what is hidden before a vote, and what is revealed after it."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ from validation.rules.reading import words_in
 
 
 class NotBlind(NotAllowed):
-    """The person may read the task's labels."""
+    """Refusal of a judge who may read the task's labels."""
 
     code = "not_blind"
 
 
 class AlreadyShown(NotAllowed):
-    """The site has shown the person this example outside the queue, so they are not blind to it."""
+    """Refusal of a judge who has seen this example with its answer outside the queue."""
 
     code = "already_shown"
 

@@ -15,7 +15,7 @@ from tasks.models import Task
 
 
 class Unconfirmed(NotAllowed):
-    """The person has yet to show that their address is theirs."""
+    """Refusal until the person has confirmed their email address."""
 
     code = "unconfirmed"
 

@@ -29,7 +29,7 @@ from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validatio
 
 @dataclass(frozen=True)
 class Part:
-    """What of a round's queue a validator may be given."""
+    """The part of a round's queue that a validator may be given."""
 
     round: int
     validator: Annotator
@@ -142,7 +142,7 @@ def _given(duty: Duty, validator: Annotator) -> int:
 
 @dataclass(frozen=True)
 class Progress:
-    """A duty with what was done of it."""
+    """A duty with the work that was done for it."""
 
     duty: Duty
     standing: Standing

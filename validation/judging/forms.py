@@ -103,7 +103,7 @@ def flag_reasons(config: TaskConfig) -> list[tuple[str, str]]:
 
 
 class FlagForm(QuestionForm):
-    """What is wrong with an example."""
+    """A form to flag an example."""
 
     example = forms.UUIDField(widget=forms.HiddenInput)
     flag_reason = forms.ChoiceField(
@@ -136,7 +136,7 @@ class FlagForm(QuestionForm):
 
 
 class AfterForm(QuestionForm):
-    """What is asked once the vote is stored: whether one keeps it, and the task's questions."""
+    """A form for after the vote: whether to keep it, and the task's questions."""
 
     def __init__(
         self,

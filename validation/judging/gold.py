@@ -54,7 +54,7 @@ UNSEEN = PreparedRead(_unseen)
 
 
 class NoGold(Refused):
-    """An example cannot be gold, or is none."""
+    """Refusal because an example cannot be gold, or is not gold."""
 
     code = "no_gold"
 

@@ -1,4 +1,4 @@
-"""Refuses verdicts on what nobody can have looked at yet, by when it was handed out."""
+"""Refuses verdicts that come before anybody can have looked at the example."""
 
 from datetime import datetime
 

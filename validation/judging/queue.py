@@ -1,4 +1,4 @@
-"""Reads about judging."""
+"""Reads of the queue of examples to judge, of leases and of votes."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

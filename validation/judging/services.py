@@ -74,13 +74,13 @@ NEW_VOTE = PreparedInsert(Validation)
 
 
 class NotHandedOut(NotAllowed):
-    """The example was never given to this validator."""
+    """Refusal because the example was never given to this validator."""
 
     code = "not_handed_out"
 
 
 class TooLate(Refused):
-    """The example needs no vote of this validator any more."""
+    """Refusal because the example no longer needs a vote of this validator."""
 
     code = "too_late"
 

@@ -18,7 +18,7 @@ LOOKED_AT = 2000
 
 
 class Shortage(NamedTuple):
-    """How many examples wait in vain, and how many more judges would let all be decided."""
+    """The number of examples that wait in vain, and of further judges by whom all are decided."""
 
     examples: int = 0
     judges: int = 0

@@ -1,4 +1,4 @@
-"""How much validators agree beyond chance, together and each with the others.
+"""Agreement of validators beyond chance, together and of each with the others.
 
 Only labels (or verdicts) are passed in; “cannot tell” is a missing vote. The functions over all
 items take a table of items × labels with the number of votes in each cell; `weights` says how many

@@ -25,7 +25,7 @@ _POLICY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one validator says: a label of their own, or a verdict on the author's.
+    """One validator's answer: a label of their own, or a verdict on the author's.
 
     Raises ValueError unless exactly one is given.
     """
@@ -40,7 +40,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How votes decide.
+    """The rule by which votes decide.
 
     needed: equal votes that decide (n-equal, at-least). of: most votes; None: as many as there are.
     threshold: the posterior (0-1) that decides (dawid-skene). Raises ValueError.
@@ -91,7 +91,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the votes say, and who said so; `winner` is None unless decided."""
+    """The result of votes, and of what kind; `winner` is None unless decided."""
 
     state: State
     winner: Vote | None = None

@@ -1,4 +1,4 @@
-"""The right answers to a free question, of what several people typed."""
+"""The right answers to a free question, from what several people typed."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -63,7 +63,7 @@ class Collected(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Votes of which other people say what is right, and who says the same.
+    """Votes compared with what the other people say, and the target's answer likewise.
 
     votes: so many votes, on one author's examples or one example. human: that say what the others
     say. model: for which the target says what the others say.

@@ -1,4 +1,4 @@
-"""Whether somebody can have read what they judged: rules about times and words."""
+"""Rules on whether a judge can have read an example, by times and words."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How reviewers' tags are written."""
+"""The spelling of reviewers' tags."""
 
 from core.text.words import folded, spaced
 

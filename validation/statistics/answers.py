@@ -1,4 +1,4 @@
-"""How often each model's answer is right, by what people decided: by model and by slice."""
+"""Shares of right answers of each model, by people's decisions: by model and by slice."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence

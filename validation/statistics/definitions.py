@@ -8,7 +8,7 @@ from core.text.words import gettext_noop
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A share as people read it; `counted` is what its n counts, in a word or two."""
+    """The definition of a share; `counted` is what its n counts, in a word or two."""
 
     title: str
     formula: str

@@ -1,4 +1,4 @@
-"""How well each author writes and each validator judges, for the task's owners.
+"""Numbers about each author's writing and each validator's judging, for the task's owners.
 
 docs/statistics.md, “People”, defines each number. What their programs wrote or judged is in none.
 Nothing here pays, pauses or excludes anybody.
@@ -168,7 +168,7 @@ def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) 
 
 
 class Pace(NamedTuple):
-    """How many of a person's votes have a time and words, and came faster than anybody reads."""
+    """Counts of a person's timed votes, and of those that came faster than anybody reads."""
 
     timed: int = 0
     unread: int = 0
