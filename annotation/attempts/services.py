@@ -107,6 +107,7 @@ def begin_attempt(
         AUTHOR.get(pk=annotator.pk)
         used = selectors.used(assignment, context_digest(dict(inputs)), key)
         attempt = Attempt.objects.get(pk=used.attempt) if used.attempt else None
+        # A double click: the first request asks, and this one shows the same attempt.
         if attempt and attempt.state != State.FAILED and not attempt.is_lost:
             return attempt, False
         text = written_text(assignment.round.task.config, inputs)
@@ -159,16 +160,19 @@ def _check_may_write(
     check_can_be_asked(round.task.config)
     if not selectors.may_send(assignment):  # `finish_attempt` looks again, under the lock
         raise RoundClosed(not_open(round))
+    # The form is of an assignment that another tab has left.
     if assignment.left_at is not None:
         raise Stale(_("You have begun another example since you opened this page."))
     used, submitting = selectors.with_submitting(assignment, used)
     text = compared(round.task.config, inputs)
+    # Two tabs could otherwise store two near copies, as neither finds the other's row yet.
     if any(are_alike(text, other) for other in submitting):
         raise Duplicate(_("You are sending this text from another window."))
     if used.same_text:
         message = _("You sent this text before. Change it to try again.")
         raise Duplicate(message, Example.objects.get(pk=used.same_text))
     _check_was_said(assignment, inputs)
+    # An example that was sent back is replaced, so it takes no further share.
     if assignment.mends is None or not selectors.is_sent_back(assignment.mends):
         _check_shares(assignment, used, len(submitting))
     if used.today >= limits.tries_per_day:

@@ -83,6 +83,7 @@ class Opponent:
     @classmethod
     def alone(cls, task: Task, name: str, url: str, answers: Answers) -> "Opponent":
         """Return one model as an opponent, in no round, and how it is asked."""
+        # Never saved; the panel and the verdict need a round with a task.
         round = Round(task=task, number=0, show_target_name=True)
         entries = [RoundTarget(round=round, target=TargetModel(task=task, name=name))]
         return cls(round, lambda: entries, answers, url, name)
@@ -149,11 +150,13 @@ def _submit(request: HttpRequest, opponent: Opponent) -> HttpResponse:
     place, goal = request.POST.get("assignment", ""), request.POST.get("goal", "")
     config = opponent.round.task.config
     places = map(str, range(len(config.practice_contexts)))
+    # The form is not of this task, or was made before its configuration changed.
     if place not in places or goal not in (config.goal_choices or [""]):
         raise Http404
     begun = Talk(opponent.url, int(place), goal)
     if config.talk:
         talk = kept(request, opponent.url)
+        # Another tab may have begun a conversation about another passage.
         begun = talk if talk and (talk.place, talk.goal) == (int(place), goal) else begun
         if "say" in request.POST or taken_back(request):
             return _talk(request, opponent, begun)
@@ -170,6 +173,7 @@ def _talk(request: HttpRequest, opponent: Opponent, talk: Talk) -> HttpResponse:
     except Refused as error:
         return show_refused(request, _page(opponent, talk), error)
     talk.keep(request)
+    # So that reloading the page does not say the turn again.
     if not htmx_partial(request):
         return redirect(opponent.url)
     return render_page(request, page.TEMPLATE, _page(opponent, talk).values(), part="talk")

@@ -34,11 +34,14 @@ def received(
         return request.POST, {}
     data, refused = request.POST.copy(), {}
     for name, kind in fields.items():
+        # What was recorded now goes before a file that was chosen earlier.
         file = request.FILES.get(f"{name}_now") or request.FILES.get(f"{name}_file")
         if file is None:
             continue
+        # Guests have no account to count by, so their address counts.
         who = str(annotator.pk) if annotator else get_adapter().get_client_ip(request)
         try:
+            # Before reading: a large file must not fill the memory.
             if (file.size or 0) > MAX_BYTES:
                 raise Refused(_(TOO_MANY_BYTES))
             if is_used_up("media", who):

@@ -84,6 +84,7 @@ def lock_example(example: Example) -> Example:
     Rows that point at it may still be inserted. Its consensus and its round's policy are read in a
     statement after that of the lock, because others may have changed them while it waited.
     """
+    # No key: rows that point at the example, such as comments, may still be inserted.
     if connection.features.has_select_for_update:  # SQLite has locked the whole database
         Example.objects.select_for_update(no_key=True).values_list("pk").get(pk=example.pk)
     locked = LOCKED.get(example=example.pk)
