@@ -176,7 +176,7 @@ class Consensus(Choice):
 
 
 class OwnerDecision(Choice):
-    """An owner's word on an example; it wins while it stands. All rows are the history."""
+    """An owner's decision on an example; it wins until withdrawn. All rows are the history."""
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="owner_decisions")
     owner = models.ForeignKey(

@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import product
 from typing import Any
 
 from django.db import connection, transaction
@@ -43,7 +44,7 @@ from tasks.targets.endpoints.base import EndpointError, Prediction
 
 logger = logging.getLogger(__name__)
 Turn = Mapping[str, Any]
-SYLLABLES = [first + vowel for first in "bdfgklmnprstvz" for vowel in "aeiou"]
+SYLLABLES = ["".join(letters) for letters in product("bdfgklmnprstvz", "aeiou")]
 
 
 def plain_turns(turns: Sequence[Turn]) -> list[dict[str, Any]]:

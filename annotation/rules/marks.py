@@ -33,10 +33,9 @@ def marks_f1(predicted: Sequence[Mark], true: Sequence[Mark], *, overlap: bool =
     if not overlap:
         both = Counter(map(_key, predicted)) & Counter(map(_key, true))
         return 2 * both.total() / (len(predicted) + len(true))
-    precision = sum(any(_meet(mark, other) for other in true) for mark in predicted) / len(
-        predicted
-    )
-    recall = sum(any(_meet(mark, other) for other in predicted) for mark in true) / len(true)
+    right = [mark for mark in predicted if any(_meet(mark, other) for other in true)]
+    reached = [mark for mark in true if any(_meet(mark, other) for other in predicted)]
+    precision, recall = len(right) / len(predicted), len(reached) / len(true)
     return 2 * precision * recall / (precision + recall) if precision else 0.0
 
 
