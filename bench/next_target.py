@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from bench.command import LACKS, parser_of, with_origin  # noqa: E402
 from evaluation.scoring.paired import compare  # noqa: E402
 from evaluation.task_shape import shape_of, training_row  # noqa: E402
-from evaluation.training.fine_tune import Reading, TrainingOptions, answers, dev_part, train  # noqa: E402
+from evaluation.training.fine_tune import Reading, TrainingOptions, dev_part, text_answers, train  # noqa: E402
 from evaluation.training.shipped import encoder  # noqa: E402
 from evaluation.training.starters import STARTERS, held_out, seed_rows  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
@@ -153,7 +153,7 @@ def pair(a: Path, b: Path, rows: Rows) -> dict[str, Any]:
     """A (before) and B (after) on the same rows."""
     settings = json.loads((a / "dynabench.json").read_text())
     reading = Reading(SHAPE.kind, SHAPE.labels, settings["max_length"])
-    said = [[one.output["label"] for one in answers(f, rows, reading)] for f in (a, b)]
+    said = [[one.output["label"] for one in text_answers(f, rows, reading)] for f in (a, b)]
     return compare(CONFIG.verdict, SHAPE, rows, *said)
 
 

@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from bench.command import parser_of, with_origin  # noqa: E402
 from evaluation.seeds import held_out, seed_rows  # noqa: E402
 from evaluation.training import starters  # noqa: E402
-from evaluation.training.fine_tune import Reading, answers  # noqa: E402
+from evaluation.training.fine_tune import Reading, text_answers  # noqa: E402
 from evaluation.training.pictures import held_out_samples, picture_answers  # noqa: E402
 from evaluation.training.shipped import read_report, shipped_folder, unpack  # noqa: E402
 from evaluation.training.starters import (  # noqa: E402
@@ -97,7 +97,7 @@ def asker(code: str) -> Callable[[Path], list[str]]:
         return lambda folder: picture_answers(folder, held)
     reading, rows = Reading(STARTERS[code].kind, STARTERS[code].options.labels, None), rows_of(code)
     name = OUTPUTS[reading.kind]
-    return lambda folder: [found.output[name] for found in answers(folder, rows, reading)]
+    return lambda folder: [found.output[name] for found in text_answers(folder, rows, reading)]
 
 
 def rows_of(code: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from annotation.models import Example
 from annotation.rules.near_duplicates import written_text
 from core.accounts.models import User
 from core.accounts.services import annotator_of
-from core.data.adaptive_cache import Kept, kept
+from core.data.adaptive_cache import Kept, read_or_count
 from evaluation.releases.reading import released_failures
 from leaderboard.arena.board import Size, sizes_of
 from leaderboard.snapshots.previews import Top
@@ -66,7 +66,7 @@ def cards_of(tasks: Sequence[Task]) -> list[TaskCard]:
     counted = headline_numbers(rounds)
     judged = [round.pk for round in rounds if round.state in JUDGED_STATES]
     # Kept for a while under these rounds: the list is asked for more often than people vote.
-    waiting = kept(f"queued:{'-'.join(map(str, judged))}", lambda: queued_examples(judged))
+    waiting = read_or_count(f"queued:{'-'.join(map(str, judged))}", lambda: queued_examples(judged))
     teasers = _teasers([task for task in tasks if not task.is_sensitive])
     sizes = sizes_of(tasks)
     cards = []

@@ -142,7 +142,7 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
     return None, refused + problems
 
 
-def checked(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Problem]]:
+def check_new_config(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Problem]]:
     """Return the configuration, if it may be stored now, and its warnings.
 
     `base` is the digest of the text that was edited. Raises ConfigStale, ConfigError.

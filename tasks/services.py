@@ -18,7 +18,7 @@ from core.errors import Invalid, Refused
 from core.text.taken_names import check_free, checked_name, lock_names
 from core.web.throttles import is_used_up
 from tasks.config.schema import TaskConfig
-from tasks.config_changes import LONGEST_DIFF, checked, diff, usable
+from tasks.config_changes import LONGEST_DIFF, check_new_config, diff, usable
 from tasks.contexts.media.services import digests_in, keep
 from tasks.contexts.scenes.contexts import drawn_contexts, with_drawn_examples
 from tasks.contexts.services import store_contexts
@@ -206,7 +206,7 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     # Checked under the lock, against the text that is stored now: another editor may have saved
     # since the page was opened.
-    config = checked(locked, text, base=base)[0]
+    config = check_new_config(locked, text, base=base)[0]
     keep_shown(locked, config)
     if config.name != locked.name:
         locked.name = checked_name(config.name, "config_text")

@@ -6,7 +6,7 @@ from django.db.models import Count
 
 from annotation.models import Example
 from annotation.questions import are_verified
-from core.data.adaptive_cache import kept
+from core.data.adaptive_cache import read_or_count
 from tasks.models import Round
 
 
@@ -32,4 +32,4 @@ def verified_by_challenge(round: Round) -> dict[str, int]:
         by_program=False,
     ).filter(are_verified())
     rows = verified.values_list("challenge").annotate(Count("pk")).order_by()
-    return kept(f"challenges:{round.pk}", lambda: dict(rows))
+    return read_or_count(f"challenges:{round.pk}", lambda: dict(rows))

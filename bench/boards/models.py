@@ -23,7 +23,7 @@ from bench.boards.rows import Row, Rows
 from evaluation.runs.chat.asking import chat_endpoint
 from evaluation.runs.chat.settings import settings_for
 from evaluation.task_shape import shape_of
-from evaluation.training.fine_tune import Reading, TrainingOptions, answers, train
+from evaluation.training.fine_tune import Reading, TrainingOptions, text_answers, train
 from evaluation.training.shipped import ENCODER, encoder, install_starter
 from serving.spec import PAIR, ModelSpec
 from tasks.config.schema import TaskConfig
@@ -130,7 +130,7 @@ class Maker:
 
     def of_folder(self, folder: Path) -> list[str]:
         """What a folder answers in torch."""
-        found = answers(folder, self.tests, self.reading)
+        found = text_answers(folder, self.tests, self.reading)
         return [one.output["label"] for one in found]
 
     def of_server(self, folder: Path) -> list[str]:

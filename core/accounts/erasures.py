@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 MOST = 1000
 
 
-def key_of(secret: str | bytes) -> bytes:
+def erasure_key(secret: str | bytes) -> bytes:
     """Return the key of the hashes, derived from a SECRET_KEY without revealing it."""
     return hashlib.sha256(b"dynabench.erasures:" + force_bytes(secret)).digest()
 
@@ -40,7 +40,7 @@ def name_of(user: User) -> str:
 
 def note_erasure(kind: str, name: str | UUID) -> None:
     """Note that something is erased; call it inside the same transaction. No lock."""
-    digest = keyed(kind, name, key_of(settings.SECRET_KEY))
+    digest = keyed(kind, name, erasure_key(settings.SECRET_KEY))
     Erasure.objects.create(kind=kind, digest=digest)
 
 

@@ -54,7 +54,7 @@ def over() -> QuerySet[Undo]:
 
 
 @transaction.atomic
-def undo(*, found: Undo) -> User:
+def restore_account(*, found: Undo) -> User:
     """Give the account back to whoever reads mail at the address; returns it.
 
     The address is the only one again, confirmed. Sessions, tokens, the password and what was added

@@ -25,7 +25,7 @@ from core.accounts.people import person
 from core.accounts.reauthentication import ask_provider, other_ways
 from core.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode, set_language
 from core.accounts.tokens import create_token, revoke_token
-from core.accounts.undo_services import find_undo, undo
+from core.accounts.undo_services import find_undo, restore_account
 from core.web.htmx import htmx_partial, render_page
 from core.web.kept_text import forget_text
 from core.web.refusals import as_form_error, as_message
@@ -134,7 +134,7 @@ def undo_change(request: HttpRequest, key: str) -> HttpResponse:
         return render(request, "accounts/undo.html", status=404)
     if request.method == "POST":
         with as_message(request):
-            user = undo(found=link)
+            user = restore_account(found=link)
             logout(request)
             messages.success(request, _("The change is undone. All sessions and tokens ended."))
             return redirect(_next_step(user))

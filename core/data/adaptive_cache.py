@@ -31,7 +31,7 @@ class Kept:
     until: datetime
 
 
-def kept(key: str, count: Callable[[], T]) -> T:
+def read_or_count(key: str, count: Callable[[], T]) -> T:
     """Return the result of `count`, computed now or recently."""
     result: T = kept_many([key], lambda keys: {key: count()})[key].numbers
     return result

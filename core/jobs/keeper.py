@@ -25,7 +25,7 @@ _until: mmap.mmap | None = None  # a time: until then the silence of this proces
 _keeper = 0  # its process id
 
 
-class Kept:
+class KeptProcess:
     """A process that does `work`, and again when it has ended."""
 
     def __init__(self, name: str, work: Callable[[], None]) -> None:
@@ -78,7 +78,7 @@ def keep(works: Mapping[str, Callable[[], None]], grace_seconds: float) -> None:
     """
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
-    processes = [Kept(name, work) for name, work in works.items()]
+    processes = [KeptProcess(name, work) for name, work in works.items()]
     while not _ending:
         for process in processes:
             process.look()

@@ -62,7 +62,7 @@ def is_empty() -> bool:
     return not OrmQ.objects.exclude(key=APART).exists()
 
 
-def take(*, apart: bool = False) -> str | None:
+def take_message(*, apart: bool = False) -> str | None:
     """Return and remove the oldest message, long jobs last; None where there is none.
 
     Nobody has to acknowledge it. apart: take one of those for processes of their own.

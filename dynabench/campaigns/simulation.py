@@ -84,7 +84,7 @@ class Plan:
 
 
 @dataclass
-class Item:
+class SimulatedItem:
     """An example with its right answer, its author's and the model's, and the votes on it.
 
     leased: people who are judging it. needed: votes that its decision still needs.
@@ -197,16 +197,16 @@ class _Game:
         self.first_open = 0  # every item before it is closed
         self.people = list(self._draw_people())
 
-    def _draw_item(self) -> Item:
+    def _draw_item(self) -> SimulatedItem:
         """Draw an example; only those that the model seems to get wrong are judged."""
         # Most authors give the right label; a wrong one makes an example that fools nobody.
         truth = author = self._draw_answer()
         if self.random.random() >= WRITERS_RIGHT:
             author = self._draw_other_answer(truth)
         if self.random.random() >= MODEL_WRONG:
-            return Item(truth, author, model=author)
+            return SimulatedItem(truth, author, model=author)
         model = self._draw_other_answer(author)
-        return Item(truth, author, model, needed=votes_still_needed({}, self.plan.policy))
+        return SimulatedItem(truth, author, model, needed=votes_still_needed({}, self.plan.policy))
 
     def _draw_other_answer(self, answer: int) -> int:
         """Draw one of the answers that differ from this one."""
@@ -347,7 +347,7 @@ class _Game:
         item.leased -= 1
         item.needed = votes_still_needed(item.votes, self.plan.policy)
 
-    def is_confirmed_error(self, item: Item) -> bool:
+    def is_confirmed_error(self, item: SimulatedItem) -> bool:
         """Return whether people confirm that the model was wrong."""
         # Such examples are not judged: the model gave the author's label.
         if item.model == item.author:

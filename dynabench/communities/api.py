@@ -26,7 +26,7 @@ from dynabench.communities.board import WEIGHT, board_of
 from dynabench.communities.joint_services import (
     IN_ARCHIVE,
     KINDS,
-    Part,
+    JointPart,
     parts_for,
     submit_jointly,
 )
@@ -249,7 +249,7 @@ class CommunityView(APIView):
         return Response(body)
 
 
-def _file_of(kind: str, part: Part) -> dict[str, str]:
+def _file_of(kind: str, part: JointPart) -> dict[str, str]:
     """Return the file that an archive must hold for a part, as the API names it."""
     return {
         "kind": kind,

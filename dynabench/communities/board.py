@@ -18,7 +18,7 @@ WEIGHT = "w_"
 
 
 @dataclass(frozen=True)
-class Row:
+class BoardRow:
     """A public model of one task.
 
     owner: person or team; empty where there is none, or it is hidden. whose: the same for the
@@ -161,7 +161,7 @@ def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
     task_of = {f"community-board-{task.pk}-{task.config_number}": task for task in tasks}
     cached = kept_many(list(task_of), lambda keys: {key: _rows(task_of[key]) for key in keys})
     joint_of = _joint_submissions(community, tasks)
-    rows_of_model: dict[str, list[tuple[Task, Row]]] = {}
+    rows_of_model: dict[str, list[tuple[Task, BoardRow]]] = {}
     for cache_key, task in task_of.items():
         for row in cached[cache_key].numbers:
             joint = joint_of.get(row.id)
@@ -173,7 +173,7 @@ def _entrants(community: Community, tasks: Sequence[Task]) -> list[Entrant]:
 
 
 def _entrant(
-    key: str, rows: Sequence[tuple[Task, Row]], joint_of: Mapping[str, JointSubmission]
+    key: str, rows: Sequence[tuple[Task, BoardRow]], joint_of: Mapping[str, JointSubmission]
 ) -> Entrant:
     """Return one model with its best submission to each task. rows: as the boards order them."""
     _task, first = rows[0]
@@ -204,7 +204,7 @@ def _joint_submissions(community: Community, tasks: Sequence[Task]) -> dict[str,
     return {str(link.submission_id): link.jointsubmission for link in rows}
 
 
-def _rows(task: Task) -> list[Row]:
+def _rows(task: Task) -> list[BoardRow]:
     """Return the models of the public board, by their main metric over the sets that count."""
     from leaderboard.board.matrix import score_matrix  # loads numpy
     from leaderboard.board.opening import opening_of
@@ -222,7 +222,7 @@ def _rows(task: Task) -> list[Row]:
         if model.owner:
             whose = json.dumps([model.owner, model.team, model.name])
         rows.append(
-            Row(
+            BoardRow(
                 id=str(model.id),
                 name=model.name,
                 owner=model.team or model.owner,

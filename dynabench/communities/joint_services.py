@@ -42,7 +42,7 @@ ENDING = ".jsonl"
 
 
 @dataclass(frozen=True)
-class Part:
+class JointPart:
     """The part of a joint submission that one task gets.
 
     place: of its file in the archive, without the ending.
@@ -75,7 +75,7 @@ class JointRefused(Refused):
         self.answers = answers
 
 
-def parts_for(user: Person, community: Community, kind: str) -> list[Part]:
+def parts_for(user: Person, community: Community, kind: str) -> list[JointPart]:
     """Return what a model of this kind must bring: a part for each task that takes the kind.
 
     Of the tasks that the person may see; predictions for each set whose inputs may leave.
@@ -88,10 +88,10 @@ def parts_for(user: Person, community: Community, kind: str) -> list[Part]:
         and can_submit(user, entry.task)
     ]
     if kind != Kind.PREDICTIONS:
-        return [Part(task) for task in tasks]
+        return [JointPart(task) for task in tasks]
     parts = []
     for task in tasks:
-        parts += [Part(task, version) for version in open_versions(task)]
+        parts += [JointPart(task, version) for version in open_versions(task)]
     return parts
 
 
@@ -143,7 +143,7 @@ def submit_jointly(
     return joint
 
 
-def _check_quotas(parts: Sequence[Part], owner: User) -> None:
+def _check_quotas(parts: Sequence[JointPart], owner: User) -> None:
     """Check each task's quota before gigabytes are copied. Raises JointRefused."""
     with _answers(parts) as answers:
         for part in parts:
@@ -154,7 +154,7 @@ def _check_quotas(parts: Sequence[Part], owner: User) -> None:
 
 
 @contextmanager
-def _answers(parts: Sequence[Part]) -> Iterator[dict[str, str]]:
+def _answers(parts: Sequence[JointPart]) -> Iterator[dict[str, str]]:
     """Yield what each task says, by its code, to be filled in.
 
     Raises JointRefused where one of them refuses.
@@ -168,12 +168,12 @@ def _answers(parts: Sequence[Part]) -> Iterator[dict[str, str]]:
 def _store_joint(
     community: Community,
     owner: User,
-    files: Sequence[tuple[Part, Path | None]],
+    files: Sequence[tuple[JointPart, Path | None]],
     fields: Mapping[str, Any],
     track: str,
 ) -> JointSubmission:
     """Store the files, then all rows in one transaction; delete the files when that fails."""
-    ready: list[Part] = []
+    ready: list[JointPart] = []
     # A person may have few open uploads; these exist for a moment and belong together.
     most_open = MOST_OPEN + len(files) + 1
     try:
@@ -202,7 +202,9 @@ def _store_joint(
     return joint
 
 
-def _submit_all(parts: Sequence[Part], owner: User, fields: Mapping[str, Any]) -> list[Submission]:
+def _submit_all(
+    parts: Sequence[JointPart], owner: User, fields: Mapping[str, Any]
+) -> list[Submission]:
     """Submit each part in the caller's transaction. Raises JointRefused, which undoes them."""
     submissions = []
     with _answers(parts) as answers:
@@ -226,8 +228,8 @@ def _submit_all(parts: Sequence[Part], owner: User, fields: Mapping[str, Any]) -
 
 @contextmanager
 def _files(
-    parts: Sequence[Part], kind: str, upload: Upload | None
-) -> Iterator[list[tuple[Part, Path | None]]]:
+    parts: Sequence[JointPart], kind: str, upload: Upload | None
+) -> Iterator[list[tuple[JointPart, Path | None]]]:
     """Yield each part with its file on this machine; None where it has no file.
 
     Raises Invalid, JointRefused, UploadRefused.
@@ -255,7 +257,7 @@ def _place_of(name: str) -> str:
     return name[: -len(ENDING)] if name.lower().endswith(ENDING) else name
 
 
-def _find_files(parts: Sequence[Part], folder: Path) -> list[tuple[Part, Path | None]]:
+def _find_files(parts: Sequence[JointPart], folder: Path) -> list[tuple[JointPart, Path | None]]:
     """Return each part with its file. Raises Invalid, JointRefused.
 
     That is `nli/reviews.jsonl`; also `nli.jsonl` where a task has one part.

@@ -14,7 +14,7 @@ from django.utils.text import Truncator
 from django.utils.translation import gettext_noop
 
 from annotation.models import Example
-from core.data.adaptive_cache import kept
+from core.data.adaptive_cache import read_or_count
 from core.days import midnight
 from tasks.models import Round
 from validation.decisions.counted import counts_of, is_counted, is_try
@@ -61,7 +61,7 @@ def round_activity(round: Round) -> Activity:
 
     Nine queries, and one for each slice of the task.
     """
-    return kept(f"activity:{round.pk}", lambda: count_activity(round))
+    return read_or_count(f"activity:{round.pk}", lambda: count_activity(round))
 
 
 def count_activity(round: Round) -> Activity:

@@ -14,7 +14,7 @@ from core.accounts.adapter import INVITATION
 from core.accounts.people import person
 from core.web.refusals import as_message
 from core.web.throttles import is_used_up
-from tasks.members.invitation_services import accept, find
+from tasks.members.invitation_services import accept, find_invitation
 from tasks.models import TaskMember
 
 
@@ -40,7 +40,7 @@ def join(request: HttpRequest, key: str) -> HttpResponse:
             joined = redirect("task", task.code)
             joined.delete_cookie(INVITATION)
             return joined
-    invitation = find(key)
+    invitation = find_invitation(key)
     if invitation is None:
         response = render(request, "me/join.html", status=410)
         response.delete_cookie(INVITATION)

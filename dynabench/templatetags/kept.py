@@ -25,7 +25,7 @@ MOST = 256
 """Combinations of values for which a piece is kept; then it begins from nothing."""
 
 
-class Kept(Node):
+class KeptNode(Node):
     """A piece of a template, kept by its values.
 
     values: hashable, and of few combinations. filled: values that differ each time, which the piece
@@ -58,7 +58,7 @@ class Kept(Node):
 
 
 @register.tag
-def kept(parser: Parser, token: Token) -> Kept:
+def kept(parser: Parser, token: Token) -> KeptNode:
     """Keep what stands before `endkept`."""
     bits = token.split_contents()[1:]
     values = token_kwargs(bits, parser)
@@ -69,4 +69,4 @@ def kept(parser: Parser, token: Token) -> Kept:
         raise template.TemplateSyntaxError(f"kept: {bits[0]} is no name=value.")
     nodelist = parser.parse(["endkept"])
     parser.delete_first_token()
-    return Kept(nodelist, values, filled)
+    return KeptNode(nodelist, values, filled)

@@ -100,7 +100,7 @@ def _is_for(hook: Webhook, event: Happened) -> bool:
 
 
 @dataclass(frozen=True)
-class Reply:
+class WebhookReply:
     """The answer of a receiver; status is None where there was no answer.
 
     error: why the try failed; "": it did not.
@@ -172,7 +172,7 @@ def greet(webhook: Webhook) -> Delivery | None:
     return test
 
 
-def _post(delivery: Delivery) -> Reply:
+def _post(delivery: Delivery) -> WebhookReply:
     """Send a delivery, signed, to a checked address, within `SECONDS`. Asks no database."""
     id, now = str(delivery.pk), int(timezone.now().timestamp())
     happened_at = delivery.happened_at.isoformat()
@@ -181,7 +181,7 @@ def _post(delivery: Delivery) -> Reply:
     try:
         secret = decrypt(delivery.webhook.secret)
     except Unreadable as error:
-        return Reply(None, f"It cannot be signed. {error} Make a new secret.")
+        return WebhookReply(None, f"It cannot be signed. {error} Make a new secret.")
     headers = {
         "webhook-id": id,
         "webhook-timestamp": str(now),
@@ -200,15 +200,15 @@ def _post(delivery: Delivery) -> Reply:
             headers=[(name.encode(), value.encode()) for name, value in headers.items()],
         )
     except EndpointError as error:
-        return Reply(None, str(error).replace("The target", "The receiver"))
+        return WebhookReply(None, str(error).replace("The target", "The receiver"))
     if 200 <= reply.status < 300:
-        return Reply(reply.status)
+        return WebhookReply(reply.status)
     words = words_in(reply.body)
     ending = f": {words}" if words else "."
-    return Reply(reply.status, f"It answered {reply.status}{ending}")
+    return WebhookReply(reply.status, f"It answered {reply.status}{ending}")
 
 
-def _note_reply(delivery: Delivery, reply: Reply) -> None:
+def _note_reply(delivery: Delivery, reply: WebhookReply) -> None:
     """Store what a receiver answered: the event arrived, is tried again later, or is given up."""
     now = timezone.now()
     columns = _columns(reply)
@@ -224,7 +224,7 @@ def _note_reply(delivery: Delivery, reply: Reply) -> None:
     _note_failure(delivery.webhook, reply, now)
 
 
-def _columns(reply: Reply) -> dict[str, Any]:
+def _columns(reply: WebhookReply) -> dict[str, Any]:
     """Return what is stored of a try."""
     return {"status": reply.status, "error": reply.error[:500], "tried_at": timezone.now()}
 
@@ -239,7 +239,7 @@ def _end_try(delivery: Delivery, **changes: Any) -> int:
 
 
 @transaction.atomic
-def _note_failure(hook: Webhook, reply: Reply, now: datetime) -> None:
+def _note_failure(hook: Webhook, reply: WebhookReply, now: datetime) -> None:
     """Store since when nothing arrives; after days, or a 410, switch the webhook off by email.
 
     No lock: the worker whose update switches it off sends the email.
@@ -252,7 +252,7 @@ def _note_failure(hook: Webhook, reply: Reply, now: datetime) -> None:
         transaction.on_commit(partial(_mail_switched_off, hook, reply))
 
 
-def _mail_switched_off(hook: Webhook, reply: Reply) -> None:
+def _mail_switched_off(hook: Webhook, reply: WebhookReply) -> None:
     """Email a webhook's person that it was switched off, and why."""
 
     def write() -> tuple[str, str]:

@@ -75,7 +75,7 @@ def secret(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_POST
-def test(request: HttpRequest, pk: int) -> HttpResponse:
+def send_test_event(request: HttpRequest, pk: int) -> HttpResponse:
     """Send a test."""
     hook = _find_own(request, pk)
     with as_message(request):

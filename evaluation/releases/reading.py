@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from annotation.answers import with_open_answers
 from annotation.models import Example
-from core.data.adaptive_cache import kept
+from core.data.adaptive_cache import read_or_count
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from evaluation.releases.rows import Freezer, Frozen, to_json
 from tasks.access import find_task
@@ -45,7 +45,7 @@ def released_failures(tasks: Iterable[Task]) -> list[Example]:
     At most four queries; none for tasks of which nothing is released.
     """
     # Kept for a while: teasers on the first page ask for it at each request.
-    newest = kept("newest-datasets", _newest_datasets)
+    newest = read_or_count("newest-datasets", _newest_datasets)
     datasets = [newest[task.pk] for task in tasks if task.pk in newest]
     if not datasets:
         return []

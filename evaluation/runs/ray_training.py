@@ -104,7 +104,7 @@ def trained(
 
 def answered(rows: Sequence[Row], reading: Reading, *, folder: Path) -> Iterator[list[Answer]]:
     """Yield all answers at once."""
-    yield fine_tune.answers(folder, rows, reading)
+    yield fine_tune.text_answers(folder, rows, reading)
 
 
 def looked(labels: Sequence[str], label_of_each: Sequence[str], *, pictures: Path) -> Iterator[Any]:

@@ -191,10 +191,10 @@ def evaluate(folder: Path, rows: Sequence[Row]) -> dict[str, float]:
     settings = json.loads((folder / "dynabench.json").read_bytes())
     kind, labels = settings["kind"], settings["labels"]
     reading = Reading(kind, labels and tuple(labels), settings["max_length"])
-    return score(rows, answers(folder, rows, reading), kind=kind)
+    return score(rows, text_answers(folder, rows, reading), kind=kind)
 
 
-def answers(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
+def text_answers(folder: Path, rows: Sequence[Row], reading: Reading) -> list[Answer]:
     """Return a folder's answers to rows with the fields of the kind.
 
     Computed in torch, so the last digits differ from what the model server says.

@@ -33,7 +33,7 @@ from serving.spec import (
     open_folder,
 )
 from tasks.contexts.scenes.drawing import draw
-from tasks.contexts.scenes.questions import ANSWERS, Question, ask
+from tasks.contexts.scenes.questions import ANSWERS, SceneQuestion, ask_about
 from tasks.contexts.scenes.scene import COLOURS, GRID, SHAPES, SIZES, Scene, make_scenes
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Sample(NamedTuple):
     """A question and the scene that it is on."""
 
     scene: Scene
-    question: Question
+    question: SceneQuestion
 
 
 def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
@@ -80,7 +80,7 @@ def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
     chance = random.Random(seed)
     # Scenes are drawn without end, so no question is seen twice.
     for scene in make_scenes(seed):
-        for question in islice(ask(scene, chance), questions_a_scene):
+        for question in islice(ask_about(scene, chance), questions_a_scene):
             yield Sample(scene, question)
 
 
@@ -353,7 +353,7 @@ def _cells(scene: Scene) -> NDArray[np.int64]:
     return cells
 
 
-def _about(question: Question) -> NDArray[np.float32]:
+def _about(question: SceneQuestion) -> NDArray[np.float32]:
     """Return for each cell whether the answer follows from it, and whether it is a landmark."""
     about = np.zeros((GRID * GRID, 2), np.float32)
     for number, things in enumerate((question.about, question.marks)):

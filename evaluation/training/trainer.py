@@ -53,9 +53,9 @@ class Here:
 
     def answers(self, folder: Path, rows: Sequence[Row], reading: "Reading") -> "list[Answer]":
         """Answer as `fine_tune.answers`."""
-        from evaluation.training.fine_tune import answers
+        from evaluation.training.fine_tune import text_answers
 
-        return during(lambda: answers(folder, rows, reading), self._beat)
+        return during(lambda: text_answers(folder, rows, reading), self._beat)
 
     def learn_pictures(
         self, rows: "Sequence[tuple[Stored, str]]", labels: Sequence[str], folder: Path

@@ -18,7 +18,7 @@ from tasks.access import ANY, find_edited, find_task
 from tasks.config.dynabench_out import VERSIONS, to_dynabench
 from tasks.config.loading import json_schema
 from tasks.config.parsing import MAX_BYTES, ConfigError, Problem
-from tasks.config_changes import check_change, checked, diff, digest, fixed_parts
+from tasks.config_changes import check_change, check_new_config, diff, digest, fixed_parts
 from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.services import save_config
@@ -96,7 +96,7 @@ def saved_config(
     """
     before = task.config_text
     try:
-        warnings = checked(task, text, base=version)[1]
+        warnings = check_new_config(task, text, base=version)[1]
         if not dry_run:
             task = save_config(task=task, text=text, base=version, actor=editor)
     except ConfigError as error:

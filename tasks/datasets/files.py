@@ -41,7 +41,7 @@ class Card(NamedTuple):
     citation: str = ""
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """The files of a split."""
 
     config: str
@@ -136,13 +136,13 @@ def converted_splits(names: Sequence[str]) -> Splits:
     return splits_by_config
 
 
-def pick(splits: Splits, config: str, split: str, title: str) -> Part:
+def pick(splits: Splits, config: str, split: str, title: str) -> FilePart:
     """Return the files of the requested split. Raises FileError that lists the existing ones."""
     if not splits:
         raise FileError(f"{title} has no file of Parquet, Arrow, JSON or CSV that can be read.")
     chosen_config = _one_of(splits, config, (DEFAULT,), "configuration", title)
     chosen = _one_of(splits[chosen_config], split, (), "split", title)
-    return Part(chosen_config, chosen, splits[chosen_config][chosen])
+    return FilePart(chosen_config, chosen, splits[chosen_config][chosen])
 
 
 def _one_of(

@@ -96,7 +96,7 @@ def revoke(*, invitation: Invitation, actor: User) -> None:
         log(actor, "invitation.revoked", invitation.task, role=invitation.role, **about)
 
 
-def find(key: str) -> Invitation | None:
+def find_invitation(key: str) -> Invitation | None:
     """Return the open invitation with this key; None without one."""
     # Only the digest is stored, so that who reads the database can accept no invitation.
     invitations = Invitation.objects.select_related("task").filter(digest=digest_of(key))

@@ -6,7 +6,7 @@ from core.accounts.access_services import set_administrator, set_suspended
 from core.accounts.administrators import LastAdministrator
 from core.accounts.models import LogEntry, Undo, User, confirm_address
 from core.accounts.services import leave
-from core.accounts.undo_services import find_undo, offer_undo, undo
+from core.accounts.undo_services import find_undo, offer_undo, restore_account
 from core.errors import Refused
 from tests.support.factories import UserFactory
 from tests.support.races import races
@@ -46,7 +46,7 @@ def test_a_link_undoes_once(at_once, time):
 
     def go(_):
         try:
-            undo(found=found)
+            restore_account(found=found)
         except Refused:
             return 0
         return 1

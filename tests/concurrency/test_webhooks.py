@@ -67,7 +67,7 @@ def test_many_failures_switch_off_once(at_once, hook, monkeypatch):
     Webhook.objects.update(failing_since=timezone.now() - delivery.FAILS_FOR)
     mailed = []
     monkeypatch.setattr(delivery, "_mail_switched_off", lambda *said: mailed.append(said))
-    monkeypatch.setattr(delivery, "_post", lambda letter: delivery.Reply(500, "No."))
+    monkeypatch.setattr(delivery, "_post", lambda letter: delivery.WebhookReply(500, "No."))
     at_once(lambda _: send_due(), range(4))
     assert len(mailed) == 1
     assert not Delivery.objects.filter(state="waiting").exists()

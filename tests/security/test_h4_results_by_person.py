@@ -25,7 +25,7 @@ from core.accounts.counting import (
     spent_today,
     tidy_counted_people,
 )
-from core.accounts.erasures import key_of, read_log, write_log
+from core.accounts.erasures import erasure_key, read_log, write_log
 from core.accounts.models import (
     AddressMark,
     CountedPerson,
@@ -320,7 +320,7 @@ def test_an_account_that_a_backup_brings_back_is_erased_and_still_counts(
     write_log()
     back = User.objects.create(**columns)  # the rows of an older backup
     EmailAddress.objects.create(user=back, email=ADDRESS, verified=True)
-    key = key_of(settings.SECRET_KEY).hex()
+    key = erasure_key(settings.SECRET_KEY).hex()
     assert ("people", 1) in [*restoring._erase(key, read_log())]
     assert not User.objects.exists()
     assert not is_shown(sign_up(), name="again")

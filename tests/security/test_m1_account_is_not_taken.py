@@ -15,7 +15,7 @@ from django.utils import timezone
 from core.accounts.models import ApiToken, LogEntry, Undo, User, confirm_address
 from core.accounts.tidying import tidy_people
 from core.accounts.tokens import create_token
-from core.accounts.undo_services import KEPT, find_undo, offer_undo, undo
+from core.accounts.undo_services import KEPT, find_undo, offer_undo, restore_account
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -325,5 +325,5 @@ def test_any_link_to_the_old_address_undoes_all_changes_since_the_first(client, 
     )
     second = offer_undo(user=ann, address=OLD)
     assert first != second
-    undo(found=find_undo(second))
+    restore_account(found=find_undo(second))
     assert list(Authenticator.objects.filter(user=ann)) == [own]

@@ -70,7 +70,7 @@ def test_no_more_pieces_are_kept_than_the_most(monkeypatch):
     monkeypatch.setattr(kept, "MOST", 3)
     page = template("{% kept n=n %}{{ n }}{% endkept %}")
     assert [render(page, n=n) for n in range(8)] == [str(n) for n in range(8)]
-    (node,) = page.nodelist.get_nodes_by_type(kept.Kept)
+    (node,) = page.nodelist.get_nodes_by_type(kept.KeptNode)
     assert len(node._kept) <= 3
 
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from annotation.moderation import withdraw_example
 from core.accounts.erasures import (
     erased_names,
-    key_of,
+    erasure_key,
     keyed,
     name_of,
     read_log,
@@ -33,7 +33,7 @@ def log(settings, tmp_path):
 
 
 def test_what_is_erased_stands_in_the_log(log, nli, alice, bob, client, settings):
-    key = key_of(settings.SECRET_KEY)
+    key = erasure_key(settings.SECRET_KEY)
     example, model = write(nli, alice), submission_of(nli.task, alice)
     names = {"example": example.uuid, "submission": model.pk, "person": name_of(bob)}
     withdraw_example(example=example, actor=None, reason="")

@@ -170,7 +170,7 @@ def test_a_message_is_taken_once_by_many_workers():
     def take_all(_):
         taken = []
         try:
-            while (message := queue.take()) is not None:
+            while (message := queue.take_message()) is not None:
                 taken.append(message)
             return taken
         finally:
@@ -188,7 +188,7 @@ def test_long_jobs_wait_until_no_other_message_does(db):
     for number, name in enumerate([*names, *names]):
         enqueue(name, number)
     assert not queue.is_empty()
-    taken = [SignedPackage.loads(queue.take())["args"][0] for _ in range(4)]
+    taken = [SignedPackage.loads(queue.take_message())["args"][0] for _ in range(4)]
     assert taken == [1, 3, 0, 2]
     assert queue.is_empty()
 
@@ -200,7 +200,7 @@ def test_every_long_job_is_known():
 @pytest.mark.django_db(transaction=True)
 def test_a_message_that_fails_is_kept_with_its_reason_and_harms_nobody():
     enqueue("no.such.function", 7)
-    queue.answer(queue.take())
+    queue.answer(queue.take_message())
     (task,) = Task.objects.all()
     assert (task.success, task.func, task.args) == (False, "no.such.function", (7,))
     assert "ModuleNotFoundError" in task.result
@@ -208,7 +208,7 @@ def test_a_message_that_fails_is_kept_with_its_reason_and_harms_nobody():
 
 def test_a_message_of_another_key_is_thrown_away(db):
     enqueue("evaluation.jobs.sweep_all")
-    queue.answer(queue.take()[:-1] + "?")
+    queue.answer(queue.take_message()[:-1] + "?")
     assert not Task.objects.exists()
 
 

@@ -318,7 +318,7 @@ def test_a_worker_that_was_too_slow_changes_nothing(hook, nli):
     slow = claim_delivery(Delivery.objects.get().pk)
     with later(61):
         deliver_due()
-    delivering._note_reply(slow, delivering.Reply(500, "late"))
+    delivering._note_reply(slow, delivering.WebhookReply(500, "late"))
     kept = Delivery.objects.get()
     assert (kept.state, kept.status) == (State.SENT, 200)
 

@@ -26,7 +26,7 @@ class TooSlow(ConnectionResetError):
 
 
 @dataclass
-class Part:
+class Outgoing:
     """What is left to send of a file."""
 
     descriptor: int
@@ -67,7 +67,7 @@ class Outlet:
     def __init__(self, sock: socket.socket, readers: Readers) -> None:
         self._sock = sock
         self._readers = readers
-        self._pending: deque[bytes | Part] = deque()
+        self._pending: deque[bytes | Outgoing] = deque()
         self._held = 0
         self._spool: IO[bytes] | None = None
         self.spooled = 0
@@ -112,7 +112,7 @@ class Outlet:
         """Send a part of a file, or leave it to the loop without holding the thread."""
         if not self._pending:
             self._count()
-        self._pending.append(Part(os.dup(file.fileno()), offset, count))
+        self._pending.append(Outgoing(os.dup(file.fileno()), offset, count))
         self.flush()
 
     def gettimeout(self) -> float:
@@ -141,7 +141,7 @@ class Outlet:
             raise TooSlow
         while self._pending:
             first = self._pending[0]
-            if isinstance(first, Part):
+            if isinstance(first, Outgoing):
                 if not self._flush_part(first):
                     return
             else:
@@ -162,7 +162,7 @@ class Outlet:
         """Forget what was not sent."""
         self.is_broken = True
         for piece in self._pending:
-            if isinstance(piece, Part) and not piece.is_spool:
+            if isinstance(piece, Outgoing) and not piece.is_spool:
                 os.close(piece.descriptor)
         self._pending.clear()
         if self._spool:
@@ -179,7 +179,7 @@ class Outlet:
         self._note(sent)
         return sent
 
-    def _flush_part(self, piece: Part) -> bool:
+    def _flush_part(self, piece: Outgoing) -> bool:
         """Say whether the part has been sent whole; a long one needs several calls."""
         end = piece.left - AT_ONCE
         while piece.left > max(0, end):
@@ -198,11 +198,11 @@ class Outlet:
         self._close(piece)
         return True
 
-    def _close(self, piece: Part) -> None:
+    def _close(self, piece: Outgoing) -> None:
         if not piece.is_spool:
             os.close(piece.descriptor)
         elif self._spool and not any(
-            isinstance(other, Part) and other.is_spool and other is not piece
+            isinstance(other, Outgoing) and other.is_spool and other is not piece
             for other in self._pending
         ):
             self._spool.truncate(0)
@@ -212,7 +212,7 @@ class Outlet:
         if not self._pending:
             self._count()
         last = self._pending[-1] if self._pending else None
-        is_spooling = isinstance(last, Part) and last.is_spool
+        is_spooling = isinstance(last, Outgoing) and last.is_spool
         if not is_spooling and self._held + len(data) <= HELD_BYTES:
             self._pending.append(bytes(data))
             self._held += len(data)
@@ -225,8 +225,8 @@ class Outlet:
         if self._spool is None:
             self._spool = TemporaryFile(buffering=0)  # noqa: SIM115 - as long as the connection
         last = self._pending[-1] if self._pending else None
-        if not (isinstance(last, Part) and last.is_spool):
-            last = Part(self._spool.fileno(), self.spooled, 0, is_spool=True)
+        if not (isinstance(last, Outgoing) and last.is_spool):
+            last = Outgoing(self._spool.fileno(), self.spooled, 0, is_spool=True)
             self._pending.append(last)
         view = memoryview(data)
         while view:

@@ -13,7 +13,7 @@ from core.accounts.models import Annotator
 from core.data.rows import changed_fields
 from core.errors import Refused
 from dynabench.campaigns.before.qualification_items import items_of, lacks_items, show_item
-from dynabench.campaigns.before.tour import Part, examples_in
+from dynabench.campaigns.before.tour import TourPart, examples_in
 from dynabench.campaigns.models import LedgerRow, Place, Qualification
 from dynabench.campaigns.place_services import enter_in_ledger, free_places
 from validation.judging.pace import check_was_seen
@@ -33,7 +33,7 @@ def begin(*, place: Place) -> Qualification:
     return row
 
 
-def note_tour(*, place: Place, tour: Sequence[Sequence[Part]]) -> None:
+def note_tour(*, place: Place, tour: Sequence[Sequence[TourPart]]) -> None:
     """Store that the person sees the items of this tour, which they then never judge. No lock."""
     assert place.annotator
     note_shown_examples(

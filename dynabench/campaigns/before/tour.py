@@ -37,14 +37,14 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Part:
+class TourPart:
     """A part of a step: words, or an item."""
 
     words: SafeString | None = None
     item: Shown | None = None
 
 
-def tour_of(campaign: Campaign) -> list[list[Part]]:
+def tour_of(campaign: Campaign) -> list[list[TourPart]]:
     """Return the steps of a campaign's tour, always with the same items.
 
     An item that may not be shown any more is left out.
@@ -55,16 +55,16 @@ def tour_of(campaign: Campaign) -> list[list[Part]]:
     # Drawn only where a place asks for any item: a draw costs a query.
     has_free_place = any(not place.name for place in places)
     drawn = iter(_drawn_items(campaign) if has_free_place else [])
-    tour: list[list[Part]] = []
+    tour: list[list[TourPart]] = []
     for step in steps:
         parts = []
         for text_or_place in step:
             if isinstance(text_or_place, str):
-                parts.append(Part(words=render_markdown(text_or_place)))
+                parts.append(TourPart(words=render_markdown(text_or_place)))
                 continue
             item = named.get(text_or_place) if text_or_place.name else next(drawn, None)
             if item:
-                parts.append(Part(item=item))
+                parts.append(TourPart(item=item))
         tour.append(parts)
     return tour
 
@@ -89,7 +89,7 @@ def named_items(task: Task, places: Sequence[Named]) -> dict[Named, Shown]:
     return items
 
 
-def examples_in(tour: Sequence[Sequence[Part]]) -> list[int]:
+def examples_in(tour: Sequence[Sequence[TourPart]]) -> list[int]:
     """Return the ids of the stored examples among the items of a tour."""
     ids = []
     for part in chain.from_iterable(tour):

@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
         "rates; what the board opens with by default",
     )
     parser.add_argument("--mine", action="store_true", help="your unpublished models too")
-    parser = command(commands, "compare", compare, "compare two models of a task")
+    parser = command(commands, "compare", compare_models, "compare two models of a task")
     parser.add_argument("models", nargs=2, type=model_id, metavar="MODEL", help="their ids")
 
 
@@ -184,7 +184,7 @@ def _metric(name: str, judge: Mapping[str, Any] | None = None) -> str:
     return f"{name} ({judge['name']}: {words})"
 
 
-def compare(args: argparse.Namespace) -> int:
+def compare_models(args: argparse.Namespace) -> int:
     """Print two models on each set, and which differences are more than chance."""
     compared = client_for(args).compare(*map(str, args.models))
     name_a, name_b = compared["a"]["model"], compared["b"]["model"]

@@ -13,7 +13,7 @@ from django.db import connection
 from annotation.models import Example
 from annotation.moderation import withdraw_example
 from core.accounts.counting import is_key_lost
-from core.accounts.erasures import key_of, keyed, name_of, read_log
+from core.accounts.erasures import erasure_key, keyed, name_of, read_log
 from core.accounts.models import ApiToken, Erasure, User
 from core.accounts.sealed import sealed_columns
 from core.data.encryption import Unreadable, decrypt
@@ -198,8 +198,8 @@ def _keep_secret(name: str, text: str) -> None:
 def _erase(key: str, erased: Mapping[str, set[str]]) -> Iterator[tuple[str, int]]:
     """Erase again what the log names; yield each kind with the number of rows that were found."""
     # The log is written with keys derived from SECRET_KEY, which may have changed since.
-    keys = [bytes.fromhex(key), key_of(settings.SECRET_KEY)]
-    keys += [key_of(former) for former in settings.SECRET_KEY_FALLBACKS]
+    keys = [bytes.fromhex(key), erasure_key(settings.SECRET_KEY)]
+    keys += [erasure_key(former) for former in settings.SECRET_KEY_FALLBACKS]
 
     def is_erased(kind: str, name: object) -> bool:
         return any(keyed(kind, str(name), key) in erased[kind] for key in keys)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.files.storage import Storage, default_storage
 from django.utils import timezone
 
-from core.accounts.erasures import erased_names, key_of, make_log
+from core.accounts.erasures import erased_names, erasure_key, make_log
 from dynabench.operations.backups import manifest as manifests
 from dynabench.operations.backups.databases import last_migrations, named_files, take_snapshot
 from dynabench.operations.backups.errors import BackupError
@@ -113,7 +113,7 @@ def _about_this_site() -> Manifest:
         made_at=timezone.now().isoformat(),
         database=connection.vendor,
         migrations=last_migrations(),
-        erasure_key=key_of(settings.SECRET_KEY).hex(),
+        erasure_key=erasure_key(settings.SECRET_KEY).hex(),
         erased=erased_names(),
     )
 

@@ -9,7 +9,7 @@ from django.core.cache import cache
 from django.db.models import Count, Min, Q
 from django.utils import timezone
 
-from core.data.adaptive_cache import kept
+from core.data.adaptive_cache import read_or_count
 from core.jobs.models import Incident, LastSuccess
 from core.versions import version
 from dynabench.operations.soundness.health import check_model_server
@@ -70,7 +70,7 @@ def count_facts() -> Facts:
     As many queries as there are kinds of jobs, and four more.
     """
     # Kept for a minute in the cache, for all processes.
-    return kept(KEY, _count)
+    return read_or_count(KEY, _count)
 
 
 def last_facts() -> Facts | None:

@@ -60,7 +60,7 @@ def counts(evaluation_set: EvaluationSet) -> dict[str, int]:
     return {state.value: count_by_state.get(state.value, 0) for state in State}
 
 
-def fitting(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Paraphrase, SetRow]]:
+def fitting_rows(version: EvaluationSetVersion, state: str) -> Iterator[tuple[Paraphrase, SetRow]]:
     """Yield the paraphrases in a state whose examples are still in the version, unchanged."""
     rows = Paraphrase.objects.filter(job__evaluation_set=version.evaluation_set_id, state=state)
     paraphrases = {paraphrase.uid: paraphrase for paraphrase in rows.order_by("pk")}

@@ -11,7 +11,7 @@ from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from evaluation.contract import MOST_BASES
-from evaluation.judges.paraphrases.selectors import fitting
+from evaluation.judges.paraphrases.selectors import fitting_rows
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase, Paraphrasing
 from evaluation.runs.chat.target_services import CHAT, settings_of
 from evaluation.sets.selectors import latest_version
@@ -115,7 +115,7 @@ def take_paraphrases(*, evaluation_set: EvaluationSet, actor: User) -> Evaluatio
     # Read before the lock, because it reads the whole set. The version is compared afterwards.
     accepted = set()
     if last:
-        accepted = {paraphrase.pk for paraphrase, _row in fitting(last, State.KEPT)}
+        accepted = {paraphrase.pk for paraphrase, _row in fitting_rows(last, State.KEPT)}
     with transaction.atomic():
         locked = EvaluationSet.objects.select_for_update(of=("self",)).get(pk=evaluation_set.pk)
         # What was accepted was compared with a version that is not the last one any more.

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from core.accounts.models import User
 from core.web.refusals import as_form_error, as_message
 from evaluation.judges.paraphrases.forms import ParaphraseForm
-from evaluation.judges.paraphrases.selectors import beside, counts, fitting
+from evaluation.judges.paraphrases.selectors import beside, counts, fitting_rows
 from evaluation.judges.paraphrases.services import (
     ask_for_paraphrases,
     decide_paraphrases,
@@ -49,7 +49,7 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
         state = State(request.GET["state"])
     items, in_version = [], 0
     if version:
-        pairs = islice(fitting(version, state), AT_ONCE)
+        pairs = islice(fitting_rows(version, state), AT_ONCE)
         items = [beside(task.config, paraphrase, row) for paraphrase, row in pairs]
         # What the version has is decided for good; the page says how many these are.
         in_version = version.paraphrases.count()

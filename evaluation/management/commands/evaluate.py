@@ -66,7 +66,7 @@ class Command(BaseCommand):
             task, examples, model, runner, suites, self._teller(), paraphrase
         )
         report = {"model": options["model"], **report}
-        lines = [json.dumps(report, indent=2)] if options["json"] else table(report)
+        lines = [json.dumps(report, indent=2)] if options["json"] else print_scores(report)
         self.stdout.write("\n".join(lines))
         outcome, sentence = outcome_of(report)
         if outcome != Outcome.OK:
@@ -115,7 +115,7 @@ class Command(BaseCommand):
         return tell
 
 
-def table(report: Mapping[str, Any]) -> Iterator[str]:
+def print_scores(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield the report for people: totals with intervals, slices and kinds without."""
     yield f"{report['model']} on {report['dataset']} ({report['examples']} examples)"
     yield from _describe_suite(report)

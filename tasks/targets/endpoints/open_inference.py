@@ -17,7 +17,7 @@ from tasks.targets.endpoints.base import (
     rubbish,
 )
 from tasks.targets.endpoints.client import JsonEndpoint
-from tasks.targets.endpoints.prompts import fill
+from tasks.targets.endpoints.prompts import fill_prompt
 from tasks.targets.endpoints.transport import Clock, Transport
 
 
@@ -82,7 +82,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
         """Return the input tensors: name → one text for each example."""
         if self._template is not None:
             name = self._config.option("template_input", str, "text")
-            return {name: [fill(self._template, item) for item in inputs]}
+            return {name: [fill_prompt(self._template, item) for item in inputs]}
         columns = {}
         for field in self._config.fields:
             columns[self._names.get(field, field)] = [str(item[field]) for item in inputs]

@@ -8,7 +8,7 @@ from typing import Any
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
-def fill(template: str, fields: Mapping[str, Any]) -> str:
+def fill_prompt(template: str, fields: Mapping[str, Any]) -> str:
     """Replace each {field} of the template once, so that texts never act as templates."""
     return _PLACE.sub(lambda place: str(fields.get(place[1], place[0])), template)
 

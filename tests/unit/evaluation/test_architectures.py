@@ -170,7 +170,7 @@ def test_what_is_trained_from_it_answers_as_the_trained_model_alone(
     ask = reference(tmp_path / "trained", ARCHITECTURES[name].limit)
     wanted = [ask(text) for text in TEXTS]
     reading = fine_tune.Reading("sequence-classification", LABELS, None)
-    told = fine_tune.answers(tmp_path / "trained", rows, reading)
+    told = fine_tune.text_answers(tmp_path / "trained", rows, reading)
     check_close(
         f"{name}, training", [[one.prob[label] for label in LABELS] for one in told], wanted
     )

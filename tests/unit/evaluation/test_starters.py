@@ -19,7 +19,7 @@ from evaluation.seeds import Row, held_out, seed_rows
 from evaluation.training import reference, shipped
 from evaluation.training.calibration import ScoredRow, expected_calibration_error
 from evaluation.training.confidence import score_rows
-from evaluation.training.fine_tune import Reading, answers
+from evaluation.training.fine_tune import Reading, text_answers
 from evaluation.training.low_rank import merge, squeeze
 from evaluation.training.starters import CODES, STARTERS, is_calibrated, is_fresh
 from leaderboard.scoring import anchored, pools
@@ -146,7 +146,10 @@ def test_answers_in_long_passages_are_scored_as_they_are_served(tmp_path: Path) 
     asked = {**row, "passage": f"{row['passage']} {other['passage']} {row['passage']}"}
     scored = score_rows(folder, [asked, {**row, "answer": "in no passage"}])
     (confidence,) = confidences_of(scored)
-    for (said,) in (ask_served(folder, tmp_path, [asked]), answers(folder, [asked], QUESTIONS)):
+    for (said,) in (
+        ask_served(folder, tmp_path, [asked]),
+        text_answers(folder, [asked], QUESTIONS),
+    ):
         assert max(said.prob.values()) == pytest.approx(confidence, abs=0.02)
 
 

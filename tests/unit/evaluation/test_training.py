@@ -306,7 +306,7 @@ def test_a_trained_model_is_no_surer_than_its_dev_rows_allow(
     assert trained(kind, base, folders["plain"]).temperature == 1
     labels = json.loads((folders["plain"] / "dynabench.json").read_bytes())["labels"]
     reading = fine_tune.Reading(kind, labels and tuple(labels), 64)
-    plain, divided = (fine_tune.answers(folder, rows, reading) for folder in folders.values())
+    plain, divided = (fine_tune.text_answers(folder, rows, reading) for folder in folders.values())
     assert [one.output for one in plain] == [one.output for one in divided]
     scores = {name: score_rows(folder, rows) for name, folder in folders.items()}
     for before, after in zip(scores["plain"], scores["divided"], strict=True):
@@ -487,7 +487,7 @@ def check_temperature_is_divided_by_once(calm: Path, home: Path) -> None:
     mended = shipped.install_starter("sentiment", home)
     assert mended != calm
     reading = fine_tune.Reading("sequence-classification", ("negative", "positive"), 64)
-    said = [fine_tune.answers(folder, text_rows(), reading) for folder in (calm, mended)]
+    said = [fine_tune.text_answers(folder, text_rows(), reading) for folder in (calm, mended)]
     assert [one.output for one in said[0]] == [one.output for one in said[1]]
     files = {file.name: file.read_bytes() for file in target.iterdir()}
     starters.calibrate_starter("sentiment", target)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from core.jobs import keeper
-from core.jobs.keeper import IDLE_SECONDS, Kept
+from core.jobs.keeper import IDLE_SECONDS, KeptProcess
 
 
 def work():
@@ -17,7 +17,7 @@ def work():
 
 @pytest.fixture
 def kept():
-    made = Kept("worker", work)
+    made = KeptProcess("worker", work)
     yield made
     made.kill()
 
@@ -40,7 +40,7 @@ def test_a_long_job_that_tells_so_is_left_alone(kept):
 
 def test_a_job_of_which_nothing_is_heard_any_more_is_killed(monkeypatch):
     monkeypatch.setattr(keeper, "WORK_SECONDS", 0.0)
-    kept = Kept("worker", work)
+    kept = KeptProcess("worker", work)
     before = kept._process.pid
     look_until(kept, lambda: kept._process.pid != before)
     kept.kill()

@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from tasks.contexts.scenes.drawing import INK, PAPER, SIDE, draw, png
-from tasks.contexts.scenes.questions import ANSWERS, SHARES, Question, ask
+from tasks.contexts.scenes.questions import ANSWERS, SHARES, SceneQuestion, ask_about
 from tasks.contexts.scenes.scene import (
     COLOURS,
     GRID,
@@ -26,9 +26,9 @@ PIXELS = "1c17bcb3ff72d7fa"
 SCENES = list(islice(make_scenes(7), 300))
 
 
-def questions(count: int) -> list[tuple[Scene, Question]]:
+def questions(count: int) -> list[tuple[Scene, SceneQuestion]]:
     chance = random.Random(1)
-    return [(scene, each) for scene in SCENES for each in islice(ask(scene, chance), count)]
+    return [(scene, each) for scene in SCENES for each in islice(ask_about(scene, chance), count)]
 
 
 def test_the_same_seed_draws_the_same_pixels() -> None:
@@ -151,7 +151,7 @@ def test_all_kinds_and_answers_are_asked_and_none_is_the_rule() -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_same_seed_asks_the_same(seed: int) -> None:
     def texts() -> list[str]:
-        return [q.text for q in islice(ask(SCENES[0], random.Random(seed)), 50)]
+        return [q.text for q in islice(ask_about(SCENES[0], random.Random(seed)), 50)]
 
     assert texts() == texts()
     assert len(SCENES[0].things) <= MOST

@@ -68,12 +68,12 @@ def serve_practice() -> None:
 
     def take() -> str | None:
         tell_host()
-        return queue.take(apart=True)
+        return queue.take_message(apart=True)
 
     answer_messages(take)
 
 
-def answer_messages(take: Callable[[], str | None] = queue.take) -> None:
+def answer_messages(take: Callable[[], str | None] = queue.take_message) -> None:
     """Answer messages, one after the other, until a fresh process takes this one's place.
 
     take: returns the next message of the queue, or None.
