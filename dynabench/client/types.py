@@ -58,7 +58,7 @@ class EvaluationSet(AboutSet):
 
 
 class Act(TypedDict):
-    """What was done."""
+    """The result of an action on many examples."""
 
     run: str
     action: str
@@ -610,7 +610,7 @@ class FullConfigVersion(ConfigVersion):
 
 
 class Consensus(TypedDict):
-    """What the votes decide, or an owner."""
+    """The decision of the votes, or of an owner."""
 
     state: Literal["undecided", "decided", "no_consensus"]
     label: str
@@ -782,7 +782,7 @@ class DuplicateContext(TypedDict):
 
 
 class DutyChange(TypedDict):
-    """How much, until when."""
+    """The amount or share of a duty, and its due day."""
 
     amount: NotRequired[int | None]
     share: NotRequired[float | None]
@@ -865,7 +865,7 @@ class Generator(TypedDict):
 
 
 class GivenAnswer(TypedDict):
-    """What one target said."""
+    """The answer of one target."""
 
     target: str
     output: dict[str, Any]
@@ -875,7 +875,7 @@ class GivenAnswer(TypedDict):
 
 
 class GivenContext(TypedDict):
-    """What one writes about."""
+    """The context to write about."""
 
     id: int
     fields: dict[str, Any]
@@ -1376,7 +1376,7 @@ class Otherwise(TypedDict):
 
 
 class OwnDuty(TypedDict):
-    """What one is asked for, and how far one is."""
+    """One's own duty, with one's progress."""
 
     id: int
     task: str
@@ -1456,7 +1456,7 @@ class Points(TypedDict):
 
 
 class Policy(TypedDict):
-    """How the votes of a round decide."""
+    """The policy by which the votes of a round decide."""
 
     rule: Literal["n-equal", "at-least", "strict", "plurality", "dawid-skene"]
     needed: int
@@ -1475,7 +1475,7 @@ class Post(TypedDict):
 
 
 class Preview(TypedDict):
-    """What a policy would change."""
+    """The changes that a policy would make."""
 
     examples: int
     changed: int
@@ -1537,7 +1537,7 @@ class ReleasePreview(TypedDict):
 
 
 class Report(TypedDict):
-    """What somebody says is wrong with a context."""
+    """A report about a context."""
 
     id: int
     task: str
