@@ -19,6 +19,7 @@ def set_suspended(*, user: User, suspended: bool, actor: User | None) -> None:
     actor: None for a command. Locks all administrators. Raises LastAdministrator.
     """
     if suspended:
+        # First, as it locks: of two administrators who suspend each other one stays.
         keep_one(without=[user.pk])
         end_access(user=user, actor=actor)
     User.objects.filter(pk=user.pk).update(is_active=not suspended)
@@ -60,6 +61,7 @@ def end_access(*, user: User, actor: User | None) -> int:
     for session in UserSession.objects.filter(user=user):
         session.end()
     tokens = list(ApiToken.objects.filter(user=user))
+    # One by one: each is noted, so that a restored backup brings none of them back.
     for token in tokens:
         revoke_token(token=token, actor=actor)
     return len(tokens)

@@ -87,6 +87,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         removed = values.get("deleted_email", "")
         primary = email or EmailAddress.objects.get_primary_email(user)
         places = [primary] if primary and has_confirmed(user, primary) else []
+        # An address that nobody confirmed may be a stranger's, who must not get such a link.
         if removed and getattr(self.request, "was_confirmed", False):
             places.append(removed)
         for place in places:
@@ -146,6 +147,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         request = context.request
         if sends_mail(settings.EMAIL_BACKEND) or mail not in ONLY_BY_MAIL | CONFIRMING:
             return
+        # For `add_message`, which must not say afterwards that a mail was sent.
         request.is_mail_logged = True
         message = _(
             "This site sends no mails: it writes them to the log of its web server (./run keeps "
@@ -162,6 +164,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
             raise ImmediateHttpResponse(response)
         if mail in CONFIRMING:
             request.is_mail_down = True
+            # No mail went out, so the pause before the next one would be for nothing.
             ratelimit.clear(request, action="confirm_email", key=email.lower())
             message = _(
                 "The mail to %(email)s could not be sent: our mail server does not answer. Ask for "

@@ -29,8 +29,10 @@ def keep_one(*, without: Collection[int]) -> None:
     Locks all administrators, so that of two who leave at once one stays. Call it in the transaction
     that takes them away.
     """
+    # In one order: two who leave at once would otherwise wait for each other.
     locked = _administrators().select_for_update(of=("self",), no_key=True).order_by("pk")
     administrators = set(locked.values_list("pk", flat=True))
+    # A site that has none yet loses none.
     if administrators and administrators <= set(without):
         raise LastAdministrator
 

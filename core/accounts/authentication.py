@@ -23,6 +23,7 @@ class TokenAuthentication(BaseAuthentication):
         words = get_authorization_header(request).split()
         if not words or words[0].lower() != b"bearer":
             return None
+        # Latin-1 reads any byte, so what is no key is an unknown token and no error.
         token = find_token(words[1].decode("latin-1")) if len(words) == 2 else None
         if token is None:
             raise exceptions.AuthenticationFailed(

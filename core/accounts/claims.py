@@ -74,11 +74,13 @@ def groups_of(sources: Sequence[Claims], claim: str) -> set[str] | None:
     """
     for source in sources:
         groups = source.get(claim)
+        # True and False come in here, too; `_is_name` leaves them out.
         if isinstance(groups, (str, int)):
             groups = [groups]
         if not isinstance(groups, list):
             continue
         names = {str(group) for group in groups if _is_name(group)}
+        # An empty list says that there are no groups. One without any name says nothing.
         return names if names or not groups else None
     return None
 

@@ -55,6 +55,7 @@ def settle_counted_person(user: User) -> CountedPerson:
 
     Locks the user, then these people in the order of their ids.
     """
+    # Without it, two tabs of one account would make two people.
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     digests = _known_digests(user)
     people = _lock_people(user, digests)
@@ -63,6 +64,7 @@ def settle_counted_person(user: User) -> CountedPerson:
         _join(other, person)
     PersonAccount.objects.get_or_create(user=user, defaults={"person": person})
     marks = [AddressMark(digest=digest, person=person) for digest in sorted(digests)]
+    # An address may have its mark by now, of this person or of another.
     AddressMark.objects.bulk_create(marks, ignore_conflicts=True)
     # Another account may have marked one of them since `_lock_people` looked.
     if AddressMark.objects.filter(digest__in=digests).exclude(person=person).exists():
@@ -96,12 +98,14 @@ def _lock_people(user: User, digests: set[str]) -> list[CountedPerson]:
         }
         locked = CountedPerson.objects.select_for_update(of=("self",)).filter(pk__in=wanted)
         people = list(locked.order_by("pk"))
+        # A missing one was joined with another in the meantime: read again who counts.
         if len(people) == len(wanted):
             return sorted(people, key=lambda one: (one.created_at, one.pk))
 
 
 def _join(other: CountedPerson, person: CountedPerson) -> None:
     """Let everything that counts for `other` count for `person`. Both are locked."""
+    # All of them, so that a table added later is not forgotten.
     for relation in CountedPerson._meta.related_objects:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: other})
         rows.update(**{relation.field.name: person})
@@ -129,6 +133,7 @@ def _known_digests(user: User) -> set[str]:
 
 def note_address(*, instance: EmailAddress, raw: bool = False, **_named: Any) -> None:
     """Settle who an account counts for once one of its addresses is confirmed; a receiver."""
+    # `raw`: rows come from a fixture, and those that they name may not be there yet.
     is_confirmed = instance.verified or settings.ACCOUNT_EMAIL_VERIFICATION != "mandatory"
     if is_confirmed and not raw:
         settle_counted_person(instance.user)
@@ -149,6 +154,7 @@ def _key() -> bytes:
         return decrypt(row.sealed).encode()
     except Unreadable:
         logger.error("No SECRET_KEY reads the key of address marks; those until now are lost.")
+        # On condition: of several processes that cannot read it one stores a new key.
         SiteKey.objects.filter(pk=row.pk, sealed=row.sealed).update(**defaults)
         return _key()
 
@@ -176,6 +182,7 @@ def keep_spent(user: User, numbers: Mapping[str, int]) -> None:
     note it once.
     """
     spent = {quota: number for quota, number in numbers.items() if number}
+    # The second request waits here, and then finds no row.
     locked = User.objects.select_for_update(of=("self",)).filter(pk=user.pk).first()
     if not (spent and locked):
         return
@@ -201,6 +208,7 @@ def tidy_counted_people(most: int) -> int:
 
     Locks them: somebody may sign up with a marked address at this moment.
     """
+    # First: quotas of former days would keep their people from being idle.
     SpentQuota.objects.filter(day__lt=today()).delete()
     idle = _idle_people().order_by("pk").values_list("pk", flat=True)[:most]
     free = CountedPerson.objects.select_for_update(of=("self",), skip_locked=True)

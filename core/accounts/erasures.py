@@ -51,6 +51,7 @@ def write_log() -> int:
     """
     written = 0
     make_log()
+    # Written, then deleted: in the other order a kill in between would lose them.
     while rows := list(Erasure.objects.order_by("pk")[:MOST]):
         try:
             _append(rows)
@@ -89,6 +90,7 @@ def _append(rows: Iterable[Erasure]) -> None:
             line = json.dumps({"at": at, "kind": row.kind, "digest": row.digest})
             file.write(f"{line}\n")
         file.flush()
+        # The caller deletes the rows next, so the lines have to be on the disk.
         os.fsync(file.fileno())
 
 

@@ -66,6 +66,7 @@ def answer_once(
         with _renewed(row):
             response = work()
     except BaseException:
+        # Nothing was answered, so the same key may try again.
         _mine(row).delete()
         raise
     _end(row, response, is_secret)
@@ -91,6 +92,7 @@ def _renewed(row: IdempotentAnswer) -> Iterator[None]:
         yield
     finally:
         is_over.set()
+        # Its last renewal must be over: `_mine` finds the row by the time in it.
         keeper.join()
 
 
@@ -120,6 +122,7 @@ def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
     now = timezone.now()
     columns = {"digest": digest, "begun_at": now}
     try:
+        # Within a transaction of the caller's, a refused insert would spoil the rest.
         with transaction.atomic():
             return IdempotentAnswer.objects.create(user=user, key=key, **columns)
     except IntegrityError:
@@ -146,6 +149,7 @@ def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
 
 def _end(row: IdempotentAnswer, response: Response, is_secret: bool) -> None:
     own_row = _mine(row)
+    # Stored, these would answer every repeat for a day.
     if response.status_code >= 500 or response.status_code == 429:
         own_row.delete()
     else:

@@ -58,6 +58,7 @@ class User(AbstractUser):
     objects = UserManager()  # type: ignore[assignment,misc]
 
     class Meta:
+        # `unique` alone would let Ada@ and ada@ be two accounts of one mailbox.
         constraints = [models.UniqueConstraint(Lower("email"), name="user_one_email")]
 
     @property
@@ -95,6 +96,7 @@ def new_pseudonym() -> str:
 
     The unique constraint refuses the rare repeat.
     """
+    # Without 0, 1, i, l and o, which are taken for each other.
     alphabet = "23456789abcdefghjkmnpqrstuvwxyz"
     return "w-" + "".join(secrets.choice(alphabet) for _ in range(6))
 
@@ -147,8 +149,10 @@ class LogEntry(models.Model):
         blank=True,
         related_name="+",
     )
+    # Indexed for the history of a configuration or a policy, and for tidying by kind.
     action = models.CharField(max_length=60, db_index=True)
     target = models.CharField(max_length=200)
+    # Indexed for the log that members of a task read.
     task = models.CharField(max_length=40, blank=True, default="", db_index=True)  # its code
     data = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -176,6 +180,7 @@ class ApiToken(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=12)  # the beginning of the key, to tell tokens apart
+    # Each request with a token looks it up by this.
     digest = models.CharField(max_length=64, unique=True)
     scopes = models.JSONField()
     created_at = models.DateTimeField(db_default=Now())
@@ -209,6 +214,7 @@ class Undo(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     digest = models.CharField(max_length=64, unique=True)
     address = models.EmailField()
+    # Indexed for the sweep of links that are over.
     made_at = models.DateTimeField(db_default=Now(), db_index=True)
 
     def __str__(self) -> str:
@@ -226,7 +232,9 @@ class IdempotentAnswer(models.Model):
     begun_at = models.DateTimeField()
 
     class Meta:
+        # Of requests with one key that come at once, one is carried out.
         constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_key")]
+        # For `purge_answers`, which deletes by age.
         indexes = [models.Index(fields=["begun_at"])]
 
     def __str__(self) -> str:
@@ -281,6 +289,7 @@ class PersonAccount(models.Model):
 class AddressMark(models.Model):
     """An address that a counted person has confirmed, as a keyed hash."""
 
+    # Two accounts that confirm one address at once leave one mark, and so one person.
     digest = models.CharField(max_length=64, unique=True)
     person = models.ForeignKey(CountedPerson, on_delete=models.CASCADE, related_name="marks")
     marked_at = models.DateTimeField(db_default=Now())
@@ -304,6 +313,7 @@ class SpentQuota(models.Model):
 class SiteKey(models.Model):
     """A random key of the site, encrypted: unlike SECRET_KEY it never changes."""
 
+    # Two processes that need a key for the first time make one.
     name = models.CharField(max_length=40, unique=True)
     sealed = models.TextField()
 

@@ -7,6 +7,7 @@ PLACE = "place_before_confirming"
 
 def keep_place(request: HttpRequest) -> None:
     """Note that the page of the request waits for a confirmed address."""
+    # Setting it stores the session again, which each reload of the page would do.
     if request.session.get(PLACE) != request.path:
         request.session[PLACE] = request.path
 

@@ -31,6 +31,7 @@ def did_recently(request: HttpRequest) -> bool:
     times = [
         record["at"]
         for record in records
+        # A sign-in by the provider may have asked for nothing, where it still knew the person.
         if record.get("reauthenticated") or record["method"] in GIVEN_HERE
     ]
     return bool(times) and time.time() - times[-1] < app_settings.REAUTHENTICATION_TIMEOUT

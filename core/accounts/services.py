@@ -62,8 +62,10 @@ def leave(*, user: User, is_repeated: bool = False) -> Annotator | None:
         if not is_repeated:
             keep_one(without=[user.pk])
         annotator = Annotator.objects.filter(user=user).first()
+        # Before the user goes: these rows name the sessions, which would live on.
         for session in UserSession.objects.filter(user=user):
             session.end()
+        # Both read what goes with the user: the addresses, and the id.
         _forget_name(user)
         note_erasure(Erasure.Kind.PERSON, name_of(user))
         user.delete()
@@ -83,6 +85,7 @@ def _forget_name(user: User) -> None:
     pattern = re.compile("|".join(map(re.escape, addresses)), re.IGNORECASE)
     named = Q(data__person=user.pk)
     written = Q(object_id=str(user.pk), content_type__model="user")
+    # By text as well: an entry may name the address without the person's id.
     for address in addresses:
         named |= Q(data__user__iexact=address) | Q(target__icontains=address)
         written |= Q(object_repr__icontains=address) | Q(change_message__icontains=address)

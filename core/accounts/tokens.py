@@ -55,6 +55,7 @@ def create_token(
         name=name,
         prefix=key[:12],
         digest=digest_of(key),
+        # In one order and each once, whatever a client sent.
         scopes=[scope for scope in ApiToken.Scope if scope in scopes],
         expires_at=timezone.now() + timedelta(days=days),
     )

@@ -67,6 +67,7 @@ def restore_account(*, found: Undo) -> User:
     user = locked.filter(pk=found.user_id).first()
     if user is None or not _live().filter(pk=found.pk).exists():
         raise Refused(_("This link was used already, or is too old."), code="gone")
+    # First: two accounts cannot have one address, and it may refuse.
     _free(found.address, user)
     EmailAddress.objects.filter(user=user).exclude(email__iexact=found.address).delete()
     EmailAddress.objects.update_or_create(
@@ -80,6 +81,7 @@ def restore_account(*, found: Undo) -> User:
     user.email = found.address.lower()
     user.set_unusable_password()
     user.save(update_fields=["email", "password"])
+    # Explicitly: `User.save` keeps the tokens when a password becomes unusable.
     end_access(user=user, actor=None)
     Undo.objects.filter(user=user, pk__gte=found.pk).delete()
     log(None, "person.restored", user.email, user=user.email, person=user.pk)

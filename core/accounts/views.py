@@ -71,6 +71,7 @@ def keyboard_mode(request: HttpRequest) -> HttpResponse:
     back = request.POST.get("next", "")
     if back and htmx_partial(request):
         return render(request, "components/keys_switch.html", {"back": back})
+    # Anybody can write this address: it must not lead to another site.
     is_here = url_has_allowed_host_and_scheme(back, {request.get_host()}, request.is_secure())
     return redirect(back if is_here else "help")
 
