@@ -117,6 +117,7 @@ class Json(JSONParser):
 def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
     """Return the request's body as the serializer validates it. Raises ValidationError by field."""
     body = shape(data=request.data)
+    # The framework ignores names that it does not know, and a misspelt one would do nothing.
     if unknown := _unknown(body, request.data):
         raise exceptions.ValidationError(unknown)
     body.is_valid(raise_exception=True)
@@ -240,6 +241,7 @@ class Pages(CursorPagination):
             cursor = super().decode_cursor(request)
         except exceptions.NotFound:
             raise _bad_cursor() from None
+        # The framework reads text without a position so, and would show the first page.
         if cursor == (0, False, None):  # it says nothing, as no link of ours does
             raise _bad_cursor()
         return cursor
@@ -282,6 +284,7 @@ def versioned(request: Request, version: str, build: Callable[[], Any]) -> Respo
 
     version: changes whenever the answer does, and includes who may see which part of it.
     """
+    # With the query: another page or format of the same version is another answer.
     etag = quote_etag(hashlib.sha256(f"{request.get_full_path()} {version}".encode()).hexdigest())
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
     if etag in parse_etags(request.headers.get("If-None-Match", "")):

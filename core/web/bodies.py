@@ -43,6 +43,7 @@ def takes(most: Most) -> Callable[[View], View]:
 
 def keep_body(request: HttpRequest) -> None:
     """Read a body that `takes` allows; Django's `body` knows the usual limit alone."""
+    # Where Django's `body` and the API's parsers find it afterwards.
     request._body = request.read()  # type: ignore[attr-defined]
 
 
@@ -55,6 +56,7 @@ class Bodies(MiddlewareMixin):
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponse | None:
+        # Such a body tells its size only at its end.
         if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
             return refusal(
                 request, 411, "length", _("Say how long the body is, in Content-Length.")
@@ -89,6 +91,7 @@ class Bodies(MiddlewareMixin):
         if reader is not None:
             with _lock:
                 _reading[reader] -= 1
+                # Otherwise an entry of everybody who ever sent a file would stay.
                 if not _reading[reader]:
                     del _reading[reader]
         return response
@@ -113,6 +116,7 @@ def _begin_reading(request: HttpRequest) -> bool:
 
 
 def _most_of(request: HttpRequest, view: Any) -> int:
+    # `as_view` of the API's framework makes a function, which names its class so.
     marked = view if hasattr(view, "most_bytes") else getattr(view, "cls", None)
     most: Most = getattr(marked, "most_bytes", 0)
     user = _sender(request)

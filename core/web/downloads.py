@@ -67,6 +67,8 @@ def file_part(
     etag = quote_etag(sha256)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}
     requested = RANGE.match(request.headers.get("Range", ""))
+    # Several ranges at once, or those that count from the end, get the whole file, as RFC 9110
+    # allows.
     if not requested or request.headers.get("If-Range", etag) != etag:
         return FileResponse(
             file, as_attachment=True, filename=file_name, headers=headers, content_type=OCTETS

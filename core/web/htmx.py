@@ -26,6 +26,7 @@ def render_page(
     """Render the page, or for htmx the named part of the same template."""
     name = f"{template}#{part}" if htmx_partial(request) else template
     response = render(request, name, {**context, "is_part": htmx_partial(request)}, status=status)
+    # Otherwise a browser that goes back would show the cached part as the page.
     patch_vary_headers(response, ["HX-Request"])
     return response
 

@@ -36,6 +36,7 @@ class KeptText:
 def seal(text: KeptText) -> str:
     """Return the text as only this site can read it; empty: it is too long for a cookie."""
     until = (timezone.now() + KEPT).timestamp()
+    # Before it is encrypted: afterwards nothing gets smaller.
     packed = zlib.compress(dumps([until, asdict(text)], ensure_ascii=False).encode())
     sealed = encrypt(b85encode(packed).decode())
     return sealed if len(sealed) <= LARGEST else ""

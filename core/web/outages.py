@@ -76,6 +76,7 @@ def unavailable(request: HttpRequest, error: BaseException | None) -> HttpRespon
     else:
         is_part = request.headers.get("HX-Request") == "true"
         template = "busy.html" if is_part else "unavailable.html"
+        # Without the request, for which context processors would ask the database.
         page = loader.render_to_string(template, {"outage": outage})
         response = HttpResponse(page, status=outage.status)
     response["Retry-After"] = str(outage.wait_seconds)

@@ -37,6 +37,7 @@ def is_used_up(what: str, who: object) -> bool:
     """
     hour = timezone.now().strftime("%Y%m%d%H")
     key = f"{what}-{salted_hmac(what, f'{who}{hour}').hexdigest()}"
+    # Adds only where there is none. `incr` then counts in one step, so that no use is lost.
     cache.add(key, 0, timeout=3600)
     with suppress(ValueError):  # the entry may go between the two calls
         return cache.incr(key) > AN_HOUR[what]
@@ -53,6 +54,7 @@ class ScopeThrottle(SimpleRateThrottle):
 
     def allow_request(self, request: Request, view: "APIView") -> bool:
         self.scope = self._kind(request, view)
+        # The framework does this when it makes a throttle, and the kind is known only here.
         self.rate = self.get_rate()
         self.num_requests, self.duration = self.parse_rate(self.rate)
         return super().allow_request(request, view)

@@ -25,6 +25,7 @@ from .limits import (
 from .outlet import Outlet, Readers, TooSlow
 
 RECEIVE_BYTES = 256 * KIB
+# SO_LINGER of no seconds: closing drops unsent bytes and resets the connection.
 RESET = struct.pack("ii", 1, 0)
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -47,6 +48,7 @@ class HeadTooLarge(Exception):
 class Connection:
     """A client's socket, with what gunicorn's `handle` reads of its own connections."""
 
+    # Otherwise `handle` would wait for data in the thread.
     initialized = data_ready = True
     is_http2 = False
 
@@ -107,17 +109,20 @@ class Connection:
             return False
         if self.request is None:
             self._parse_head()
+        # A large body is not received here: it would lie in memory, and a view may refuse it.
         if self.is_large or len(self.received) >= self.length:
             return True
         self.deadline = body_deadline(self.began, len(self.received), time.monotonic())
         if self.request._expected_100_continue:
             self.request._expected_100_continue = False
+            # A client that sends already does not wait for it.
             if not self.received:
                 self.sock.sendall(CONTINUE)
         return False
 
     def _has_head(self) -> bool:
         head_end = self.received.find(b"\r\n\r\n", self._searched)
+        # The end of a head may arrive in two pieces. Nothing else is searched twice.
         self._searched = max(0, len(self.received) - 3)
         if head_end < 0 and len(self.received) > HEAD_BYTES:
             raise HeadTooLarge
@@ -186,6 +191,7 @@ class Connection:
 
 def _raised(error: Exception) -> Iterator[Any]:
     raise error
+    # Makes this a generator, so that the error is raised where `handle` asks for a request.
     yield
 
 
@@ -211,6 +217,7 @@ class Source(Unreader):  # type: ignore[misc]
         """Return more of the body; nothing where the client has closed. Raises TooSlow."""
         if not self._may_wait:
             return b""
+        # Only now somebody wants the body: before, a refusal spares the client the upload.
         if self._says_continue:
             self._says_continue = False
             self._outlet.sendall(CONTINUE)

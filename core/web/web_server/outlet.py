@@ -112,6 +112,7 @@ class Outlet:
         """Send a part of a file, or leave it to the loop without holding the thread."""
         if not self._pending:
             self._count()
+        # The view's file is closed with its response, before the loop has sent it.
         self._pending.append(Outgoing(os.dup(file.fileno()), offset, count))
         self.flush()
 
@@ -156,6 +157,7 @@ class Outlet:
         """Wake the thread that waits for this client, and send nothing more."""
         self.is_broken = True
         with suppress(OSError):
+            # Not closed: the thread still polls it. This wakes the thread at once.
             self._sock.shutdown(socket.SHUT_RDWR)
 
     def drop(self) -> None:
@@ -181,6 +183,7 @@ class Outlet:
 
     def _flush_part(self, piece: Outgoing) -> bool:
         """Say whether the part has been sent whole; a long one needs several calls."""
+        # The loop sends for all clients, and a fast one would keep it to the file's end.
         end = piece.left - AT_ONCE
         while piece.left > max(0, end):
             size = min(piece.left, AT_ONCE)
@@ -205,6 +208,7 @@ class Outlet:
             isinstance(other, Outgoing) and other.is_spool and other is not piece
             for other in self._pending
         ):
+            # Nothing in it is left to send, so a long stream does not fill the disk.
             self._spool.truncate(0)
             self.spooled = 0
 
@@ -213,6 +217,7 @@ class Outlet:
             self._count()
         last = self._pending[-1] if self._pending else None
         is_spooling = isinstance(last, Outgoing) and last.is_spool
+        # What follows a spooled piece is spooled, too, which keeps the order.
         if not is_spooling and self._held + len(data) <= HELD_BYTES:
             self._pending.append(bytes(data))
             self._held += len(data)
@@ -230,6 +235,7 @@ class Outlet:
             self._pending.append(last)
         view = memoryview(data)
         while view:
+            # Where a disk gets full it writes less than it was given.
             written = os.pwrite(self._spool.fileno(), view, self.spooled)
             self.spooled += written
             last.left += written

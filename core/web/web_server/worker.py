@@ -80,12 +80,15 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     def run(self) -> None:
         """Serve until the worker is asked to stop, then finish what was begun."""
         wake = self.method_queue
+        # Threads write to it, to wake the loop when they have answered.
         self.poller.register(wake.fileno(), selectors.EVENT_READ, wake.run_callbacks)
         while self.alive:
             self.notify()
             is_full = time.monotonic() < self._full_until
+            # A listener that nobody may serve stays readable, and the loop would spin.
             self.set_accept_enabled(not is_full and self._make_room())
             self.wait_for_and_dispatch_events(timeout=1.0)
+            # Without its main process nobody would end this one.
             if not self.is_parent_alive():
                 break
             self._look_at_clock()
@@ -118,6 +121,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         if now < self._next_look:
             return
         self._next_look = now + LOOK_SECONDS
+        # A copy, as dropping one changes it.
         for conn in [*self.open]:
             if conn.state is State.SENDING and conn.sock.deadline < now:
                 self._drop(conn)
@@ -151,6 +155,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             if error.errno in FULL:
                 self._full_until = time.monotonic() + LOOK_SECONDS
                 self._shed()
+            # Another worker took the connection, or its client is gone.
             elif error.errno not in GONE:
                 raise
             return
@@ -162,6 +167,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self.open[conn] = None
         self._of_address[conn.address] += 1
         self.nr_conns = len(self.open)
+        # Most clients send the request with the connection: that saves a turn of the loop.
         self._on_event(conn, None)
         # Behind a proxy all have one address, and the proxy counts.
         if conn.address and self._of_address[conn.address] > self._most_of_one:
@@ -241,6 +247,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             if not conn.is_complete():
                 self._poll(conn, selectors.EVENT_READ)
                 return
+        # For the caller, who drops the connection: gunicorn has nobody to answer.
         except OSError:
             raise
         except HeadTooLarge:
@@ -274,8 +281,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         """Go on with a connection that a thread has answered; called in the loop."""
         if conn.is_large and conn.request is not None:
             self._uploads -= 1
+            # A place is free: the upload that has waited longest is next.
             while self._waiting and self._uploads < self._slots:
                 self._hand_over(self._waiting.popleft())
+        # In this order: `result` would raise what the thread raised.
         keep = not done.cancelled() and done.exception() is None and done.result()
         conn.is_kept = bool(keep)
         self._attempt(self._send, conn)
@@ -294,6 +303,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     def _keep(self, conn: Connection) -> None:
         seconds = self.cfg.keepalive if self.alive else STOP_KEEPALIVE_LINGER
+        # A client may have sent its next request before our answer had come.
         conn.expect_request(HEAD_SECONDS if conn.received else seconds)
         self._advance(conn)
 
