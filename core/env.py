@@ -92,6 +92,7 @@ def is_address(text: str, *schemes: str, is_bare: bool = False) -> bool:
         host, port = parts.hostname, parts.port
     except ValueError:  # brackets or a port that cannot be read
         return False
+    # urlsplit removes tabs and line ends silently, so the text itself is searched for them.
     has_more = parts.path.strip("/") or parts.query or parts.fragment or parts.username
     return (
         parts.scheme in schemes
@@ -105,6 +106,7 @@ def is_address(text: str, *schemes: str, is_bare: bool = False) -> bool:
 def env_origins(name: str) -> list[str]:
     """Return comma-separated origins such as https://bench.example.org. Raises EnvError."""
     for word in env_list(name):
+        # Django takes a star for all names below a host.
         if not is_address(word.replace("://*.", "://", 1), "http", "https", is_bare=True):
             raise EnvError(f"{name}: {word!r} is not of the form https://HOST.")
     return [word.rstrip("/") for word in env_list(name)]
@@ -152,6 +154,7 @@ def env_class(name: str, default: str) -> str:
     path = os.environ.get(name) or default
     module = path.rpartition(".")[0]
     try:
+        # Not imported: a backend of Django needs the settings, which are being read just now.
         if module and all(map(str.isidentifier, path.split("."))) and find_spec(module):
             return path
     except ImportError:  # of a package that the module is in
@@ -201,6 +204,7 @@ def env_roles(name: str) -> dict[str, list[tuple[str, str]]]:
     """
     pairs_by_group: dict[str, list[tuple[str, str]]] = {}
     for entry in env_list(name):
+        # From the right: names of groups may hold "=", as those of LDAP do.
         group, _, role_text = entry.rpartition("=")
         task, _, role = role_text.rpartition(":")
         if not group or not ((task, role) == ADMINISTRATOR or (task and role in ROLES)):
@@ -244,6 +248,7 @@ def cache_address() -> str:
     is_socket = url.startswith("unix://") and len(url) > len("unix://")
     if not url or is_socket or is_address(url, "redis", "rediss"):
         return url
+    # The address is not repeated here, as it may hold a password.
     raise EnvError("CACHE_URL must be redis://HOST:PORT, rediss://… or unix:///PATH.")
 
 
@@ -251,6 +256,7 @@ def ray_address() -> str:
     """Return RAY_ADDRESS; empty: no cluster. Raises EnvError."""
     text = os.environ.get("RAY_ADDRESS", "")
     url = text if "://" in text else f"ray://{text}"
+    # Ray's own words: a cluster that runs already, and one that Ray starts on this machine.
     if text in ("", "auto", "local") or is_address(url, "ray", "http", "https"):
         return text
     raise EnvError(f"RAY_ADDRESS={text!r} is not of the form HOST:PORT or ray://HOST:PORT.")
@@ -269,6 +275,7 @@ def kept_secret(path: Path) -> str:
             with os.fdopen(descriptor, "w") as file:
                 file.write(secrets.token_urlsafe(48))
                 file.flush()
+                # Before the link: after a crash the name must not lead to an empty file.
                 os.fsync(descriptor)
             with suppress(FileExistsError):  # another was first
                 os.link(temporary, path)  # all of it or nothing
@@ -280,6 +287,7 @@ def kept_secret(path: Path) -> str:
 
 
 SQLITE_OPTIONS = {
+    # A transaction that begins as a reader and then writes may fail without waiting.
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
@@ -317,6 +325,7 @@ def database(url: str, *, prepared: bool = False, pooled: bool = False) -> dict[
     if parts.scheme in ("postgres", "postgresql") and len(parts.path) > 1:
         options: dict[str, Any] = {"connect_timeout": "5"}
         if not pooled:
+            # A pooler refuses such an option, as its connections are shared.
             options["options"] = "-c lock_timeout=3000"
         options |= dict(parse_qsl(parts.query))
         return {
@@ -355,6 +364,7 @@ def object_storage(url: str) -> dict[str, Any]:
     if (
         parts.scheme != "s3"
         or not parts.netloc
+        # A misspelt option stops the start: ignored, it would send files to a wrong place.
         or options.keys() - known
         or (endpoint and not is_address(endpoint, "http", "https"))
     ):
@@ -393,6 +403,7 @@ LOGGED_MAILS = "core.mail.transport.LoggedBackend"
 
 def sends_mail(backend: str) -> bool:
     """Return whether a backend of Django's sends mails to people, not to a terminal or a folder."""
+    # By their module: Django calls the class EmailBackend in each of them.
     kind = backend.split(".")[-2:-1]
     return backend != LOGGED_MAILS and kind not in (["console"], ["filebased"], ["dummy"])
 

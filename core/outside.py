@@ -32,6 +32,7 @@ class Places:
     """
 
     def __init__(self) -> None:
+        # The worker sets it before it loads the site, whose modules make their places.
         self._most = _most
         self._free = BoundedSemaphore(_most or 1)
         self._hangs = False
@@ -42,6 +43,7 @@ class Places:
         if self._most is None:
             yield
             return
+        # No lock: at worst one more thread waits for a second, or one more call is refused.
         if not self._free.acquire(timeout=0 if self._hangs else PATIENCE_SECONDS):
             self._hangs = True
             raise Hanging

@@ -74,6 +74,7 @@ def _load_group(group: str, kind: type, register: Register) -> None:
             raise PluginError(plugin, f"it is {offered!r}.")
         try:
             register(plugin.name, offered)
+        # From `register`: the site has one of this name itself.
         except ValueError as error:
             raise PluginError(plugin, str(error)) from None
 

@@ -52,6 +52,7 @@ def kept_many(
         return results
     if not is_slow(old):
         return results | _count(old, count)
+    # The cache adds a key for one caller only, so that one thread counts.
     claimed = [key for key in old if cache.add(f"{key}:counting", True, COUNTING_SECONDS)]
     if claimed:
         Thread(target=_count_in_thread, args=(claimed, count), daemon=True).start()
@@ -62,6 +63,7 @@ def _count(keys: Keys, count: Count) -> dict[str, Kept]:
     now, started = timezone.now(), perf_counter()
     numbers = count(keys)
     took = timedelta(seconds=perf_counter() - started)
+    # From the start of the count: what is written while it runs may be missing in it.
     until = now + max(KEPT, KEPT_TIMES * took)
     results = {key: Kept(numbers[key], now, until) for key in keys}
     cache.set_many(results, (until - now + READABLE).total_seconds())
@@ -74,4 +76,5 @@ def _count_in_thread(keys: Keys, count: Count) -> None:
         _count(keys, count)
     finally:
         cache.delete_many(f"{key}:counting" for key in keys)
+        # Django closes connections at the end of requests, and this thread answers none.
         connection.close()

@@ -15,6 +15,7 @@ class Unreadable(Exception):
 def derived_keys(purpose: str) -> list[bytes]:
     """Return 32 bytes of SECRET_KEY for one purpose, then of each of SECRET_KEY_FALLBACKS."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    # A key that leaks from one purpose must not open what another one protects.
     prefix = f"dynabench.{purpose}:".encode()
     return [hashlib.sha256(prefix + force_bytes(key)).digest() for key in keys]
 

@@ -85,6 +85,7 @@ class PreparedRead(Generic[M]):
         """Return the objects that the read finds with these values. One query."""
         connection = connections[DEFAULT_DB_ALIAS]
         statement: _Statement | None = getattr(self._kept, "statement", None)
+        # The compiler writes SQL for its own connection, and reads rows by its rules.
         if statement is None or statement.compiler.connection is not connection:
             statement = self._kept.statement = _Statement.of(self._build(), connection)
         parameters = [

@@ -32,6 +32,7 @@ class PreparedInsert(Generic[M]):
     def insert(self, row: M) -> None:
         """Store an object, which gets the key that the database made. One query."""
         connection = connections[DEFAULT_DB_ALIAS]
+        # No lock: threads that build it at once build the same text.
         if not self._sql:
             self._sql = self._build_sql(row, connection)
         values = [
@@ -41,6 +42,7 @@ class PreparedInsert(Generic[M]):
         with connection.cursor() as cursor:
             cursor.execute(self._sql, values)
             (row.pk,) = cursor.fetchone()
+        # As after Django's own insert, so that a later save updates the row.
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
     def _build_sql(self, row: M, connection: BaseDatabaseWrapper) -> str:
@@ -53,6 +55,7 @@ class PreparedInsert(Generic[M]):
         )
         query.insert_values(self._fields, [row])
         compiler: Any = query.get_compiler(connection=connection)
+        # `execute_sql`, which is not called here, would set it. It asks for the new key.
         compiler.returning_fields = [self._model._meta.pk]
         ((sql, _values),) = compiler.as_sql()
         return str(sql)

@@ -13,6 +13,7 @@ def changed_fields(row: Model, values: Mapping[str, Any]) -> list[str]:
     changed = [name for name, value in values.items() if getattr(row, name) != value]
     for name in changed:
         setattr(row, name, values[name])
+    # Where nothing changed this writes nothing: Django returns at an empty list.
     row.save(update_fields=changed)
     return changed
 
@@ -21,6 +22,7 @@ def delete_some(rows: QuerySet[Any], most: int) -> int:
     """Delete up to `most` rows, few at a time, each batch its own transaction; how many went."""
     deleted = 0
     while deleted < most:
+        # The keys come first, as Django deletes no slice.
         ids = list(rows.order_by("pk").values_list("pk", flat=True)[: min(BATCH, most - deleted)])
         if not ids:
             break

@@ -36,6 +36,7 @@ class Outage:
             now = time.monotonic()
             if self._is_on and now < self._next_try:
                 return False
+            # Before this caller asks: the others must not wait for the timeout with it.
             self._next_try = now + PAUSE_SECONDS
             return True
 
@@ -96,6 +97,7 @@ class SharedCache(RedisCache):
             "retry": Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         }
         super().__init__(server, {**params, "OPTIONS": quick | params.get("OPTIONS", {})})
+        # Redis's own options mean nothing to it.
         own = {**params, "OPTIONS": {"MAX_ENTRIES": LOCAL_ENTRIES}}
         self.local = LocMemCache(f"instead of {server}", own)
         self.outage = outage_of(server)

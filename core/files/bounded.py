@@ -75,11 +75,14 @@ def bounded(
         code, output = _run(pickle.dumps((check, bounds)), bounds.seconds, beat)
     finally:
         PLACES.release()
+    # 1. It took too long: by our clock, or by its own of processor time.
     if code in (None, -signal.SIGXCPU):
         raise OutOfBounds(TOO_LONG)
     assert code is not None
+    # 2. It broke on what was sent.
     if code < 0:  # ended by a signal: memory that C code did not get, or the kernel's last resort
         raise OutOfBounds(BROKEN)
+    # 3. It ended outside `_pickled`, which catches what a check raises: a bug of ours.
     if code > 0:
         raise RuntimeError(f"The process of the check {check} ended with {code}.")
     is_good, value = pickle.loads(output)  # noqa: S301 (what our own code wrote)
@@ -111,6 +114,7 @@ def _run(job: bytes, seconds: float, beat: Callable[[], object]) -> tuple[int | 
                             return None, b""
                         beat()
             finally:
+                # Also when `beat` raised: leaving the `with` would wait for a check that hangs.
                 process.kill()
 
 
@@ -138,6 +142,7 @@ def _environment() -> dict[str, str]:
 
 def answer() -> None:
     """Make the check that standard input holds, and write to standard output what came of it."""
+    # Kept under another number, before 1 is turned to standard error.
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     check, bounds = pickle.load(sys.stdin.buffer)  # noqa: S301 (our parent wrote it)
@@ -147,9 +152,11 @@ def answer() -> None:
 
 
 def _limit(bounds: Bounds) -> None:
+    # RLIMIT_AS also counts what Python has mapped by now, so the bound comes on top of it.
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     memory = pages * resource.getpagesize() + bounds.memory_bytes
     cpu = ceil(bounds.seconds) + 1  # in case nobody is left to end it
+    # No core: it would leave what strangers sent on the disk.
     limits = {resource.RLIMIT_AS: memory, resource.RLIMIT_CPU: cpu, resource.RLIMIT_CORE: 0}
     for what, most in limits.items():
         resource.setrlimit(what, (most, most))
@@ -164,6 +171,7 @@ def _pickled(check: Callable[[], Any]) -> bytes:
     except RecursionError:
         outcome = OutOfBounds(TOO_DEEP)
     except Exception as error:
+        # A traceback cannot be pickled, so it travels as a note.
         error.add_note(traceback.format_exc())
         error.__cause__ = error.__context__ = None
         outcome = error

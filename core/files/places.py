@@ -26,5 +26,6 @@ def without_places(text: str) -> str:
 
 @lru_cache(maxsize=8)
 def _pattern(folders: tuple[str, ...]) -> re.Pattern[str]:
+    # The longest first, as a folder may lie in another. "/" alone would match every path.
     named = sorted({f for f in folders if len(PurePath(f).parts) > 1}, key=len, reverse=True)
     return re.compile(rf"(?:{'|'.join(map(re.escape, named))})(?![\w.-])(?:/[\w.+@~-]+)*")

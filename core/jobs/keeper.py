@@ -30,10 +30,13 @@ class KeptProcess:
 
     def __init__(self, name: str, work: Callable[[], None]) -> None:
         self._name, self._work = name, work
+        # Shared with the process after the fork. Without a lock, a process killed here blocks
+        # nobody.
         self._until = mmap.mmap(-1, 8)
         self.start()
 
     def start(self) -> None:
+        # Before the fork: a process that hangs on its way up is killed, too.
         _write(self._until, IDLE_SECONDS)
         self._process = FORK.Process(target=self._run, args=[os.getpid()], name=self._name)
         try:
@@ -76,6 +79,7 @@ def keep(works: Mapping[str, Callable[[], None]], grace_seconds: float) -> None:
 
     Then they may end what they do; after `grace_seconds` they are killed.
     """
+    # Before the forks, so that the processes have the handlers, too.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     processes = [KeptProcess(name, work) for name, work in works.items()]
@@ -99,6 +103,7 @@ def _end(number: int, frame: object) -> None:
 
 def must_end() -> bool:
     """Return whether this process was asked to end, or its keeper is gone."""
+    # A process whose parent ended gets another one at once.
     return _ending or (_keeper != 0 and os.getppid() != _keeper)
 
 
@@ -107,6 +112,7 @@ def pause(seconds: float) -> bool:
     end = time.monotonic() + seconds
     while not must_end() and (left := end - time.monotonic()) > 0:
         _tell(IDLE_SECONDS)
+        # In short steps: a signal ends no sleep (PEP 475), and the keeper must hear from us.
         time.sleep(min(left, 1.0))
     return not must_end()
 
@@ -125,6 +131,7 @@ def _tell(silent_seconds: float) -> None:
 
 
 def _write(until: mmap.mmap, seconds: float) -> None:
+    # This clock is the same in all processes of a machine, and nobody sets it back.
     until[:] = struct.pack("d", time.monotonic() + seconds)
 
 

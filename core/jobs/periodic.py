@@ -19,6 +19,7 @@ def claim(work: str, every: timedelta) -> bool:
     rows = PeriodicWork.objects.filter(work=work)
     if rows.filter(is_due).update(claimed_at=now):
         return True
+    # Not due, or claimed by another process a moment ago.
     if rows.exists():
         return False
     # The very first time there is no row to update; whoever loses the race to insert it updates.

@@ -70,6 +70,7 @@ def take_message(*, apart: bool = False) -> str | None:
     waiting = OrmQ.objects.filter(lock__lte=timezone.now())
     waiting = waiting.filter(key=APART) if apart else waiting.exclude(key=APART)
     waiting = waiting.annotate(is_long=Q(key=LONG)).order_by("is_long", "pk")
+    # Several in one read, as other workers take the first ones at the same moment.
     for pk, package in waiting.values_list("pk", "payload")[:10]:
         if OrmQ.objects.filter(pk=pk).delete()[0]:  # else another worker was faster
             return str(package)
@@ -85,9 +86,11 @@ def answer(package: str) -> None:
         return
     name = f"{task['func']}{tuple(map(str, task['args']))}"
     try:
+        # Messages outlive an upgrade, and old code may still be sending them.
         function = import_string(MOVED.get(task["func"], task["func"]))
         result, success = function(*task["args"], **task["kwargs"]), True
         logger.info("Done: %s", name)
+    # Logged only: the message is gone, and a sweep rings again for a row that waits.
     except Exception:
         result, success = traceback.format_exc(), False
         logger.exception("Failed: %s", name)

@@ -19,6 +19,7 @@ def normal_address(address: str) -> str:
     folded = unicodedata.normalize("NFKC", address.strip()).casefold()
     local, _, domain = folded.rpartition("@")
     local = _unquoted(local)
+    # Of "+a@…" nothing would be left, and all such addresses would count as one person.
     mailbox = local.partition("+")[0] or local
     return f"{mailbox}@{_ascii_domain(domain.rstrip('.'))}"
 

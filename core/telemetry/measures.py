@@ -23,9 +23,11 @@ def count_together(home: Path) -> None:
         Path(named).mkdir(mode=0o700, parents=True, exist_ok=True)
         return
     ours = f"{socket.gethostname()}-"
+    # Folders of other hosts on a shared disk stay: their process ids mean nothing here.
     for folder in home.glob(f"{ours}*"):
         if not _lives(folder.name.removeprefix(ours)):
             shutil.rmtree(folder, ignore_errors=True)
+    # The main process: workers come and go below it, and their counts stay.
     folder = home / f"{ours}{os.getppid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ[FOLDER] = str(folder)
@@ -45,6 +47,7 @@ def _lives(pid: str) -> bool:
         os.kill(int(pid), 0)
     except (ValueError, ProcessLookupError):
         return False
+    # A process of another user.
     except PermissionError:
         return True
     return True

@@ -41,6 +41,7 @@ def traced(service: str) -> Iterator[None]:
     try:
         yield
     finally:
+        # Spans wait for the next batch, which a process that ends does not send.
         provider.shutdown()
 
 
@@ -92,5 +93,6 @@ def submit(
 
     Returns with the future the context, in which callbacks of the future can run.
     """
+    # A thread of the pool begins without the request and the span of its caller.
     context = contextvars.copy_context()
     return threads.submit(lambda: context.run(work, *args, **kwargs)), context

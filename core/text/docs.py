@@ -63,10 +63,12 @@ def slug(heading: str) -> str:
 
 @lru_cache(64)  # an installation has about thirty, which change when it is upgraded
 def _rendered(name: str, changed_ns: int) -> DocsPage:
+    # `changed_ns` is part of the cache's key only: a page of a new release is rendered again.
     tokens = _renderer.parse((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
     title, anchors = name, set[str]()
     if tokens and tokens[0].tag == "h1":
         title = tokens[1].content
+        # Three of a heading: its start, its text and its end.
         tokens = tokens[3:]
     section = ""
     for place, token in enumerate(tokens):

@@ -20,6 +20,7 @@ def render_markdown(text: str) -> SafeString:
     Headings start at h3.
     """
     html = _renderer.render(text)
+    # The deepest first: otherwise a heading would be moved twice.
     for level in (4, 3, 2, 1):  # a page has one h1 and our sections are h2
         html = html.replace(f"<h{level}>", f"<h{level + 2}>").replace(
             f"</h{level}>", f"</h{level + 2}>"

@@ -30,7 +30,9 @@ LONGEST_SECONDS = 3600.0  # that a file of a form lies here unchanged while some
 
 def check_room(size: int) -> None:
     """Raise Unavailable where `size` bytes would leave less free space than the reserve."""
+    # They may lie on different disks, and a file passes through both.
     for folder in {Path(settings.SPOOL), Path(settings.MEDIA_ROOT)}:
+        # A folder is made with its first file; until then its parent is on the same disk.
         here = next(path for path in (folder, *folder.parents) if path.exists())
         free = shutil.disk_usage(here).free
         if free - size < settings.DISK_RESERVE_BYTES:
@@ -44,6 +46,7 @@ def scratch() -> Iterator[Path]:
     folder = Path(mkdtemp(dir=settings.SPOOL))
     handle = os.open(folder, os.O_RDONLY)
     try:
+        # The kernel frees it however the process ends, also by SIGKILL.
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield folder
     finally:
@@ -61,6 +64,7 @@ def remove_abandoned() -> int:
 
 
 def _remove(path: Path, age: float) -> bool:
+    # Django makes the files of forms itself and locks none, so their age decides.
     if not path.is_dir():
         is_old = age > LONGEST_SECONDS
         if is_old:

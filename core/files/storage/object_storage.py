@@ -77,6 +77,7 @@ def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
             raise _away(detail) from None
         except (BotoCoreError, ClientError, Boto3Error) as error:
             code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
+            # Callers know one error of a missing file, whether it lies in a folder or in a bucket.
             if code in MISSING:
                 raise FileNotFoundError(name) from None
             detail = trouble_of(error, self.addressing)
