@@ -20,6 +20,7 @@ def participant(request: HttpRequest | Request, task: Task, may: May = can_write
 
 def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
     """Return whether the person has yet to read a sensitive task's warning."""
+    # People without an account pass the gate for their session only (`writing.views.gate`).
     if not task.is_sensitive or request.session.get(f"gate-{task.pk}"):
         return False
     user = request.user
@@ -29,5 +30,6 @@ def gate_is_shut(request: HttpRequest | Request, task: Task) -> bool:
 def find_given(request: HttpRequest | Request, pk: int) -> tuple[Context, Annotator]:
     """Return a context that the signed-in person was given, and their annotator; 404 for others."""
     annotator = annotator_of(request.user)  # type: ignore[arg-type]
+    # A person may have been given a context more than once.
     contexts = Context.objects.filter(assignments__annotator=annotator).distinct()
     return get_object_or_404(contexts.select_related("round__task"), pk=pk), annotator

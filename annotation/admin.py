@@ -58,6 +58,7 @@ class ExampleAdmin(RoleAdmin):
     ]
     list_select_related = ["context", "annotator", "parent"]
     list_per_page = 50
+    # Exact, as a search within texts would read the whole table.
     search_fields = ["=uuid"]
     lookups = ["annotator"]
     ordering = ["-pk"]

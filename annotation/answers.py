@@ -25,6 +25,7 @@ def with_open_answers(examples: QuerySet[Example]) -> QuerySet[Example]:
     They are in the training split of a released round, in no other part of any version, not
     withdrawn and no gold items.
     """
+    # A version that failed, or is still being made, publishes nothing.
     public = _released_rows().filter(**PUBLIC, dataset__state="done")
     return (
         not_sealed(examples)
@@ -47,6 +48,7 @@ def not_sealed(examples: QuerySet[Example]) -> QuerySet[Example]:
 
 def may_see_answer(person: User | AnonymousUser | None, example: Example) -> bool:
     """Return whether the person may see this example with its answer."""
+    # Lazy: for authors and reading roles `or` stops before this query.
     open_ones = with_open_answers(Example.objects.filter(pk=example.pk))
     return reads_answer(person, example) or open_ones.exists()
 

@@ -18,12 +18,14 @@ def writers(round: Round, at: datetime, since: datetime | None = None) -> QueryS
     earliest = at - WRITING_TIME
     since = max(earliest, since or earliest)
     lately = Q(assigned_at__gte=since) | Q(attempt__asked_at__gte=since)
+    # Whoever has submitted, and begun no conversation since, is not writing any more.
     unfinished = ~Q(attempt__state="done") | Q(conversation__isnull=False)
     active = (
         Q(draft_saved_at__gte=since)
         | Q(attempt__asked_at__gte=since, attempt__state="asking")
         | lately & unfinished
     )
+    # The join with attempts repeats assignments.
     return round.assignment_set.filter(active, left_at__isnull=True).distinct()
 
 
@@ -45,5 +47,6 @@ def is_named_in_examples(task: Task, digest: str, retracted: bool) -> bool:
     examples = Example.objects.filter(round__task=task)
     if not retracted:
         examples = examples.filter(retracted_at=None)
+    # As text, because any field may name a file, at any depth.
     inputs = examples.annotate(text=Cast("inputs", TextField()))
     return inputs.filter(text__contains=digest).exists()

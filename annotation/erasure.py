@@ -24,6 +24,7 @@ from tasks.config.schema import TaskConfig
 from tasks.contexts.media.services import delete_media, delete_unnamed, digests_in
 from tasks.models import Media
 
+# A transaction locks all its examples, so it takes few at a time.
 CHUNK = 100
 
 
@@ -44,6 +45,7 @@ def erase_drafts(*, annotator: Annotator) -> None:
     Report.objects.filter(annotator=annotator).update(comment="")
     GatePass.objects.filter(annotator=annotator).delete()
     ShownExample.objects.filter(annotator=annotator).delete()
+    # Files that examples name go with these, in `_erase`.
     delete_media(Media.objects.filter(sent_by=annotator, is_used=False))
 
 
@@ -71,6 +73,7 @@ def _erase(examples: Sequence[Example]) -> None:
         for digest in digests_in(example.inputs.values()):
             media.append((example, digest))
     for example in examples:
+        # First, because it locks the row and takes it out of the round's numbers.
         withdraw_example(example=example, actor=None, reason="The author deleted their account.")
         example.inputs = _choices(example.round.task.config, example.inputs)
         example.metadata, example.typing, example.digest = {}, None, ""
@@ -78,6 +81,7 @@ def _erase(examples: Sequence[Example]) -> None:
     TextKey.objects.filter(example__in=examples).delete()
     TextVector.objects.filter(example__in=examples).delete()
     TargetOutput.objects.filter(example__in=examples).delete()  # models repeat what they read
+    # Last, when no text of the person names the file any more.
     for example, digest in media:
         task = example.round.task
         delete_unnamed(task=task, digest=digest, leaver=example.annotator)

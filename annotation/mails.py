@@ -25,6 +25,7 @@ def tell_reports() -> int:
     """
     now = timezone.now()
     reports = Report.objects.filter(context__round__task=OuterRef("pk"))
+    # One mail covers all reports of an hour.
     lately = Exists(reports.filter(told_at__gt=now - PAUSE))
     waiting = Exists(reports.filter(told_at=None, resolved_at=None))
     return sum(_tell(task, now) for task in Task.objects.filter(waiting, ~lately))

@@ -27,7 +27,9 @@ class GatePass(models.Model):
     day = models.DateField(null=True, help_text="Of `seconds`. No other day is kept.")
     seconds = models.PositiveIntegerField(default=0, db_default=0)
     in_a_row = models.PositiveIntegerField(default=0, db_default=0)
+    # `care.services` updates the row only where this is unchanged, so that no second counts twice.
     at = models.DateTimeField(null=True)
+    # While it is set, an answer adds no guess of the time to what the browser has reported.
     is_told = models.BooleanField(default=False, db_default=False)
 
     class Meta:
@@ -54,6 +56,7 @@ class Assignment(models.Model):
         "Example", on_delete=models.CASCADE, null=True, related_name="+",
         help_text="Minimal-edit mode: the example to change as little as possible.",
     )  # fmt: skip
+    # Read from the assignment to the example only, never the other way, so it has no index.
     mends = models.ForeignKey(
         "Example", on_delete=models.SET_NULL, null=True, related_name="+", db_index=False,
         help_text="The person's own example that a reviewer sent back.",
@@ -61,6 +64,7 @@ class Assignment(models.Model):
     draft = models.JSONField(default=dict)
     draft_saved_at = models.DateTimeField(null=True)
     challenge = models.CharField(max_length=60, null=True, help_text="The one that is offered.")
+    # Kept, so that a reload shows the same ones and uses up no more of the day's examples.
     worked = models.JSONField(null=True, help_text="Ids of the examples that worked, once shown.")
     assigned_at = models.DateTimeField(db_default=Now())
     left_at = models.DateTimeField(null=True)
@@ -93,6 +97,7 @@ class Conversation(models.Model):
     )
     said = models.TextField(blank=True, help_text="The person's turn while it has no answer.")
     failure = models.CharField(max_length=20, blank=True)  # the reason of an EndpointError
+    # Also tells one asking from the next: an answer is stored only where this is unchanged.
     asked_at = models.DateTimeField(null=True, help_text="While the target answers.")
 
     def __str__(self) -> str:
@@ -116,10 +121,12 @@ class Suggestion(models.Model):
     text = models.TextField()
     source = models.CharField(max_length=60, help_text="The generator's name.")
     fingerprint = models.JSONField(default=dict, help_text="Exactly what wrote it, if it says so.")
+    # The column keeps its former name, which the release before reads while this one starts.
     action = models.CharField(max_length=6, choices=Action, blank=True, db_column="deed")
     asked_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        # `last()` is the suggestion that the person has seen last.
         ordering = ["pk"]
 
     def __str__(self) -> str:
@@ -185,6 +192,7 @@ class Example(Supported):
         null=True, help_text="Of the configuration that was in force; null: unknown, as of history."
     )
     inputs = models.JSONField()
+    # Empty once the text is erased; an erasure that was interrupted goes on by that.
     digest = models.CharField(max_length=32)
     metadata = models.JSONField(default=dict)  # the answers to metadata.create
     outcome = models.CharField(max_length=10, choices=Outcome)
@@ -192,6 +200,7 @@ class Example(Supported):
     by_program = models.BooleanField(
         default=False, db_default=False, help_text="It came with an API token, not from a page."
     )
+    # When its author was given the context; until `created_at` it took them to write.
     shown_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
     retracted_at = models.DateTimeField(null=True)
@@ -284,6 +293,7 @@ class TextKey(models.Model):
     """
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="text_keys")
+    # The index text_key begins with the round.
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.BigIntegerField()
 
@@ -325,6 +335,7 @@ class TargetOutput(models.Model):
     score = models.FloatField(null=True)
 
     class Meta:
+        # The order in which the targets are asked; the first one's chance is shown and explained.
         ordering = ["position"]
         constraints = [
             # A target answers an example once.
@@ -365,6 +376,7 @@ class Attempt(Supported):
             # A double click, or a request that is sent again, has the same key.
             models.UniqueConstraint(fields=["annotator", "key"], name="attempt_one_key"),
             models.CheckConstraint(
+                # Pages of a done attempt show its example, and no other attempt may lead to one.
                 condition=Q(state="done", example__isnull=False)
                 | Q(state__in=["asking", "failed"], example__isnull=True),
                 name="attempt_done_has_example",
@@ -379,6 +391,7 @@ class Attempt(Supported):
         """Return whether no process will ever finish the attempt, as after a killed process."""
         if self.state != self.State.ASKING:
             return False
+        # Nobody renews it any more, or it has outlived the longest time that targets may take.
         return self.held_until < timezone.now() or self.asked_at < self.oldest_alive()
 
     @staticmethod

@@ -22,6 +22,7 @@ def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
     for pk, code in open_reports.values_list("pk", "context__round__task__code"):
         chosen[code].append(pk)
     for code, pks in chosen.items():
+        # One that somebody else resolved in between only gets a later time.
         Report.objects.filter(pk__in=pks).update(resolved_at=timezone.now())
         # The log needs the code only, so no task is read.
         task = Task(code=code)
@@ -31,6 +32,7 @@ def resolve_reports(*, reports: Collection[Report], actor: User) -> int:
 
 def report_context(*, annotator: Annotator, context: Context, reason: str, comment: str) -> Report:
     """Report a context to the task's owners; a person's later report replaces the earlier one."""
+    # Open again, and mailed again, as it may say something else now.
     values = {"reason": reason, "comment": comment, "resolved_at": None, "told_at": None}
     return Report.objects.update_or_create(annotator=annotator, context=context, defaults=values)[0]
 
@@ -39,6 +41,7 @@ def retract(example: Example) -> None:
     """Retract an example and hide the files that it alone names; the caller holds its lock."""
     example.retracted_at = timezone.now()
     example.save(update_fields=["retracted_at"])
+    # A backup that is restored would bring the example back; the note retracts it again.
     note_erasure(Erasure.Kind.EXAMPLE, example.uuid)
     if digests := digests_in(example.inputs.values()):
         hide_withdrawn(task=example.round.task, digests=digests)

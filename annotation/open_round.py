@@ -28,6 +28,7 @@ def round_to_write(task: Task, annotator: Annotator) -> Round | None:
         is_offered = offered(annotator, task)
         rounds = [round for round in rounds if is_offered(round.pk)]
     for round in rounds:
+        # A closed round goes first, because the time to finish in it is short.
         if round.is_being_written:
             current = selectors.current_assignment(annotator, round)
             if current and selectors.may_send(current):
@@ -49,6 +50,7 @@ def at_work(annotator: Annotator, task: Task) -> bool:
     """
     if annotator.user is None or not annotator.user.is_of_panel:
         return True
+    # Only accounts of a panel cost this query.
     return has_study_at_work(annotator, task)
 
 

@@ -59,6 +59,7 @@ def has_begun(annotator: Annotator, round: Round) -> bool:
     current = current_assignment(annotator, round)
     if current is None:
         return False
+    # In a chat the turns are what was written.
     conversations = Conversation.objects.filter(assignment=current).exclude(turns=[])
     return bool(current.draft) or conversations.exists()
 
@@ -128,6 +129,8 @@ class Used(NamedTuple):
     attempt: int | None
 
 
+# One pass over the person's examples, whose counts differ only in what they filter by.
+# An attempt that asks counts only while a process holds it, as in `Attempt.is_lost`.
 USED = """
 SELECT COUNT(CASE WHEN e.context_id = %s THEN 1 END),
        COUNT(CASE WHEN r.task_id = %s AND e.created_at >= %s THEN 1 END) + spent_today,
@@ -143,9 +146,11 @@ FROM annotation_example e JOIN tasks_round r ON r.id = e.round_id WHERE e.annota
 def used(assignment: Assignment, digest: str = "", key: UUID | None = None) -> Used:
     """Count what the assignment's annotator has used up. In SQL, as each submit asks it twice."""
     annotator, context, round = assignment.annotator_id, assignment.context_id, assignment.round
+    # Values of a raw query must have the database's form, which the ORM gives them by itself.
     as_time = connection.ops.adapt_datetimefield_value
     as_day = connection.ops.adapt_datefield_value
     now, oldest = as_time(timezone.now()), as_time(Attempt.oldest_alive())
+    # PostgreSQL has a type for UUIDs, and SQLite stores them as text.
     sent = Attempt._meta.get_field("key").get_db_prep_value(key, connection)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -170,6 +175,7 @@ def with_submitting(assignment: Assignment, used: Used) -> tuple[Used, list[str]
 
     Returns also those texts that are about other contexts of the round.
     """
+    # As for nearly every submit: the query below is for people with a second tab.
     if not used.asking:
         return used, []
     attempts = Attempt.objects.filter(
@@ -195,6 +201,7 @@ def left_in_round(round: Round, written: int) -> int | None:
     None: no cap yet. It begins when the round wants, or has, LARGE examples, and is known from the
     first example on where the round has a budget, else from half of the least share on.
     """
+    # The planned size is known without a query.
     share, size = round.task.config.limits.share_of_round, round.max_collected or 0
     # Below that nobody can reach a cap, so the round's examples are not counted.
     if size < LARGE and written >= share * LARGE / 2:
@@ -220,12 +227,15 @@ def resembling(assignment: Assignment, inputs: Mapping[str, Any]) -> Resembling:
     if not keys:
         return Resembling(None, None)
     same_key = TextKey.objects.filter(round=assignment.round_id, key__in=keys)
+    # A row for each shared key, so an example may be there as often as there are keys.
     alike = set(same_key.values_list("example", flat=True)[: MOST_ALIKE * len(keys)])
     if not alike:  # as for most texts
         return Resembling(None, None)
+    # Made once, because each candidate is compared with them.
     own_grams = grams(text)
     closest: dict[bool, tuple[float, Example]] = {}
     for example in Example.objects.filter(pk__in=alike, retracted_at__isnull=True)[:MOST_ALIKE]:
+        # The same words about another picture make another example.
         if files_of(config, example.inputs) != files:
             continue
         likeness = overlap(own_grams, grams(compared(config, example.inputs)))
@@ -238,6 +248,7 @@ def resembling(assignment: Assignment, inputs: Mapping[str, Any]) -> Resembling:
 
 def recent(annotator: Annotator, round: Round, most: int = 10) -> Sequence[Example]:
     """Return the annotator's latest examples of the round, oldest first."""
+    # The newest are chosen, and then turned round for reading.
     examples = Example.objects.filter(annotator=annotator, round=round).order_by("-created_at")
     return list(reversed(examples[:most]))
 
@@ -254,6 +265,7 @@ def unanswered(annotator: Annotator, task: Task) -> Example | None:
     """
     if not task.config.may_ask_author:
         return None
+    # Once others have judged it, the author's answer comes too late (`answer_undecided`).
     rows = Example.objects.filter(
         annotator=annotator,
         round__task=task,
@@ -268,6 +280,7 @@ def unanswered(annotator: Annotator, task: Task) -> Example | None:
 
 def is_sent_back(example: Example) -> bool:
     """Return whether a reviewer has asked its author to mend it."""
+    # What its author took back needs no change.
     standing = Example.objects.filter(pk=example.pk, retracted_at__isnull=True)
     return standing.filter(are_sent_back()).exists()
 
@@ -315,6 +328,7 @@ def _some_parents(annotator: Annotator, round: Round, earlier: Round) -> Sequenc
 
 def open_parent(assignment: Assignment) -> Example | None:
     """Return the example to change, if it may still be shown. No query where there is none."""
+    # It may have been withdrawn, or sealed by a later version, since it was assigned.
     parent = assignment.parent
     is_shown = parent is not None and may_see_answer(assignment.annotator.user, parent)
     return parent if is_shown else None

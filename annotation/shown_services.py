@@ -9,6 +9,8 @@ from core.accounts.models import Annotator, User
 from tasks.models import Round, Task
 
 # One statement, as a task may have a hundred thousand examples.
+# COALESCE: an imported example may have no author, and NULL <> x would leave it out.
+# Examples of released rounds are no longer judged, so they need no row.
 NOTE_READ = """
 INSERT INTO annotation_shownexample (example_id, annotator_id, way)
 SELECT example.id, %(annotator)s, %(way)s

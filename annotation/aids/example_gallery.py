@@ -91,9 +91,11 @@ def shown_examples(assignment: Assignment) -> Sequence[Worked]:
         return Worked(
             titled(fields_to_read(config, example.context.fields)),
             titled({name: value for name, value in inputs.items() if value not in (None, "", [])}),
+            # Several models may have given the same answer.
             list(dict.fromkeys(filter(None, answer_words))),
         )
 
+    # Some may have been withdrawn or sealed since they were chosen.
     return [shown(examples[pk]) for pk in chosen if pk in examples]
 
 
@@ -101,11 +103,13 @@ def _showable(assignment: Assignment) -> QuerySet[Example]:
     """Return examples by others with public answers that worked, about other contexts."""
     worked = Example.objects.filter(are_catches(), by_program=False)
     others = worked.exclude(annotator=assignment.annotator_id)
+    # By digest, because each round has its own copy of a context.
     return with_open_answers(others).exclude(context__digest=assignment.context.digest)
 
 
 def _choose(assignment: Assignment) -> list[int]:
     """Draw the ids, each about another context where there are enough; newer rounds first."""
+    # Seeded, so that two requests at once choose the same examples for an assignment.
     chance, round = random.Random(assignment.pk), assignment.round
     rounds = released_before(round).order_by("-number")[:ROUNDS]
     chosen: list[int] = []
@@ -130,6 +134,7 @@ def _some(examples: QuerySet[Example], round: Round, chance: random.Random) -> d
         return {}
     start = chance.randint(first, last)
     pairs: list[tuple[int, int]] = []
+    # From the drawn id to the end, then from the beginning, so that all can be reached.
     for low, high in ((start, last), (first, start - 1)):
         in_order = catches_between(examples, round, low, high).values_list("pk", "context")
         pairs += in_order[: CANDIDATES - len(pairs)]

@@ -18,6 +18,7 @@ from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import Endpoint, EndpointError, Prediction
 
 MOST_VARIANTS = 20  # a longer text loses several words at once
+# Kept long, because each answer costs the target a call with all variants.
 KEPT_SECONDS = 7 * 24 * 3600
 
 # Examples come first: saliency takes a quarter of the pool at most, and never waits for a place.
@@ -91,6 +92,7 @@ def _asked(output: TargetOutput, variants: Sequence[Mapping[str, Any]]) -> Seque
     if not _places.acquire(blocking=False):
         raise EndpointError("Others ask the same of their texts.", reason="busy", retry_after=2.0)
     try:
+        # A breaker of its own, so that failures here do not stop people from writing.
         name, breaker = output.target.name, f"saliency:{output.target_id}"
         target = live_target(name, batch, breaker)  # type: ignore[arg-type]
         pending = call([target], variants[0], settings.LIVE_WAIT_SECONDS)

@@ -28,6 +28,7 @@ from tasks.targets.first_contact import failed_contact
 SUGGESTIONS = "suggestions"
 A_PASSAGE = 3
 """Most suggestions for one context; no more in a day than tries."""
+# A text takes longer to write than an answer, for which pages wait five seconds.
 SUGGEST_SECONDS = 10.0
 Action = Suggestion.Action
 
@@ -62,6 +63,7 @@ def generate(generator: Generator, inputs: Mapping[str, Any]) -> Prediction:
         return _asked(generator, inputs)
     except EndpointError as error:
         cause = error.error if isinstance(error, TargetFailed) else error
+        # Its breaker was open: it was not asked, so nothing new is known of it.
         if not isinstance(cause, LeftAlone):
             note_lasting(generator, failed_contact(generator, cause))
         raise
@@ -89,6 +91,7 @@ def _check_may_ask(assignment: Assignment) -> None:
         raise CapReached(message % {"number": A_PASSAGE})
     quota = quota_name(SUGGESTIONS, round.task_id)
     used = suggestions_today(assignment.annotator).get(quota, 0)
+    # What the person used today under deleted accounts counts too.
     used += spent_today(assignment.annotator.user_id, quota)
     if used >= round.task.config.limits.tries_per_day:
         raise CapReached(_("You have had today's suggestions (reset at 00:00 UTC)."))

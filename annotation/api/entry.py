@@ -40,6 +40,7 @@ def enter(
             f"task's configuration and POST to {address}.",
             code="gate",
         )
+    # Reading is never refused, so that people see why they must rest.
     if request.method == "POST":
         check_rested(annotator, task)
         _check_not_paused(request, annotator, task)

@@ -48,6 +48,7 @@ def given_context(context: Context, config: TaskConfig) -> dict[str, Any]:
 def own_assignment(request: Request, pk: int) -> Assignment:
     """Return the person's own assignment, with what its answers read; 404 for others."""
     own_assignments = Assignment.objects.filter(annotator__user=request.user.pk)
+    # Joined, because the answer shows all of these.
     rows = own_assignments.select_related("annotator", "round__task", "context", "parent")
     return get_object_or_404(rows, pk=pk)
 
@@ -189,6 +190,7 @@ class ExampleSerializer(serializers.ModelSerializer[Example]):
 
     @extend_schema_field(serializers.UUIDField(allow_null=True))
     def get_parent(self, example: Example) -> str | None:
+        # A text by somebody else that was changed is not shown as one's own.
         parent = example.parent
         return str(parent.uuid) if parent and parent.annotator_id == example.annotator_id else None
 

@@ -121,6 +121,7 @@ class ConversationView(_Talk):
         assignment = self.assignment(request, pk)
         body = read(SaySerializer, request)
         conversation = conversation_services.conversation_of(assignment)
+        # Without a place the turn goes to the end.
         at = body.get("at", len(conversation.turns))
         conversation_services.say(assignment=assignment, text=body["text"], at=at)
         note_answered(annotator=assignment.annotator, task=assignment.round.task)

@@ -117,10 +117,13 @@ class NewExampleView(APIView):
 def checked(assignment: Assignment, sent_inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Check the inputs, with the goal's label, by the rules of the page. Raises ValidationError."""
     config, goal = assignment.round.task.config, assignment.round.task.config.goal.field
+    # Without outer spaces, as the form of the page removes them too.
     inputs = {n: v.strip() if isinstance(v, str) else v for n, v in sent_inputs.items()}
     inputs = with_media(assignment.round.task, config.input, kept_values(config.input, inputs))
+    # By its type, because True would pass as an integer.
     if config.talk and type(place := inputs.get(config.talk.name)) is int:
         inputs[config.talk.name] = _turns_before(assignment, config.talk.name, place)
+    # The goal may be left out; another one was written for another assignment.
     if goal and inputs.setdefault(goal, assignment.goal) != assignment.goal:
         wrong = [f"Your goal is {assignment.goal}. Leave this out, or ask for another goal"]
         raise serializers.ValidationError({"inputs": {goal: wrong}})
@@ -159,9 +162,11 @@ def _parent(assignment: Assignment, uuid: UUID | None) -> Example | None:
 
 def _key(request: Request) -> UUID:
     """Return the attempt's key: the same for a request that is sent again."""
+    # Without the header each request is an attempt of its own.
     header = request.headers.get(HEADER, "")
     if not header:
         return uuid4()
+    # With the body, as another text under a used key must be another attempt.
     digest = hashlib.sha256(header.encode() + b"\n" + request.body)
     return UUID(bytes=digest.digest()[:16])
 

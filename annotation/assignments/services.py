@@ -51,6 +51,7 @@ def assign(
         if current and not fresh:
             return current
         if current:
+            # Left before the next one is made, because assignment_one_current allows one.
             current.left_at = timezone.now()
             current.save(update_fields=["left_at"])
         if minimal_edit:
@@ -146,12 +147,14 @@ def begin_mending(*, annotator: Annotator, example: Example) -> Assignment:
     """
     with transaction.atomic():
         round = _open_round(example.round_id)
+        # Under the lock, as the reviewer may have decided otherwise since the page was shown.
         if not selectors.is_sent_back(example):
             raise NotAllowed(_("A reviewer has decided otherwise meanwhile. Nothing is to mend."))
         current = selectors.current_assignment(annotator, round)
         if current and current.mends_id == example.pk:
             return current
         if current:
+            # As in `assign`: the constraint allows one current assignment.
             current.left_at = timezone.now()
             current.save(update_fields=["left_at"])
         parent = example.parent
@@ -160,6 +163,7 @@ def begin_mending(*, annotator: Annotator, example: Example) -> Assignment:
             round=round,
             context=example.context,
             goal=example.goal,
+            # Only another person's text is one to change minimally; one's own was edited freely.
             parent=parent if parent and parent.annotator_id != annotator.pk else None,
             challenge=example.challenge,
             mends=example,
@@ -195,6 +199,7 @@ def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> None:
 
     `draft_saved_at` shows who was writing when a round closed, so it does not change after that.
     """
+    # Files that a draft names must not be deleted as unused ones.
     touch(task=assignment.round.task, digests=digests_in(inputs.values()))
     assignment.draft = dict(inputs)
     if assignment.round.state != Round.State.CLOSED:

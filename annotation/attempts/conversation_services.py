@@ -83,6 +83,7 @@ def opening_of(
     """
     if talk.system is None:
         return []
+    # The owners' message has no place for a secret, so there is none to get out of the model.
     if PLACE not in talk.system:
         return [{"role": "system", "text": talk.system}]
     secret = "".join(draw(SYLLABLES) for _ in range(4))
@@ -226,6 +227,7 @@ def _fail(conversation: Conversation, entries: Sequence[RoundTarget], error: Bas
 def _still_asking(conversation: Conversation) -> QuerySet[Conversation]:
     """Select the conversation's row, unless the turn was taken back or asked again since."""
     asked_at: datetime | None = conversation.asked_at
+    # `asked_at` is new with each turn, and empty once it was answered or taken back.
     return Conversation.objects.filter(pk=conversation.pk, asked_at=asked_at)
 
 
@@ -238,6 +240,7 @@ def take_back(*, assignment: Assignment, turn: int, edit: bool) -> None:
     with transaction.atomic():
         conversation = _locked(conversation_of(assignment), assignment)
         turns = conversation.turns
+        # The turn that is being answered can be taken back too, and its answer is then dropped.
         open_turns = [{"role": "user", "text": conversation.said}] if conversation.is_asking else []
         here = dict(enumerate([*turns, *open_turns])).get(turn)
         if here is None or here["role"] != "user":
@@ -250,6 +253,7 @@ def take_back(*, assignment: Assignment, turn: int, edit: bool) -> None:
 
 def keep_said(*, assignment: Assignment, text: str) -> None:
     """Keep what the person has typed and not sent; never while the target answers."""
+    # By conditional update, as the browser saves by itself and takes no lock.
     idle_conversations = Conversation.objects.filter(assignment=assignment, asked_at__isnull=True)
     # While the target answers, `said` is the turn that it answers.
     idle_conversations.update(said=text[:10_000])
@@ -266,6 +270,7 @@ def answer_after(
     all_turns = [
         turn for turn in (conversation.turns if conversation else []) if turn["role"] != "system"
     ]
+    # A turn that still waits for its answer is not among the held turns.
     answer = all_turns[len(turns)] if len(turns) < len(all_turns) else {}
     if answer.get("role") != "assistant" or plain_turns(all_turns[: len(turns)]) != [*turns]:
         raise Stale(_("The conversation went on in another window. Mark the answer again."))

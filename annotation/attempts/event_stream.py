@@ -11,7 +11,9 @@ from django.http.response import HttpResponseBase
 
 from annotation.attempts.partial_answers import parts
 
+# Without the second one nginx would hold the events back until the end.
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+# A listener holds a thread for up to a minute, and others need threads too.
 _may_listen = threading.BoundedSemaphore(max(1, settings.LIVE_CALLS // 2))
 
 

@@ -15,8 +15,10 @@ from annotation.models import Attempt
 
 logger = logging.getLogger(__name__)
 
+# Three renewals fit into a hold, so one that fails does not lose the attempt.
 RENEW_SECONDS = 3.0
 HOLD = timedelta(seconds=10)
+# A page waits first, and only then a thread begins to renew the attempt.
 FIRST_HOLD = timedelta(seconds=settings.LIVE_WAIT_SECONDS) + HOLD
 """An attempt counts as lost after this time unless the asking process renews it."""
 
@@ -45,6 +47,7 @@ class Holder:
             self._held.add(pk)
             if not self._is_running:
                 self._is_running = True
+                # A daemon, so that a process can end while targets still answer.
                 threading.Thread(target=self._run, name="attempts", daemon=True).start()
 
     def let_go(self, pk: int) -> None:
@@ -53,6 +56,7 @@ class Holder:
             self._held.discard(pk)
 
     def _run(self) -> None:
+        # First a pause: what begins to be held is good for longer than that.
         self._pause()
         while attempt_ids := self._or_end():
             try:
@@ -86,4 +90,5 @@ def holder() -> Holder:
     return Holder(_renewed, functools.partial(threading.Event().wait, RENEW_SECONDS))
 
 
+# A child has none of its parent's threads, so with a copied holder nothing would be renewed.
 os.register_at_fork(after_in_child=holder.cache_clear)

@@ -40,6 +40,7 @@ def model_inputs(
     """Return the fields of an example that a target may see: never the target field."""
     config = round.task.config
     values = for_models(config, round.task, {**context, **inputs})
+    # A field that was left empty is there too, because an endpoint expects each of them.
     return {name: values.get(name, "") for name in config.model_fields}
 
 
@@ -89,6 +90,7 @@ def note_spent(payers: Sequence[Payer], pending: Answers) -> None:
         try:
             note_uses(payers, ended.result())
         finally:
+            # As in `attempts.services`: no request closes the connection of the pool's thread.
             if threading.get_ident() != asker:
                 connection.close()
 
@@ -97,6 +99,7 @@ def note_spent(payers: Sequence[Payer], pending: Answers) -> None:
 
 def call(targets: Sequence[LiveTarget], inputs: Mapping[str, Any], seconds: float) -> Answers:
     """Ask from the pool of this process. Raises EndpointError (`busy`) when its queue is full."""
+    # As many calls again may wait for a place as run; beyond that people read that it is busy.
     pool = process_pool(settings.LIVE_CALLS, 2 * settings.LIVE_CALLS)
     return pool.ask(targets, inputs, seconds)
 
@@ -163,6 +166,7 @@ def note_failed(error: BaseException, targets: Sequence[TargetModel]) -> None:
     """Note a target's failure for its owners, unless it failed because many people ask."""
     if isinstance(error, TargetFailed) and _is_its_own(error) and error.reason != "busy":
         for target in targets:
+            # The error names the target that failed; the others may have answered.
             if target.name == error.target:
                 note_failure(target, error.error)
 

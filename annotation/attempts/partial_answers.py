@@ -18,6 +18,7 @@ LONGEST = 60.0
 
 def key_of(conversation: Conversation) -> str:
     """Return the key of the answer to what the person said last."""
+    # With the time, so that an answer never begins with parts of an earlier one.
     asked_at = conversation.asked_at
     return f"talk:{conversation.pk}:{asked_at.timestamp() if asked_at else ''}"
 
@@ -27,6 +28,7 @@ def keeper(key: str) -> Callable[[str], None]:
 
     It stores it ten times a second at most.
     """
+    # In a list, so that the inner function can replace it.
     last = [0.0]
 
     def heard(text: str) -> None:
@@ -43,6 +45,7 @@ def parts(keys: Sequence[str], waiting: QuerySet[Model]) -> Iterator[list[str]]:
     waiting: selects the row that waits for them, and nothing once it no longer waits.
     """
     sent_texts, ends_at = [""] * len(keys), time.monotonic() + LONGEST
+    # The row is read less often than the cache, as it nearly always still waits.
     while time.monotonic() < ends_at and waiting.exists():
         for _ in range(LOOKS):
             cached_texts = cache.get_many(keys)

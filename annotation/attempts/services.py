@@ -66,6 +66,7 @@ from tasks.targets.endpoints.base import EndpointError, Prediction
 logger = logging.getLogger(__name__)
 State = Attempt.State
 # Locks; for transactions only.
+# Only the lock is needed, so no column but the id is read.
 AUTHOR = PreparedRead(
     lambda: Annotator.objects.select_for_update(of=("self",)).only("pk").filter(pk=Slot("pk"))
 )
@@ -113,6 +114,7 @@ def begin_attempt(
         text = written_text(assignment.round.task.config, inputs)
         _check_may_write(annotator, assignment, used, inputs)
         own, other = check_not_own_copy(assignment, inputs)
+        # `asked_at` tells this asking from an earlier one, `held_until` covers the page's wait.
         values = {
             "assignment": assignment,
             "inputs": dict(inputs),
@@ -120,6 +122,7 @@ def begin_attempt(
             "resembles": None if assignment.parent_id else other,  # whose text is to be changed
             "typing": typing,
             "challenge": assignment.challenge if takes_challenge else None,
+            # Help is shown on pages, which programs do not read.
             "support": None if by_program else support_of(assignment, text),
             "by_program": by_program,
             "state": State.ASKING,
@@ -138,8 +141,10 @@ def _keep_media(assignment: Assignment, inputs: Mapping[str, Any], *, used: bool
 
 
 def _ask_again(attempt: Attempt, values: Mapping[str, Any]) -> Attempt:
+    # The author's lock is held, so no second tab asks again at the same time.
     Attempt.objects.filter(pk=attempt.pk).update(**values)
     attempt = Attempt.objects.get(pk=attempt.pk)
+    # The caller's has its round and task, which would be read again.
     attempt.assignment = values["assignment"]
     return attempt
 
@@ -168,6 +173,7 @@ def _check_may_write(
     # Two tabs could otherwise store two near copies, as neither finds the other's row yet.
     if any(are_alike(text, other) for other in submitting):
         raise Duplicate(_("You are sending this text from another window."))
+    # The constraint example_one_text would refuse it too, but only after the targets are asked.
     if used.same_text:
         message = _("You sent this text before. Change it to try again.")
         raise Duplicate(message, Example.objects.get(pk=used.same_text))
@@ -178,6 +184,7 @@ def _check_may_write(
     if used.today >= limits.tries_per_day:
         message = _("You have reached today's %(number)d tries (reset at 00:00 UTC).")
         raise CapReached(message % {"number": limits.tries_per_day})
+    # The files must last until the targets have answered; Invalid is raised where one is gone.
     _keep_media(assignment, inputs, used=False)
 
 
@@ -220,6 +227,7 @@ def ask_targets(attempt: Attempt) -> Attempt:
     """
     assignment = attempt.assignment
     entries = targets_of(assignment.round)
+    # A round without targets collects examples too; their outcome is no_model.
     if not entries:
         return _finish(attempt, [], [])
     if talk := assignment.round.task.config.talk:
@@ -237,6 +245,7 @@ def ask_targets(attempt: Attempt) -> Attempt:
         return _fail(attempt, entries, error)
     if waited(pending):
         return _finish_or_fail(attempt, entries, pending)
+    # Before the answers are stored, which empties the draft.
     save_draft(assignment=assignment, inputs=attempt.inputs)
     _finish_or_fail_later(attempt, entries, pending)
     return attempt
@@ -313,30 +322,36 @@ def finish_attempt(
     """
     inputs = with_opening(attempt.assignment, attempt.inputs)
     outcome = judge_answers(attempt.assignment.round, inputs, predictions)
+    # Outside the transaction, because a new version costs a call to the target.
     versions = [
         version_of(entry.target, prediction.fingerprint)
         for entry, prediction in zip(targets, predictions, strict=True)
     ]
     try:
         with transaction.atomic():
+            # 1. Lock, in the order of docs/locking.md, and check again what may have changed.
             mended = _lock_mended(attempt.assignment)
             round = _round_that_takes(attempt)
             _check_asked(round, targets)
+            # 2. Store the example and the answers.
             example = _store_example(attempt, inputs, outcome)
             outputs = unsaved_outputs(example, targets, predictions, outcome)
             for output, version in zip(outputs, versions, strict=True):
                 output.version_id = version
             TargetOutput.objects.bulk_create(outputs)
             # Undone if it was failed or asked again in the meantime, so that it is stored once.
+            # 3. End the attempt.
             if not _still_asking(attempt).update(state=State.DONE, example=example):
                 raise _NotStored
             if round.task.config.talk:  # the next example is another conversation
                 Conversation.objects.filter(assignment=attempt.assignment_id).delete()
+            # 4. Tidy up: a draft that stays would fill the next form with this text.
             if attempt.assignment.draft:
                 assignment = Assignment.objects.filter(pk=attempt.assignment_id)
                 assignment.update(draft={}, draft_saved_at=None)
             if mended:
                 retract(mended)
+            # The example may have been the last one of the round's budget.
             close_if_due(round=round)
     except _NotStored as failure:
         if reason := str(failure):
@@ -358,6 +373,7 @@ def _round_that_takes(attempt: Attempt) -> Round:
     """
     unlocked_round = attempt.assignment.round
     round = ROUND.get(pk=unlocked_round.pk)
+    # Known already; through the locked row it would be read once more.
     round.task = unlocked_round.task
     if round.state == Round.State.OPEN:
         return round
@@ -439,6 +455,7 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         round=assignment.round,
         context=assignment.context,
         annotator=attempt.annotator,
+        # What the author chose to edit goes before what they were asked to replace or to change.
         parent=attempt.parent or assignment.mends or assignment.parent,
         resembles=attempt.resembles,
         typing=attempt.typing,
@@ -448,6 +465,7 @@ def _store_example(attempt: Attempt, inputs: Mapping[str, Any], outcome: Outcome
         goal=assignment.goal,
         config_number=assignment.round.task.config_number,
         inputs=dict(inputs),
+        # Of what was sent, without a system message: `begin_attempt` looks for this digest.
         digest=context_digest(attempt.inputs),
         outcome=outcome.status,
         decided_by=Example.DecidedBy.AUTHOR if config.is_decided_by_author else "rule",
@@ -499,9 +517,11 @@ def answer_undecided(*, example: Example, model_right: bool) -> Example:
         if selectors.is_judged(locked):  # what the votes mean must not change under them
             raise NotAllowed(_("Others have judged this meanwhile, so your answer comes too late."))
         verdicts = tuple(TargetVerdict(o.fooled, o.score) for o in locked.target_outputs.all())
+        # By the answers' own verdicts, which are in the order of the targets.
         locked.outcome = resolve(Outcome(None, verdicts, "undecided"), model_right).status
         locked.decided_by = Example.DecidedBy.AUTHOR
         locked.save(update_fields=["outcome", "decided_by"])
+        # Only answers that the rule left open; its verdicts on the others hold.
         locked.target_outputs.filter(fooled__isnull=True).update(fooled=not model_right)
     return locked
 

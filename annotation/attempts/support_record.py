@@ -31,6 +31,7 @@ def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
     """
     if not suggestions:
         return {}
+    # Other spacing is no change of a text.
     used = [suggestion for suggestion in suggestions if suggestion.text.split() == text.split()]
     taken = [
         suggestion for suggestion in suggestions if suggestion.action in (Action.USE, Action.EDIT)
@@ -39,4 +40,5 @@ def _suggested(suggestions: list[Suggestion], text: str) -> dict[str, Any]:
         action = Action.USE
     else:
         action = Action.EDIT if taken else Action.IGNORE
+    # Of several the last of those that decided the action.
     return {"suggestion": action.value, "suggested_by": (used or taken or suggestions)[-1].source}

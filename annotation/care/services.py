@@ -87,10 +87,12 @@ def check_rested(annotator: Annotator, task: Task) -> None:
     match rest_of(care.limits, care.seconds, care.seen.in_a_row, sends=True):
         case Rest.DAY:
             message = _("You have read such texts for %(n)d minutes today. Go on tomorrow.")
+            # Seconds until 00:00 UTC, rounded up to a minute.
             midnight = 86_400 - (care.now.hour * 60 + care.now.minute) * 60
             raise NeedsRest(message % {"n": care.minutes}, code="day", wait=midnight)
         case Rest.BREAK:
             message = _("You have read %(n)d such texts in a row. Take a break of five minutes.")
+            # Never 0, which would have programs ask again at once.
             wait = max(1, int((care.until - care.now).total_seconds()))
             raise NeedsRest(message % {"n": care.seen.in_a_row}, code="break", wait=wait)
 
@@ -117,6 +119,7 @@ def note_passed_by(*, annotator: Annotator, task: Task) -> None:
     """
     if not task.is_sensitive:
         return
+    # An attempt on the current assignment was counted when it was sent.
     current = Attempt.objects.filter(
         annotator=annotator, assignment__left_at=None, assignment__round__task=task
     )
@@ -140,4 +143,5 @@ def _note(annotator: Annotator, task: Task, change: Callable[[Seen, datetime], S
     if task.is_sensitive:
         row = _row(annotator, task)
         seen = change(row.seen, timezone.now())
+        # Only where nobody counted since the row was read: of two requests at once one is dropped.
         GatePass.objects.filter(pk=row.pk, at=row.at).update(**asdict(seen))

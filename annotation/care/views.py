@@ -20,6 +20,7 @@ from tasks.access import ANY, find_task
 from tasks.models import Task
 from tasks.permissions import can_see
 
+# A day has 1,440 minutes; without the owner's caps these hold.
 MOST = {"minutes": 1440, "items": 1000}
 
 

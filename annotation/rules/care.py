@@ -74,6 +74,7 @@ class Seen:
     def _with(self, now: datetime, most: int) -> "Seen":
         passed = int((now - self.at).total_seconds()) if self.at else 0
         seen = self.on(now)
+        # Not below 0, because a clock that was set back must not take seconds away.
         return replace(seen, seconds=seen.seconds + max(0, min(passed, most)), at=now)
 
 
@@ -108,6 +109,7 @@ def rest_of(limits: Limits, seconds: int, in_a_row: int, *, sends: bool = False)
         They answer a text that was shown before.
     """
     day = 60 * limits.minutes if limits.minutes is not None else None
+    # The day goes first, as after it no break helps.
     if day is not None and seconds >= day + (GRACE if sends else 0):
         return Rest.DAY
     if limits.items is not None and in_a_row >= limits.items:

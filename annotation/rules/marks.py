@@ -31,6 +31,7 @@ def marks_f1(predicted: Sequence[Mark], true: Sequence[Mark], *, overlap: bool =
     if not predicted or not true:
         return float(not predicted and not true)
     if not overlap:
+        # As multisets, so that a mark given twice counts twice.
         both = Counter(map(_key, predicted)) & Counter(map(_key, true))
         return 2 * both.total() / (len(predicted) + len(true))
     right = [mark for mark in predicted if any(_meet(mark, other) for other in true)]
@@ -44,5 +45,6 @@ def _key(mark: Mark) -> tuple[Any, ...]:
 
 
 def _meet(mark: Mark, other: Mark) -> bool:
+    # Ends are exclusive, so marks that only touch share no character.
     apart = mark["end"] <= other["start"] or other["end"] <= mark["start"]
     return not apart and mark.get("tag") == other.get("tag")

@@ -17,6 +17,7 @@ from core.text.words import UNSPACED, folded, spaced, unpunctuated
 from tasks.config.schema import TaskConfig
 
 GRAM, UNSPACED_GRAM = 5, 2
+# A pair at ALIKE shares one of 8 bands of 3 rows with 1 - (1 - 0.8³)⁸ = 99.7 %.
 BANDS = 8
 ROWS = 3
 BINS = BANDS * ROWS
@@ -59,6 +60,7 @@ def is_comparable(text: str) -> bool:
 
 def normalise(text: str) -> str:
     """Remove case, punctuation, spacing, compatibility forms and invisible characters."""
+    # Category C is invisible, and would hide a copy.
     plain = unpunctuated(folded(text, compatible=True), instead=" ", signs=PUNCTUATION)
     return spaced("".join(c for c in plain if c.isspace() or unicodedata.category(c)[0] != "C"))
 
@@ -103,6 +105,7 @@ def band_keys(text: str) -> tuple[int, ...]:
         return ()
     least = signature(text)
     return tuple(
+        # Without the lowest bit, because a BigIntegerField has a sign.
         _number(repr((band, *least[band * ROWS : (band + 1) * ROWS])).encode()) >> 1
         for band in range(BANDS)
     )
@@ -122,14 +125,17 @@ def signature(text: str) -> Sequence[int]:
     """
     least: dict[int, int] = {}
     for gram in grams(text):
+        # One hash gives both the bin and the value in it.
         value, place = divmod(_number(gram.encode()), BINS)
         least[place] = min(value, least.get(place, value))
     if not least:
         raise ValueError("A text without grams has no signature.")
+    # The walks are the same for all texts, so alike texts borrow from the same bin.
     return [least[next(lender for lender in walk if lender in least)] for walk in _WALKS]
 
 
 def _number(data: bytes) -> int:
+    # Not `hash`, which differs from process to process, while the keys are stored.
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest())
 
 

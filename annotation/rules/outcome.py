@@ -157,6 +157,7 @@ def _verdict(
             _comparable(_field(expected, name, "example")) != _comparable(_field(output, name))
             for name in rule.fields
         )
+        # All fields are compared, so that a missing one raises even after a difference.
         return TargetVerdict(any(list(differs)))
     answer = _field(output, rule.field)
     if rule.type == "pattern":
@@ -175,6 +176,7 @@ def _verdict(
         score = marks_f1(answer, true, overlap=rule.overlap)
     else:
         score = squad_f1(_text(answer), _text(true), language)
+        # Between these the score tells too little, so the author decides.
         if rule.ask_between and rule.ask_between[0] <= score <= rule.ask_between[1]:
             return TargetVerdict(None, score)
     return TargetVerdict(score < rule.threshold, score)
@@ -208,5 +210,6 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, Mapping) and "text" in value:
         return value["text"]
     if isinstance(value, list | tuple):
+        # Mappings have no hash, so they are counted by their sorted items.
         return Counter(repr(sorted(v.items()) if isinstance(v, Mapping) else v) for v in value)
     return value

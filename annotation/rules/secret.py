@@ -8,6 +8,7 @@ from typing import Any
 
 from core.text.words import folded
 
+# The eight letters of a secret are eleven in base64, so shorter runs cannot hold one.
 RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}")
 URL_SAFE = str.maketrans("-_", "+/")
 
@@ -42,6 +43,7 @@ def secret_of(values: Mapping[str, Any]) -> str | None:
 
 def _bare(text: str) -> str:
     """Return only the letters and digits, in one case and without accents."""
+    # Accents become characters of their own, which are neither letters nor digits.
     apart = unicodedata.normalize("NFKD", folded(text, compatible=True))
     return "".join(filter(str.isalnum, apart))
 
@@ -49,6 +51,9 @@ def _bare(text: str) -> str:
 def _decoded(text: str) -> Iterator[str]:
     """Yield the text's parts decoded from base64, wherever that begins and with spaces in it."""
     for run in RUN.findall("".join(text.split())):
+        # Base64 comes in groups of four, and the secret may begin at any place of one.
         for start in range(4):
+            # Filled up to whole groups; what the filling decodes to is no part of a secret.
             chunk = run[start:].translate(URL_SAFE)
+            # Latin-1 decodes any bytes, so a wrong start raises nothing.
             yield base64.b64decode(chunk + "A" * (-len(chunk) % 4)).decode("latin-1")

@@ -30,6 +30,7 @@ def typing_evidence(sent: Mapping[str, str], characters: int) -> dict[str, float
     if not all(math.isfinite(value) and value >= 0 for value in (pasted, first, active)):
         return None
     return {
+        # What was pasted may have been deleted again, so more can be pasted than is left.
         "pasted": min(pasted, characters),
         "characters": characters,
         "first_input": min(first, LONGEST),

@@ -142,6 +142,7 @@ def typed(
     for component in config.input:
         widget = form_field(component, context).widget
         value = _one_newline(widget.value_from_datadict(data, {}, component.name))
+        # Nothing else bounds a draft, as it is not checked.
         values[component.name] = value[:10_000] if isinstance(value, str | list) else value
         start = data.get(f"{component.name}_start", "")
         if component.type == "span" and value and start.isdecimal():
@@ -293,6 +294,7 @@ class ExampleForm(ComponentForm):
         values = self.values()
         if self.task:
             values = with_media(self.task, self.components, values)
+        # Files that were not kept left no value, which could be checked below.
         for name, message in self.refused.items():
             self.add_error(name, message)
         for component in self.components:
@@ -313,6 +315,7 @@ class ExampleForm(ComponentForm):
         passage = str(self.context[str(component.reference)])
         start_name = f"{component.name}_start"
         chosen = self.cleaned_data.get(start_name)
+        # The chosen place holds only while the words there are still the typed ones.
         place = None if chosen is None else stretch_at(text, passage, chosen)
         if place is None:
             places = stretches_of(text, passage)
@@ -333,6 +336,7 @@ class ExampleForm(ComponentForm):
         """Ask at which of the places the words are meant; ends: by where they begin."""
 
         def around(start: int, end: int) -> str:
+            # About seven words on each side tell one place from another.
             before, after = passage[max(0, start - 40) : start], passage[end : end + 40]
             return f"…{before}[{passage[start:end]}]{after}…"
 
@@ -370,6 +374,7 @@ def answered_form(components: Sequence[Component], metadata: Mapping[str, Any]) 
     return ComponentForm(components, initial=answers)
 
 
+# Rendering is slow, and these are few: the questions of each task, in each language.
 @lru_cache(maxsize=256)
 def blank_fields(components: tuple[Component, ...], language: str | None) -> str:
     """Render a form that nobody has filled yet; in a language it is the same for everybody."""
@@ -392,4 +397,5 @@ class ReportForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # Without the empty choice that Django adds to a field of a model.
         self.fields["reason"].choices = Report.Reason.choices  # type: ignore[attr-defined]

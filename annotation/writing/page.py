@@ -180,6 +180,7 @@ class WritePage:
         """Name the round's targets as people may read them, or the model of a try-out."""
         if self.opponent:
             return self.opponent
+        # Fills the cache from which `target_names` reads.
         targets_of(self.round)
         return ", ".join(self.round.target_names) or _("no model in this round")
 
@@ -273,6 +274,7 @@ def result(example: Example, is_new: bool = False) -> dict[str, Any]:
     questions = result_panel.why_components(config, example.outcome, example.inputs)
     votes = no_votes_yet(example.round) if is_new else votes_on(example)
     panel = verdict(example, config, outputs)
+    # The round's own policy may differ from that of the configuration.
     panel["needed"] = votes.needed or panel["needed"]
     can_retract = example.retracted_at is None and not votes.given
     if votes.is_validated_error:
@@ -329,6 +331,7 @@ def _written(config: TaskConfig, inputs: Mapping[str, Any]) -> str:
     """
     if talk := config.talk:
         return config.display(talk.name, inputs[talk.name])
+    # The answer is shown beside the models' answers, so the text is without it.
     own_inputs = {name: inputs[name] for name in {*inputs} - {*config.target_fields}}
     return written_text(config, own_inputs)
 
@@ -354,6 +357,7 @@ def show(
         request, TEMPLATE, {**page.values(form), **(panel or {})}, part=part, status=status
     )
     if part == "form":
+        # The browser expects a panel, so these headers name the form in its place.
         response["HX-Retarget"], response["HX-Reswap"] = "#form", "outerHTML"
     return response
 
@@ -396,6 +400,7 @@ def show_attempt(
         response["Refresh"] = f"5; url={reverse('annotation:attempt', args=[attempt.uuid])}"
         return response
     response = show_failed(request, page, attempt.failure)
+    # Only where the same text may succeed later, and not in a closed round.
     if response.status_code == 503:
         response["Retry-After"] = "10"
     return response

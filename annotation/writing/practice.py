@@ -116,6 +116,7 @@ def practise(request: HttpRequest, opponent: Opponent) -> HttpResponse:
         message = _("There is nothing to practise on: no example of this task shows its passage.")
         return refusal(request, NoContext(message), task)
     talk = kept(request, opponent.url)
+    # The task may have lost passages since the conversation began.
     goes_on = task.config.talk and talk and talk.place < len(task.config.practice_contexts)
     return page.show(request, _page(opponent, talk) if goes_on else _started(opponent))  # type: ignore[arg-type]
 
@@ -134,6 +135,7 @@ def _started(opponent: Opponent) -> WritePage:
 def _page(opponent: Opponent, talk: Talk) -> WritePage:
     """Build a page on one of the task's own practice passages; the form names it by its place."""
     round, config = opponent.round, opponent.round.task.config
+    # Never saved; the form sends the place back where it otherwise sends an assignment's id.
     context = Context(pk=talk.place, round=round, fields=dict(config.practice_contexts[talk.place]))
     return WritePage(
         round.task,
@@ -268,6 +270,7 @@ def _answered(
         context = config.practice_contexts[begun.place]
         return opponent.ask(model_inputs(round, context, inputs)), dict(inputs)
     turns = inputs[config.talk.name]
+    # Time and fingerprint are only stored, and practice stores nothing.
     answer = Prediction({config.answer_field: begun.answer_after(turns)}, None, 0.0, {})
     whole = {**inputs, config.talk.name: [*begun.opening, *turns]}
     return (opponent.entries(), [answer]), whole

@@ -42,6 +42,7 @@ class Talk:
 
     def keep(self, request: HttpRequest) -> None:
         """Put it into the session; one that has not begun, or is over, is forgotten."""
+        # One turn is only the system message with which a conversation opens.
         if self.said or len(self.turns) > 1:
             request.session[KEY] = asdict(self)
         else:
@@ -87,4 +88,5 @@ class Talk:
 def kept(request: HttpRequest, url: str) -> Talk | None:
     """Return the conversation that the session keeps with the model at this address."""
     stored_talk = request.session.get(KEY)
+    # What was begun with another model does not go on with this one.
     return Talk(**stored_talk) if stored_talk and stored_talk["url"] == url else None

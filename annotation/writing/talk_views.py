@@ -37,6 +37,7 @@ def talk_stream(request: HttpRequest, pk: int) -> HttpResponseBase:
     conversation = get_object_or_404(own_conversations, assignment=pk)
     if not conversation.is_asking:
         return HttpResponse(status=204)
+    # Selects nothing once the turn is answered, taken back or asked again.
     waiting = own_conversations.filter(pk=conversation.pk, asked_at=conversation.asked_at)
     return stream_of([key_of(conversation)], waiting)
 
@@ -98,6 +99,7 @@ def said(request: HttpRequest) -> tuple[str, int]:
 
 
 def _number(text: str) -> int:
+    # No conversation is so long that a place needs five digits.
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else -1
 
 

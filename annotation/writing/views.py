@@ -63,6 +63,7 @@ AFTER_GATE = {
     "judge": "validation:judge",
     "battle": "leaderboard:battle",
 }
+# Each submit reads these; the votes' relation saves the panel of a new example a query.
 POSTED = PreparedRead(
     lambda: Assignment.objects.select_related(
         "context", f"round__{questions.joined_for_votes()}"
@@ -88,6 +89,7 @@ def gate(request: HttpRequest, code: str) -> HttpResponse:
         if request.user.is_authenticated:
             pass_gate(annotator=participant(request, task, can_see), task=task)
         else:
+            # Without an account there is no annotator to store it for.
             request.session[f"gate-{task.pk}"] = True
         return redirect(next_page, code=code)
     return render(request, "annotation/gate.html", {"task": task, "wanted": next_page})
@@ -108,11 +110,13 @@ def write(request: HttpRequest, code: str) -> HttpResponse:
         return _submit(request, task, annotator)
     if (care := care_of(annotator, task)).rest in STOPS:
         return show_care(request, task, care)
+    # From here on a text is in view, so its time begins.
     note_shown(annotator=annotator, task=task)
     round = round_to_write(task, annotator)
     if round is None:
         values = {"task": task, "message": _("No round is open.")}
         return render(request, "annotation/refused.html", values)
+    # Whoever has begun a text still finds it while the round is paused.
     if round.state == Round.State.PAUSED and not has_begun(annotator, round):
         values = {"task": task, "code": "paused", "message": not_open(round)}
         return render(request, "annotation/refused.html", values)
@@ -196,6 +200,7 @@ def posted_assignment(request: HttpRequest, annotator: Annotator, task: Task) ->
     assignment = POSTED.first(pk=int(pk)) if pk.isdecimal() and len(pk) < LONGEST_ID else None
     if assignment is None:
         raise Http404
+    # The same answer as for an id that is not there, so that ids tell nothing.
     if (assignment.annotator_id, assignment.round.task_id) != (annotator.pk, task.pk):
         raise Http404
     assignment.annotator, assignment.round.task = annotator, task  # known, so not read again
@@ -213,6 +218,7 @@ def write_next(request: HttpRequest, code: str) -> HttpResponse:
     annotator = participant(request, task)
     if gate_is_shut(request, task):
         return redirect("annotation:gate", code=code)
+    # On the next page nothing would remind the author of the question.
     if open_question := unanswered(annotator, task):
         return _ask_first(request, open_question)
     note_passed_by(annotator=annotator, task=task)
@@ -252,6 +258,7 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
         keep_said(assignment=assignment, text=text)
     else:
         config, context = assignment.round.task.config, assignment.context.fields
+        # A text that was typed for another assignment must not become the draft of this one.
         if not is_of_another(config, request.POST, assignment.pk):
             save_draft(assignment=assignment, inputs=typed(config, context, request.POST))
     values = {"round": assignment.round, "is_part": True}
@@ -301,6 +308,7 @@ def attempt_answer(request: HttpRequest, uuid: UUID) -> HttpResponse:
         pass  # answered before: show what was decided then
     if not htmx_partial(request):
         return redirect("annotation:attempt", uuid=uuid)
+    # The service changes a locked copy of the row.
     example.refresh_from_db(fields=["outcome", "decided_by"])
     return page.show(request, now, page.result(example))
 

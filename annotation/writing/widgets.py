@@ -70,6 +70,7 @@ class Ranking(forms.Widget):
     def value_from_datadict(self, data: Any, files: Any, name: str) -> Mapping[str, str] | None:
         chosen = data.getlist(name) if hasattr(data, "getlist") else data.get(name, [])
         texts = (text for text, _ in self.choices)
+        # A form that was tampered with may send fewer places, or more.
         places = {text: place for text, place in zip(texts, chosen, strict=False) if place}
         return places or None
 
@@ -91,6 +92,7 @@ class MediaInput(forms.Widget):
         self.kind = attrs["kind"]
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        # The value is a mapping, which is no text for an input.
         context: dict[str, Any] = super().get_context(name, None, attrs)
         value = value if isinstance(value, Mapping) else {}
         context["widget"] |= {
