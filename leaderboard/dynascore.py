@@ -92,6 +92,7 @@ def _add_row(tables: dict[str, TaskTable], row: Any) -> None:
     if any(error is not None and error < 0 for error in errors.values()):
         raise TableError("a standard error is 0 or more.")
     table.replicates[model] = _replicates(row)
+    # Replicates are paired across models by their number, so all models need the same number.
     counts = {len(replicates) for replicates in table.replicates.values() if replicates}
     if len(counts) > 1:
         number = len(table.replicates[model])
@@ -126,6 +127,7 @@ def _number(row: dict[str, Any], key: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         text = json.dumps(value, ensure_ascii=False)[:40]
         raise TableError(f"{key} is {text}: write a number without quotes, or null if not run.")
+    # Written so that NaN, of which no comparison is true, fails too.
     if not abs(value) < 1e100:  # nor NaN
         raise TableError(f"{key} is not a finite number: write null if it was not run.")
     return float(value)
@@ -140,9 +142,11 @@ def draw_tables(table: TaskTable) -> Iterator[dict[str, TableRow]]:
     count = max(map(len, table.replicates.values()))
     if not count and any(any(row.values()) for row in table.errors.values()):
         count = DRAWS
+    # A fixed seed, so that the same file gives the same intervals.
     chance = Random(0)
     for number in range(count):
         drawn: dict[str, TableRow] = {}
+        # In the order of names, so that the order of lines in the file moves no draw.
         for model, row in sorted(table.rows.items()):
             drawn[model] = {}
             for metric, value in row.items():

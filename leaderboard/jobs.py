@@ -47,6 +47,7 @@ def renew_boards() -> int:
 
     Then followers of new releases get their mails.
     """
+    # One clock for all boards, or many of them together would hold the worker for long.
     stop = time.monotonic() + MOST_SECONDS
     resampled = 0
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
@@ -115,6 +116,7 @@ def _resample(pk: UUID) -> bool:
     A run whose files are gone or damaged gets an empty value, and is not tried again.
     """
     run = EvaluationRun.objects.select_related("submission__task", "version").get(pk=pk)
+    # Another worker may have taken it since the ids were read.
     if run.resamples.filter(OF_EXAMPLES).exists():
         return False
     try:
@@ -137,6 +139,7 @@ def unresampled_own(task: Task) -> list[int]:
     versions = _exact_versions(task)
     outcomes: list[int] = []
     for metric in metrics:
+        # A metric that failed gave no numbers to resample.
         rows = metric.outcomes.filter(failure="", run__version__in=versions)
         rows = rows.exclude(run__resamples__metric=metric.key)
         outcomes += rows.values_list("pk", flat=True)

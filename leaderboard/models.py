@@ -47,6 +47,7 @@ class Board(models.Model):
     frozen_at = models.DateTimeField(null=True)
     is_sensitive = models.BooleanField(default=False)  # leaving a model out changes the order
     renewed_to = models.DateTimeField(null=True)  # runs that ended until then are in it
+    # Moved by a conditional update, so of several workers one takes the day's snapshot.
     looked_on = models.DateField(null=True)  # the last day on which a snapshot was considered
 
     def __str__(self) -> str:
@@ -85,6 +86,7 @@ class Weights(models.Model):
     made_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        # Django would add another s.
         verbose_name_plural = "weights"
         ordering = ["task", "name"]
         constraints = [
@@ -115,6 +117,7 @@ class Snapshot(models.Model):
     made_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        # The newest first, so `task.snapshots.first()` is the last one that was taken.
         ordering = ["task", "-number"]
         constraints = [
             # Papers cite the number.
@@ -171,6 +174,7 @@ class Comparison(models.Model):
         constraints = [
             # An import that is run again adds nothing.
             models.UniqueConstraint(fields=["task", "uid"], name="comparison_once"),
+            # A model against itself would say nothing, and no fit could use it.
             models.CheckConstraint(condition=~Q(left=F("right")), name="comparison_of_two"),
         ]
 
@@ -230,6 +234,7 @@ class Battle(models.Model):
     uuid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="battles")
     voter = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="battles")
+    # Protected, because a conversation without its models could not be published.
     left = models.ForeignKey(Contestant, on_delete=models.PROTECT, null=True, related_name="+")
     right = models.ForeignKey(Contestant, on_delete=models.PROTECT, null=True, related_name="+")
     gold = models.ForeignKey(GoldPair, on_delete=models.CASCADE, null=True, related_name="battles")
@@ -251,10 +256,12 @@ class Battle(models.Model):
             models.UniqueConstraint(
                 fields=["task", "voter"], condition=Q(ended_at__isnull=True), name="battle_one_open"
             ),
+            # A vote ends the conversation, so that no message can follow what was judged.
             models.CheckConstraint(
                 condition=Q(winner="") | Q(ended_at__isnull=False), name="battle_vote_ends"
             ),
             models.CheckConstraint(
+                # Code takes a battle without a gold pair for one with two models, and asks both.
                 condition=Q(gold__isnull=True, left__isnull=False, right__isnull=False)
                 | Q(gold__isnull=False, left__isnull=True, right__isnull=True),
                 name="battle_of_two_or_gold",
@@ -284,6 +291,7 @@ class Follow(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows"
     )
+    # Moved by an update whose condition is the old value, so one worker sends each mail.
     told_to = models.DateTimeField(default=timezone.now)  # no mails about releases until then
 
     class Meta:

@@ -93,6 +93,7 @@ def _style(task: Task) -> Table | None:
     """Return the ranking with the style of answers held constant; None with few battles."""
     from leaderboard.arena.report import style_report_of
 
+    # It fits four further effects, which few battles cannot tell from noise.
     if task.comparisons.filter(style__isnull=False).count() < LEAST_STYLED:
         return None
     report = style_report_of(task)

@@ -45,6 +45,7 @@ def pair_chances(count: int, votes: Votes, live: Places) -> tuple[Places, Floats
     information = _information(strengths[left] - strengths[right])
     # By how much one more comparison lowers the variance: Sherman and Morrison (1950).
     gain = information * spread**2 / (1 + information * spread)
+    # The equal share lets any pair come up, so that a wrong early estimate can be corrected.
     return pairs, (1 - UNIFORM) * gain / gain.sum() + UNIFORM / len(pairs)
 
 
@@ -55,6 +56,7 @@ def _posterior(count: int, votes: Votes) -> tuple[Floats, Floats]:
     strengths = pairs.fit_bounded(counts).strengths
     leads = strengths[pairs.first] - strengths[pairs.second]
     information = counts.sum(axis=1) * _information(leads)
+    # With prior information the matrix has an inverse, also for models without votes.
     precision = np.eye(count) * PRIOR
     # A comparison is about a difference, so it adds to both models and takes from their product.
     np.add.at(precision, (pairs.first, pairs.first), information)

@@ -130,6 +130,7 @@ class Pairs:
 
     def fit_bounded(self, counts: Floats) -> Fit:
         """Return the maximum of the likelihood with the imaginary model, which is always finite."""
+        # For each imaginary pair: half a win, half a loss, no tie.
         halves = np.tile([HALF, HALF, 0], (self.count + self.covariates.shape[1], 1))
         fit = self.bounded._climb(np.vstack([counts, halves]), None)
         assert fit is not None  # each model has beaten and lost to the imaginary one
@@ -149,6 +150,7 @@ class Pairs:
         # A point has the strengths, the effects of style and the logarithm of a tie's weight.
         point = np.zeros(self.count + self.covariates.shape[1] + 1)
         has_ties = bool(counts[:, 2].any())
+        # A start without a tie's weight cannot begin a fit that has one, nor the other way round.
         if start and (start.tie is not None) == has_ties:
             point = np.concatenate([start.strengths, start.style, [start.tie or 0.0]])
         value, chances = self._likelihood(counts, point, has_ties)
@@ -267,6 +269,7 @@ def rank_models(
     if style is None:
         pairs, cells = pair_models(len(group), first, second, outcome)
     else:
+        # In units of their size, so that one bound suits all covariates.
         scale = np.sqrt((style[is_kept] ** 2).mean(axis=0))
         differs = np.flatnonzero(scale)
         scaled_style = style[is_kept][:, differs] / scale[differs]
@@ -320,6 +323,7 @@ def _half_widths(
 def pair_models(count: int, left: Places, right: Places, outcome: Places) -> tuple[Pairs, Places]:
     """Return the compared pairs, and for each comparison its cell in their counts."""
     first, second = np.minimum(left, right), np.maximum(left, right)
+    # A number for each pair, by which equal pairs are joined.
     keys, pair = np.unique(first * count + second, return_inverse=True)
     # LEFT and RIGHT (0 and 1) change places where the left model is the second of its pair.
     turned = np.where(outcome == TIE, TIE, outcome ^ (left > right))
@@ -352,6 +356,7 @@ def _ranks(values: Floats, lows: Floats, highs: Floats) -> list[int | None]:
 
     Without intervals all models share rank 1.
     """
+    # NaN is never greater, so a model without an interval is above no other.
     above = (lows[:, None] > highs[None, :]).sum(axis=0)
     places = np.flatnonzero(~np.isnan(values))
     ranks: list[int | None] = [None] * len(values)

@@ -113,6 +113,7 @@ def style_report_of(task: Task, *, draws: int = STYLE_DRAWS) -> Report:
     if not len(ids):
         raise Refused(f"The arena {task.code!r} has no battles yet.", code="empty")
     rows = _comparisons(task, only_battles=True).values_list("style", flat=True)
+    # Both queries have the same order, so style and votes belong together by place.
     style = np.array([difference(row) for row in rows if row])
     return _report(_names(task, ids), votes, draws, style)
 
@@ -144,6 +145,7 @@ def votes_of(
         outcome.append(OUTCOMES[winner])
         voter.append(voter_id)
     size = len(left)
+    # One call numbers both sides alike; `also` comes last and is cut off again below.
     ids, places = np.unique(np.array(left + right + list(also), dtype=np.intp), return_inverse=True)
     votes = Votes(
         left=places[:size],
@@ -161,6 +163,7 @@ def _report(names: list[str], votes: Votes, draws: int, style: Floats | None = N
     # A matrix of counts per outcome, of which wins, ties and shares are sums.
     tables = np.zeros((3, count, count))  # outcomes × left models × right models
     np.add.at(tables, (votes.outcome, votes.left, votes.right), 1)
+    # A pair was shown either way round, so a table and its transpose are about the same pair.
     ties = tables[TIE] + tables[TIE].T
     wins = tables[LEFT] + tables[RIGHT].T
     played = wins + wins.T + ties

@@ -65,6 +65,8 @@ def import_comparisons(
 
 def _arena(code: str, create: bool, owner: str) -> Task:
     """Return the arena, locked, or create it when `create` is set. Raises Refused."""
+    # Of two imports the second waits, and then finds what the first one stored.
+    # No key, so that votes, which only point at the task, need not wait.
     task = Task.objects.select_for_update(of=("self",), no_key=True).filter(code=code).first()
     if task is None:
         if not create:
@@ -85,6 +87,7 @@ def _owner(address: str) -> User | None:
     """Return the owner of a new arena. Raises Refused."""
     if address:
         return account_of(address)
+    # The oldest, so that the choice does not depend on the order of the rows.
     return User.objects.filter(is_active=True, is_superuser=True).order_by("pk").first()
 
 
@@ -159,6 +162,7 @@ class _Import:
                 counts[id_of_uid[uid]] += 1
                 choices[id_of_uid[uid], pseudonym] = left, right, winner
             ids = {id for id in ids if counts[id] == numbers[-1]}
+            # Growing steps, so that an id that a hundred people share needs few queries.
             numbers = range(numbers[-1] + 1, 2 * numbers[-1] + 8)
         return counts, choices
 

@@ -39,6 +39,7 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
     metrics, groups = list(available_metrics(config)), groups_of(config)
     names = [metric.name for metric in metrics]
     vectors: list[Callable[[Sequence[Any]], Sums]] = [metric.vectors for metric in metrics]
+    # Chosen by all examples, once: a choice in each resample would make the worst look worse.
     group = _worst_group(run, groups)
     if group:
         share = _metric(group.metric, config)
@@ -48,6 +49,7 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
 
     def statistics() -> Iterator[tuple[int, tuple[Any, ...]]]:
         rows = map(groups.named, set_rows(run.version))
+        # Strict: a file that is cut short raises ValueError, and the run is not tried again.
         for place, (row, answer) in enumerate(zip(rows, read_answers(run), strict=True)):
             value = None if answer is None else answer.value
             of_example: list[Any] = [metric.statistic(value, row) for metric in metrics]
@@ -82,6 +84,7 @@ def _vectors_of_counting(metric: Metric, statistics: Sequence[tuple[Any, bool]])
     statistics: each with whether it counts.
     """
     of_metric, counts = zip(*statistics, strict=True)
+    # A column of 0 and 1 that multiplies each line: examples × columns.
     vectors: Sums = metric.vectors(of_metric) * np.array(counts, dtype=float)[:, None]
     return vectors
 
@@ -160,6 +163,7 @@ def sum_resamples(
     totals = [np.zeros((DRAWS, 0)) for _ in vectors]
     for chunk, examples in groupby(statistics, key=lambda example: example[0] // CHUNK):
         places, rows = zip(*examples, strict=True)
+        # Only the drawn columns of the examples that are there: DRAWS × examples of the chunk.
         drawn = _draws(sha256, chunk)[:, np.array(places) % CHUNK].astype(float)
         columns = zip(*rows, strict=True)  # the statistics by kind
         for kind, (to_vectors, column) in enumerate(zip(vectors, columns, strict=True)):
@@ -173,5 +177,6 @@ def sum_resamples(
 @lru_cache(maxsize=128)  # 26 MB: all of a set of 128,000 examples, model after model
 def _draws(sha256: str, chunk: int) -> NDArray[np.uint8]:
     """Draw how often each example of a chunk is in each resample: DRAWS × CHUNK."""
+    # By set and chunk, so that any chunk can be drawn without those before it.
     chance = np.random.default_rng([int(sha256, 16), chunk])
     return chance.poisson(1.0, (DRAWS, CHUNK)).astype(np.uint8)

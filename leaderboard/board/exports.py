@@ -255,6 +255,7 @@ def escape_latex(text: str) -> str:
     >>> escape_latex("50 % of a_b\n")
     '50 \\% of a\\_b'
     """
+    # A line break in a name would end the comment or the row that it is in.
     one_line = " ".join(text.split())
     return "".join(LATEX.get(letter, letter) for letter in one_line)
 

@@ -43,9 +43,11 @@ def correlations(draws: NDArray[np.float32]) -> Floats:
     """
     centred = draws - draws.mean(axis=-1, keepdims=True)
     length = np.sqrt((centred**2).sum(axis=-1, keepdims=True))
+    # Metrics that never vary have length 0, and keep their zeros.
     unit = centred / np.where(length, length, 1)
     correlation: Floats = np.einsum("imd,jmd->ijm", unit, unit).astype(float)
     for metric in range(len(correlation)):
+        # Also of a metric without variance, or a score of it would lose its half-width.
         correlation[metric, metric] = 1.0
     return correlation
 
@@ -70,6 +72,7 @@ def ends_of(
     # The correlation of two metrics of which one lowers the score counts with the other sign.
     signs = np.where(steps[:, 0] > steps[:, 1], -1, 1)  # -1: of which less is better
     signed = correlation * signs[:, None] * signs
+    # A metric of which less is better moves the score down by its high end.
     below = _length(np.minimum(0, steps.min(1)), signed)
     above = _length(np.maximum(0, steps.max(1)), signed)
     # Rounded: the last digits depend on how many models are summed at once.

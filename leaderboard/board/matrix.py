@@ -204,6 +204,7 @@ def score_matrix(task: Task, user: Person | None = None, *, is_frozen: bool = Tr
     renewed_to = board.renewed_to if board else None
     # One thread reads, and the others then find the result in the cache.
     with _READING:
+        # Arguments are the key of the cache: they name every state that changes a number.
         numbers = _numbers(
             tuple((model.files, model.is_published) for model in models),
             tuple((each.version_id, each.counts, each.size * each.is_sealed) for each in sets),
@@ -278,6 +279,7 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
     files: dict[Any, list[Any]] = {}
     for row in rows:
         is_joined = row.kind == Submission.Kind.PREDICTIONS and row.owner
+        # Only predictions come file by file; other submissions are models of their own.
         key = (row.owner, row.team, row.name) if is_joined else row.pk
         files.setdefault(key, []).append(row)
     number, models = 0, []
@@ -409,6 +411,7 @@ class _Table:
                 numbers.kept_back[model, place] = True
                 continue
             self._runs[pk] = model, place, suite
+            # Speed and memory are those of a plain run, as a suite has other examples.
             if suite == Suite.PLAIN:
                 numbers.runners[model, place] = run_by
                 runners[run_by] = None
@@ -428,6 +431,7 @@ class _Table:
         several have as many). A runner elsewhere counts only when no model ran here. So one more
         model does not take the costs of the others away, nor do many chat models.
         """
+        # A run that measured nothing must not choose the runner.
         has_costs = ~np.isnan(self.numbers.values[..., costs]).all(axis=2)
         runners = np.where(has_costs, self.numbers.runners, "")  # models × sets
         public = runners[self._is_public]
@@ -451,10 +455,12 @@ class _Table:
             # Runs on the newest versions were read before.
         ).exclude(version__in=self._versions)
         pairs = (
+            # Without the usual order, whose column would be part of what is distinct.
             older.order_by()
             .values_list("submission", "version__evaluation_set__versions")
             .distinct()
         )
+        # A model that was run on the newest version, too, is not outdated there.
         for submission, version in pairs:
             if submission in self._models:
                 cell = self._models[submission], self._versions[version]
@@ -464,6 +470,7 @@ class _Table:
         """Add metrics over all examples, and the results of suites and groups."""
         names = set(drawn_metrics(self._metrics)).union(self._customs)
         names.update(score for _suite, score in AXES)
+        # Totals only, because the board has no columns for slices and kinds.
         scores = Score.objects.filter(
             run__version__in=self._versions,
             run__outcome=Outcome.OK,
@@ -517,6 +524,7 @@ class _Table:
             cell = self._cell(run, metric)
             if drawn_values and cell and cell[1] < counts and cell[2] in columns:
                 model, place, column = cell
+                # Stored little-endian, whatever the machine that reads it.
                 row = np.frombuffer(drawn_values, dtype="<f4")
                 draws[place, columns.index(column), model] = row
         np.multiply(draws, 100, out=draws)
@@ -530,6 +538,7 @@ class _Table:
         low = _by_draws(numbers.low, counts, columns)
         high = _by_draws(numbers.high, counts, columns)
         flat = (draws == draws[..., :1]).all(axis=-1) & ~np.isnan(values)
+        # A fixed seed: two readers of a board must see the same ranks.
         noise = np.random.default_rng(0).standard_normal((flat.sum(), DRAWS), dtype=np.float32)
         below = np.nan_to_num((values - low)[flat])[:, None]
         above = np.nan_to_num((high - values)[flat])[:, None]
@@ -554,4 +563,5 @@ class _Table:
 
 def _by_draws(numbers: Floats, counts: int, columns: Sequence[int]) -> Floats:
     """Return models × sets × metrics in the shape of draws: counting sets × drawn × models."""
+    # Counting sets come first, so a slice leaves out the others.
     return numbers[:, :counts][..., columns].transpose(1, 2, 0)

@@ -104,6 +104,7 @@ def means_table(matrix: Matrix, means: Means) -> dict[str, dict[str, float | Non
 
 def none_for_nan(values: Floats) -> list[Any]:
     """Return the values as lists, with None for NaN."""
+    # Through objects, because an array of floats cannot hold None.
     objects = values.astype(object)
     objects[np.isnan(values)] = None
     return cast(list[Any], objects.tolist())

@@ -60,6 +60,7 @@ def _difference_variance(draws: Draws, best_draws: Draws | None) -> Draws:
     centred = _centred(draws)
     if best_draws is None:
         variance = centred @ centred.T
+        # Copied, as the diagonal is a view of what is changed below.
         own = top_own = variance.diagonal().copy()
     else:
         top = _centred(best_draws)
@@ -69,6 +70,7 @@ def _difference_variance(draws: Draws, best_draws: Draws | None) -> Draws:
     variance *= -2
     variance += top_own
     variance += own[:, None]
+    # Rounding may leave 0 or less, by which a lead cannot be divided.
     np.maximum(variance, LEAST, out=variance)
     return variance
 

@@ -41,6 +41,7 @@ def presets(board_request: BoardRequest, main: str) -> Iterator[Preset]:
         metrics = {}
         for name in board_request.start.metrics:
             counts = name == main or name in others
+            # All are named, because what a query leaves out keeps the owner's weight.
             metrics[name] = FULL if counts else 0.0
         words = _(title) % {"metric": in_words(main)}
         yield _preset(board_request, words, Weighting(metrics, board_request.weighting.sets))

@@ -54,6 +54,7 @@ class BoardRequest:
         """Return the query of the same board with changed options; an empty text removes one."""
         fields = {**self.lasting_options, **changes}
         options = urlencode({name: text for name, text in fields.items() if text})
+        # Links of an unchanged board stay short, and follow the owner's weights when these change.
         weights = self.weighting.query if self.is_changed else ""
         return "?" + "&".join(filter(None, (weights, options)))
 
@@ -105,6 +106,7 @@ def _chosen(
     for name, opening_text in opening.items():
         if query.get(name):
             text = choose(query[name])
+            # A slider shows one decimal; a weight that nobody moved must not lose the others.
             if text != opening_text:
                 chosen[name] = text
     return chosen

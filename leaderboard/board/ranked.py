@@ -218,6 +218,7 @@ def _rows(
     columns = (known, score.low, score.high, score.least, score.most)
     scores = ScoreColumn(*map(none_for_nan, columns))
     used = [matrix.metrics.index(name) for name in score.used]
+    # Over all models at once; the loop below only looks its place up.
     is_whole = is_run & ~np.isnan(means.values[:, used]).any(axis=1)
     in_the_loop = _in_the_loop(matrix, means)
     rows = []
@@ -249,9 +250,11 @@ def _rank_bounds(
     """
     places = np.flatnonzero(score.is_run)
     examples = sum(matrix.sets[place].size for place in means.sets)
+    # Most boards have no ranges, and are then compared with themselves.
     best = None
     if score.is_range.any():
         best = score.most[places], score.most_draws[places]
+    # The rows of the matrix are the better models: sums down a column count who is above.
     sure = sure_pairs(score.least[places], score.least_draws[places], examples, best)
     first_ranks = (1 + sure.sum(axis=0)).tolist()
     last_ranks = (len(places) - sure.sum(axis=1)).tolist()

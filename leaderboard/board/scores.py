@@ -131,6 +131,7 @@ def _ends(
     for metric, place in zip(drawn, places, strict=True):
         ends[metric] = means.low[:, place], means.high[:, place]
     of_draws = [matrix.drawn.index(metric) for metric in drawn]
+    # Rows and columns of the same metrics, in the order of `ends`.
     correlation = means.correlations[np.ix_(of_draws, of_draws)]
     # A mean over too few examples has a value and no interval, and so has a score made of it.
     is_unsure = np.any(means.unsure[:, places], axis=1)
@@ -140,6 +141,7 @@ def _ends(
 
 def _draws(matrix: Matrix, means: Means, metric: str) -> Floats:
     """Return a metric's draws, models × draws, NaN without a value. Draws of a cost are equal."""
+    # A column of one draw, which numpy repeats beside metrics with all draws.
     column = _column(matrix, means, metric)[:, None]
     if metric not in matrix.drawn:
         return column

@@ -68,6 +68,7 @@ def shown_sets(task: Task) -> tuple[BoardSet, ...]:
     )
     # Slices and a dataset's numbers are large, and a board reads neither.
     sets = [_set(task, row) for row in versions.defer("slices", "dataset__numbers")]
+    # A small set must not keep the other sets from counting, as it cannot count itself.
     large = [each for each in sets if not each.is_small]
     has_weighted = any(each.access == Access.SCORING for each in large)
     counted = []

@@ -361,6 +361,7 @@ def _read_differences(
     for version in versions:
         first, second = pairs[version]
         keys[version] = f"compare:{first.pk}:{second.pk}:{state}"
+    # One request to the cache for all sets of the page.
     cached = cache.get_many(keys.values())
     differences, fresh = {}, {}
     for version, key in keys.items():
@@ -393,6 +394,7 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
     """
     metrics = _means(config)
     grades = {metric.name: (array("d"), array("d")) for metric in metrics}
+    # Packed numbers: a list of objects of 100,000 examples takes many times the memory.
     contexts = array("q")
     places_by_slice: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
     values: dict[str, set[str]] = defaultdict(set)
@@ -407,6 +409,7 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
         for name in _slices(row, values):
             places_by_slice[name].append(place)
     clusters = None
+    # Clusters of one example each are no clusters, and a sharper test may be used.
     if len(set(contexts)) < len(contexts):
         clusters = np.asarray(contexts)
     tests = {}

@@ -52,6 +52,7 @@ def _wins(matrix: Matrix, model: int, other: int) -> float | None:
     """Return the share of resamples with a higher mean over the sets of both; ties count half."""
     numbers, metric = matrix.numbers, matrix.metrics.index(matrix.main)
     pair = numbers.values[[model, other], : len(numbers.draws), metric]
+    # Only sets of both: a set that one of them lacks would favour the other.
     places = np.flatnonzero(~np.isnan(pair).any(axis=0))
     if not len(places):
         return None

@@ -36,6 +36,7 @@ def team_week(task: Task) -> TeamWeek:
     verified = Consensus.objects.filter(
         round__task=task,
         is_verified=True,
+        # The weeks before this one set the goal.
         decided_at__gte=_midnight(week - TEAM_WEEKS * WEEK),
         example__retracted_at__isnull=True,
         example__by_program=False,
@@ -91,6 +92,7 @@ def week_of(annotator: Annotator, tasks: Collection[int], week: date) -> tuple[i
     counts = []
     for rows, path in sources:
         since_monday = rows.filter(created_at__gte=_midnight(week), **{f"{path}__in": tasks})
+        # An empty week tells these rows of the union from goals.
         labelled = since_monday.order_by().values(begins=Value("", CharField()))
         counts.append(labelled.annotate(times=Count("pk")))
     goal_rows = WeeklyGoal.objects.filter(annotator=annotator).order_by()

@@ -52,4 +52,5 @@ def active_seconds(moments: Iterable[datetime]) -> float:
 
 def team_goal(earlier_weeks: Sequence[int]) -> int:
     """Return what a team aims at: the best of the weeks before, at least ten."""
+    # A team without earlier weeks has something to reach, too.
     return max([10, *earlier_weeks])

@@ -49,6 +49,7 @@ class RankingLine:
 
 def rank_people(standings: Sequence[Standing]) -> list[tuple[str, Standing]]:
     """Rank by the lower end of the interval, then by name; equal ends share a rank."""
+    # By the low end, or one lucky try would be ahead of many good ones.
     ordered = sorted(standings, key=lambda standing: (-standing.low, standing.pseudonym))
     # Ranks follow the interval alone: equal people never differ by their names.
     labels = rank_labels(shared_ranks([standing.low for standing in ordered]))

@@ -175,6 +175,7 @@ def rounds_of(matrix: Matrix, rounds: Sequence[Round], counted: Mapping[int, Kep
         if each.round is not None:
             places.append((each.round, place))
     with_sets = {number for number, _place in places}
+    # Rounds without a set have numbers of people, which are shown too.
     places += [(number, -1) for number in people.rounds if number not in with_sets]
     columns = tuple(_column(matrix, people, number, place) for number, place in sorted(places))
     return Rounds(columns, tuple(_lines(matrix, columns)))

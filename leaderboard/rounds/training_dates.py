@@ -145,6 +145,7 @@ def side_of(matrix: Matrix, place: int, column: int, group: Sequence[int]) -> Si
         right += float(matrix.numbers.values[place, at, column]) / 100 * size
     if not n:
         return Side(tuple(numbers), 0, NOTHING)
+    # Rounded shares may add up to a little more than all examples.
     low, high = wilson(min(right, n), n)
     cell = Cell(100 * right / n, 100 * low, 100 * high)
     return Side(tuple(numbers), n, cell, tuple(provisional))

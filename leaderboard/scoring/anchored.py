@@ -52,6 +52,7 @@ class Scale:
 
         low, high = self.low, self.high
         if self.is_ratio:
+            # A cost of 0 gives an infinite place, which is then cut to an end of the scale.
             with np.errstate(divide="ignore", invalid="ignore"):
                 values = np.log(values)
             low, high = np.log(low), np.log(high)
@@ -100,6 +101,7 @@ def anchors_of(pool: Table, main: str, metrics: Collection[str]) -> Anchors:
     if not quality:
         raise AnchorsError(f"no reference model has {main}.")
     baselines = [value for model, value in quality.items() if model.casefold() in BASELINES]
+    # Without baselines the weakest model is as near to no knowledge as the pool gets.
     low = max(baselines) if baselines else min(quality.values())
     if not low < PERFECT:
         raise AnchorsError(f"a baseline has {main} {low:g}, which leaves nothing to be better at.")
@@ -165,6 +167,7 @@ def _scale(metric: str, values: Collection[float]) -> Scale | None:
     if metric not in COSTS:
         low, high = min(values, default=PERFECT), PERFECT
         return Scale(low, high) if low < high else None
+    # A scale of ratios has no place for 0.
     positive = [value for value in values if value > 0]
     least, most = min(positive, default=0.0), max(positive, default=0.0)
     if not least < most:

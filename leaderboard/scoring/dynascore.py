@@ -216,9 +216,11 @@ def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArr
         first, second = np.arange(len(rows) - 1), np.arange(1, len(rows))
         gaps = np.full(len(first), gap)
     else:
+        # Each pair once, without pairs of a row with itself.
         first, second = np.triu_indices(len(rows), 1)
         # Twice the error of a difference of two independent values.
         gaps = 2 * np.hypot(error[first], error[second])
+        # Where an error is not known the usual gap decides.
         gaps[np.isnan(gaps)] = gap
     steps = np.abs(values[first] - values[second])
     steps[steps <= ROUNDING * greatest] = 0
@@ -379,6 +381,7 @@ def bootstrap(
 
     used_rates = rates or exchange_rates(rule, table, errors)
     drawn: dict[str, list[tuple[float, int]]] = {}
+    # The table first: `interval` takes the first value for the measured one.
     for one_table in (table, *draws):
         for row in score_models(rule, one_table, used_rates):
             if row.dynascore is not None and row.rank is not None:
@@ -412,6 +415,7 @@ def moved_by(rule: Rule, table: Table, top: int = 10, errors: Errors | None = No
     rates = exchange_rates(rule, table, errors)
     order = _order(rule, table, rates)
     movers = []
+    # Only models of the pool can move a rate.
     for left_out in rates.pool:
         others = {model: row for model, row in table.items() if model != left_out}
         before = [model for model in order if model != left_out]

@@ -32,6 +32,7 @@ def front(
     for begin in range(0, len(whole), BLOCK):
         some = values[begin : begin + BLOCK]
         as_good = np.ones((len(some), len(whole)), dtype=bool)
+        # False everywhere: no metric was compared yet.
         better = ~as_good
         for column, of_some in zip(values.T, some.T, strict=True):
             as_good &= column >= of_some[:, None]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05
 NORMAL = NormalDist()
+# 1.96: the standard errors on each side of a two-sided test at ALPHA.
 EXTREME = NORMAL.inv_cdf(1 - ALPHA / 2)
 
 
@@ -115,6 +116,7 @@ def difference(
 
     if len(first) != len(second) or not len(first):
         raise ValueError("Models are compared on the same examples, at least one.")
+    # Models × examples.
     both = np.array([first, second], dtype=float)
     gains = both[0] - both[1]
     if clusters is None and ((both == 0) | (both == 1)).all():
@@ -137,8 +139,10 @@ def _cluster_difference(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> 
     pairs = list(zip(sums.tolist(), sizes.tolist(), strict=True))
     ratio = cluster_ratio(pairs) if count > 1 else Ratio(value, inf, 1)
     if count < FEW_CLUSTERS:
+        # 2 to the number of clusters, which FEW_CLUSTERS keeps small.
         flips = np.array(list(product((1, -1), repeat=count)))
         flipped = np.abs(flips @ sums)
+        # With a tolerance, because equal sums may differ in their last digit.
         p, method = float((flipped >= abs(sums.sum()) - 1e-9).mean()), "sign-flips"
     else:
         t = 0.0
@@ -154,6 +158,7 @@ def _cluster_difference(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> 
     return Difference(value, low, high, p, len(gains), count, method)
 
 
+# Many slices have the same counts, and the exact test sums many terms.
 @lru_cache(100_000)
 def _mcnemar(wins: int, losses: int, n: int) -> Difference:
     """Compare two models that are right or wrong. wins: only the first is right; losses: only

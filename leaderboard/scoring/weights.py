@@ -60,6 +60,7 @@ def opening_weights(
     sets : iterable of str
         The sets, which weigh alike.
     """
+    # Scaled down only: small weights are what their owner wrote.
     scale = min(1.0, MOST / (max(owners.values(), default=0) or MOST))
     return Weighting(
         {name: owners.get(name, 0.0) * scale for name in metrics}, dict.fromkeys(sets, OF_SET)

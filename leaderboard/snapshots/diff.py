@@ -93,6 +93,7 @@ def _models(before: Table, after: Table) -> Iterator[str]:
             added.append(f"{row['model']} is new, {_at(row)}.")
         elif was["rank"] != row["rank"]:
             moved.append(f"{row['model']} is {_at(row)} now, was {_at(was)}.")
+        # Counted only: after a new set all scores change, and a list of them would hide the rest.
         elif _score(was) != _score(row):
             rescored += 1
     for key, row in old.items():

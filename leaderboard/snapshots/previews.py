@@ -63,6 +63,7 @@ def tops_of(tasks: Collection[Task]) -> Mapping[int, Top]:
         Snapshot.objects.filter(task__in=boards)
         .annotate(last=Max("task__snapshots__number"))
         .filter(number=F("last"))
+        # Without the usual order, which a mapping does not need.
         .order_by()
     )
     tops = {}

@@ -54,6 +54,7 @@ def take_snapshot(
         raise Refused(gettext("No model has a score yet, so there is nothing to keep."))
     # The table is made before the lock, which is held only while the number is given.
     with transaction.atomic():
+        # Of two snapshots at once the second waits, and gets the next number.
         Task.objects.select_for_update(of=("self",)).get(pk=task.pk)
         last = task.snapshots.aggregate(number=Max("number"))["number"] or 0
         snapshot = Snapshot.objects.create(

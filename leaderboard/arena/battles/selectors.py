@@ -90,6 +90,7 @@ def next_gold(voter: Annotator, task: Task) -> GoldPair | None:
     # A share `gold` of the battles is followed by a gold pair.
     if draw(f"gold {last.uuid}", settings.SECRET_KEY) >= task.config.battles.gold * 2**64:
         return None
+    # Once answered a pair is known, and would test only the memory.
     unseen = task.gold_pairs.filter(is_active=True).exclude(battles__voter=voter)
     pks = unseen.values_list("pk", flat=True)
     chosen = min(pks, key=lambda pk: draw(f"{voter.pk} {pk}", settings.SECRET_KEY), default=0)
@@ -101,6 +102,7 @@ def draw_pair(task: Task) -> Drawn:
     contestants = live_contestants(task)
     spent_targets = spent(contestant.target for contestant in contestants if contestant.target)
     live = [each.pk for each in contestants if each.target_id not in spent_targets]
+    # Budgets are used up only for now, so people are asked to come back.
     if len(contestants) >= 2 > len(live):
         raise NoContext(_("The models may not be asked more often for now. Come back later."))
     if len(live) < 2:

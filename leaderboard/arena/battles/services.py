@@ -48,6 +48,7 @@ def give_consent(*, voter: Annotator, task: Task, agrees: bool) -> None:
     )
     if not agrees:
         battles = Battle.objects.filter(voter=voter, task=task)
+        # In whatever state they are: without consent none may be published later.
         battles.update(release=Release.PRIVATE, consent_version=None)
 
 
@@ -123,6 +124,7 @@ def cast_vote(*, battle: Battle, winner: str, turns: int) -> Battle:
                 locked.names_itself = True
         prompts = [turn.prompt for turn in done]
         _prepare_release(locked, chain(prompts, *answers.values()))
+        # The voter was no longer blind, so the vote is stored but not compared.
         if not locked.names_itself:
             _store_comparison(locked, answers)
     locked.save(update_fields=VOTED)
@@ -200,5 +202,6 @@ def erase_conversations(*, voter: Annotator) -> None:
     list(battles.order_by("pk").select_for_update(of=("self",)).values_list("pk", flat=True))
     Turn.objects.filter(battle__voter=voter).delete()
     battles.update(release=Release.PRIVATE, consent_version=None, personal=[])
+    # Ended, so that answers that still arrive find no open battle.
     battles.filter(ended_at__isnull=True).update(ended_at=timezone.now())
     ReleaseConsent.objects.filter(voter=voter).delete()

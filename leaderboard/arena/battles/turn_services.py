@@ -79,6 +79,7 @@ def begin_turn(
         raise Stale(_("You went on with this conversation in another window."))
     if number > task.config.battles.turns:
         raise CapReached(_("This conversation is long enough. Please choose now."))
+    # A failed turn keeps its row and number: turn_one_number allows no second one.
     turn, _created = Turn.objects.update_or_create(
         battle=current,
         number=number,
@@ -170,6 +171,7 @@ def _side(turn: Turn, side: str) -> LiveTarget:
     for earlier in turn.battle.turns.all():
         if earlier.number < turn.number:
             for reply in earlier.replies.all():
+                # Each model reads its own answers only, and nothing of the other model.
                 if reply.side == side:
                     exchanges.append((earlier.prompt, reply.text))
     messages = messages_of(exchanges, turn.prompt)
@@ -238,6 +240,7 @@ def _fail(turn: Turn, error: BaseException) -> Turn:
 
 def finish_turn(*, turn: Turn, predictions: Sequence[Prediction], answers: Sequence[str]) -> None:
     """Store both answers, left and right, with what exactly gave them; once. Locks the battle."""
+    # Before the lock: a new version costs a call to its target.
     replies = []
     for side, prediction, text in zip(SIDES, predictions, answers, strict=True):
         target = _target(turn.battle, side)

@@ -43,6 +43,7 @@ class Voter:
         standard deviations).
         """
         left, right = self.choices["left"], self.choices["right"]
+        # With fewer votes the normal approximation is too coarse.
         return left + right >= 20 and (left - right) ** 2 > 3.3**2 * (left + right)
 
 

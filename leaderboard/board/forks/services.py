@@ -33,6 +33,7 @@ def save_weights(
             % {"name": name[:LONGEST_NAME]},
             field="name",
         )
+    # A fork that cannot be scored would open an address that only shows an error.
     check_weights(weighting)
     columns = {
         "description": description,
