@@ -12,6 +12,7 @@ from tasks.models import Round
 from validation.rules.consensus import Vote
 from validation.rules.posterior import Fitted
 
+# The same limit as that of `validation.imports.rows.Answer`, which refuses longer ones.
 LONGEST_ANSWER = 5000
 """Of a vote: labels are short, but imported answers may be free texts."""
 
@@ -66,6 +67,7 @@ class ValidatorAnswer(Choice):
 
     flag_reason = models.CharField(max_length=20, choices=FlagReason, blank=True)
     comment = models.CharField(max_length=500, blank=True)
+    # Beside the vote and never in its place: what was shown before it may have swayed it.
     reveal = models.CharField(
         max_length=10, choices=Reveal, blank=True,
         help_text="The answer after the author's label was shown. The blind one counts.",
@@ -73,8 +75,10 @@ class ValidatorAnswer(Choice):
     reveal_choice = models.CharField(max_length=200, blank=True)
     reveal_comment = models.CharField(max_length=500, blank=True)
     metadata = models.JSONField(default=dict)  # the answers to `judge_questions`
+    # Null where no time was measured, as of imported votes.
     seconds = models.FloatField(null=True, help_text="From handing out to the answer.")
     words = models.PositiveIntegerField(null=True, help_text="That were shown to be read.")
+    # Votes of programs count in a decision, but in no number about people.
     by_program = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(db_default=Now())
 
@@ -88,9 +92,11 @@ class Validation(ValidatorAnswer):
     Imported votes have no validator where the source names none, and may repeat one.
     """
 
+    # No index of its own: `validation_by_example` begins with this column.
     example = models.ForeignKey(
         Example, on_delete=models.PROTECT, related_name="validations", db_index=False
     )
+    # Nor here: `validation_time` begins with it.
     validator = models.ForeignKey(
         Annotator, on_delete=models.PROTECT, null=True, related_name="validations", db_index=False
     )
@@ -147,6 +153,7 @@ class Consensus(Choice):
     example = models.OneToOneField(
         Example, on_delete=models.CASCADE, primary_key=True, related_name="consensus"
     )
+    # A copy of the example's round, so that the counts of a round need no join.
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="+", db_index=False)
     state = models.CharField(max_length=12, choices=State)
     votes = models.PositiveIntegerField()
@@ -179,6 +186,7 @@ class OwnerDecision(Choice):
     """An owner's decision on an example; it wins until withdrawn. All rows are the history."""
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="owner_decisions")
+    # A decision outlives the account of the person who made it.
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
@@ -229,6 +237,7 @@ class Comment(models.Model):
     """
 
     example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="comments")
+    # Leaving empties the text and keeps the row, so answers to it stay readable.
     author = models.ForeignKey(Annotator, on_delete=models.PROTECT, related_name="comments")
     text = models.TextField(max_length=2000)
     created_at = models.DateTimeField(db_default=Now())
@@ -289,10 +298,12 @@ class QueueItem(models.Model):
         Example, on_delete=models.CASCADE, primary_key=True, related_name="queue_item"
     )
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="+", db_index=False)
+    # A copy of the example's author, by which the queue passes by what a person wrote.
     author = models.ForeignKey(
         Annotator, on_delete=models.CASCADE, null=True, related_name="+", db_index=False
     )
     still_needed = models.PositiveIntegerField()
+    # Below 0 after a policy that needs fewer votes than there are leases.
     free = models.IntegerField()
     key = models.BigIntegerField()  # by chance, but always the same: `assignment.order_key`
 
@@ -311,6 +322,7 @@ class JudgeLease(models.Model):
     validator = models.ForeignKey(
         Annotator, on_delete=models.CASCADE, related_name="judge_leases", db_index=False
     )
+    # An ended lease stays as a row, so that a late answer can still count.
     takes_place = models.BooleanField(default=True)
     is_gold = models.BooleanField(default=False)  # takes no place; its answer is no vote
     leased_at = models.DateTimeField()
@@ -375,6 +387,7 @@ class Gold(Choice):
 class GoldAnswer(ValidatorAnswer):
     """The answer of a validator to a gold item; it is no vote."""
 
+    # Once an example is no gold any more, nothing tells which answers were right.
     gold = models.ForeignKey(Gold, on_delete=models.CASCADE, related_name="answers")
     validator = models.ForeignKey(
         Annotator, on_delete=models.CASCADE, related_name="gold_answers", db_index=False
