@@ -60,6 +60,7 @@ def questions(
         _in_their_language(component)
         for component in config.judge_questions
         if component.works_in("metadata")
+        # Whether a secret was kept has no right answer to type.
         and not (component.name == CORRECTION and config.verdict.type == "secret")
         and (component.when is None or component.when.holds(inputs, verdict=verdict))
     ]
@@ -129,6 +130,7 @@ def is_still_noted(validator: Annotator, task: Task) -> bool:
     """Return whether an owner must wait to judge until what they could read is recorded."""
     if validator.user is None or not is_blind_owner(validator.user, task):
         return False
+    # Until then an example that they could read before may still be given to them.
     begun = BlindJudging.objects.filter(task=task, annotator=validator, ended_at=None)
     return begun.filter(noted_at=None).exists()
 

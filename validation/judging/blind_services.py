@@ -17,6 +17,7 @@ from tasks.models import BlindJudging, Round, Task, TaskMember
 from tasks.permissions import may_be_blind
 from validation.models import OwnerDecision, Validation
 
+# Rows of one insert, as a task may have a million examples.
 BATCH = 5000
 
 
@@ -32,6 +33,7 @@ def begin_blind(*, task: Task, owner: User) -> BlindJudging:
         raise Refused(_("Only a member who owns this task can judge it blind."), code="owners")
     annotator = annotator_of(owner)
     row = _hidden_from(task, owner, annotator)
+    # Also where an earlier attempt was interrupted, which is completed here.
     if row.noted_at is None:
         with transaction.atomic():
             note_told_examples(annotator, told_examples(task, annotator))
@@ -83,23 +85,27 @@ def told_examples(task: Task, annotator: Annotator) -> QuerySet[Example]:
     Rows that were imported without any label and have no vote reveal nothing.
     """
     here = {"example": OuterRef("pk")}
+    # A person's own vote reveals nothing to them.
     votes = Validation.objects.filter(**here).exclude(validator=annotator)
     decisions = OwnerDecision.objects.filter(**here)
     tells = has_claim(task.config) | Exists(votes) | Exists(decisions)
     rows = Example.objects.filter(tells, round__task=task)
     others = Q(annotator=None) | ~Q(annotator=annotator)
+    # Released examples are judged no more, so nothing need be noted of them.
     return rows.filter(others).exclude(round__state=Round.State.RELEASED)
 
 
 def has_claim(config: TaskConfig) -> Q:
     """Return the condition that an example has something hidden from judges before they vote."""
     hidden = [field.name for field in config.input if field.name not in config.judged_fields]
+    # Matches nothing, as the start of a chain of conditions joined by OR.
     condition = Q(pk__in=[])
     for holder, names in (
         ("inputs", hidden),
         ("metadata", [field.name for field in config.metadata.create]),
     ):
         for name in names:
+            # A field can be there with null, which reveals nothing.
             condition |= Q(**{f"{holder}__has_key": name}) & ~Q(**{f"{holder}__{name}": None})
     return condition
 

@@ -43,11 +43,13 @@ class Part:
 
         Where a number bounds that, it locks the validator, so that two tabs get no more.
         """
+        # Mostly so; then there is neither a lock nor a query.
         if self.duty is None or self.duty.amount is None:
             return True
         # Of two tabs the second waits here, and counts the lease of the first.
         lock_answers(self.validator)
         now = timezone.now()
+        # Leased examples count too, since they may still be answered.
         leases = JudgeLease.objects.filter(
             within(self.duty, "example__round"), validator=self.validator
         )
@@ -81,6 +83,7 @@ def parts_of(validator: Annotator, task: Task) -> Parts:
         duties = list(judging)  # read once
         shares = _shares_of(duties, round)
         duty = applying(duties, round, validator.user_id)
+        # People with a share get its places, all others what the shares leave.
         if duty and duty in shares:
             return Part(round, validator, duty, shares[duty])
         return Part(round, validator, duty, kept=_kept(shares, but=validator))
@@ -112,6 +115,7 @@ def _shares_of(duties: Collection[Duty], round: int) -> dict[Duty, Sequence[Span
     for which in (round, None):
         matching = [duty for duty in duties if duty.share and duty.round_id == which]
         if matching:
+            # All shares of a round have one overlap (`tasks.members.duties.services`).
             shares = [duty.share or 0 for duty in matching]
             return dict(zip(matching, spans(shares, matching[0].overlap), strict=True))
     return {}
@@ -227,11 +231,14 @@ def _is_over(round: Round | None, kind: str) -> bool:
 
 def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> Any:
     """Count rows since the duty was set, mine, its person's or everybody's, in its rounds."""
+    # A duty of everybody names no person: then each row matches by its own author.
     person = me.pk if me else Coalesce(OuterRef("person"), F(f"{who}__user"))
     rows = model.objects.filter(
         **{f"{round}__task": OuterRef("task"), "created_at__gte": OuterRef("set_at"), **also},
+        # A duty for all rounds names none: then each row matches by its own round.
         **{round: Coalesce(OuterRef("round"), F(round)), f"{who}__user": person},
     ).order_by()
+    # A plain function: `Count` would group by row, and so count one at a time.
     return Subquery(rows.annotate(n=Func(F("pk"), function="COUNT")).values("n"))
 
 
@@ -250,6 +257,7 @@ def _left(shares: Sequence[Duty]) -> dict[int, int]:
     for round in rounds_with_last(Round.objects.filter(task__in=tasks)):
         duties = [duty for duty in all_of_them if duty.task_id == round.task_id]
         for duty, places in _shares_of(duties, round.pk).items():
+            # New examples may fall into the share or not, so its rest is not known.
             if round.last and round.last > round.seen:
                 unknown.add(duty.pk)
             for span in places:
@@ -259,6 +267,7 @@ def _left(shares: Sequence[Duty]) -> dict[int, int]:
     }
     persons = {duty.pk: duty.person_id for duty in shares}
     waiting = QueueItem.objects.filter(free__gt=0, example__retracted_at=None)
+    # One query for all duties; the name of a column gives the duty's id back.
     counts = {
         f"of_{pk}": Count("pk", filter=places & _not_by(persons[pk]))
         for pk, places in answerable.items()

@@ -22,6 +22,7 @@ class KeyedRadios(forms.RadioSelect):
     def create_option(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         option = super().create_option(*args, **kwargs)
         number = int(option["index"]) + 1
+        # No single key stands for a tenth answer.
         if number <= 9:
             option["attrs"]["data-key"] = str(number)
         return option
@@ -119,6 +120,7 @@ class FlagForm(QuestionForm):
 
     def clean(self) -> dict[str, Any]:
         super().clean()
+        # “Something else” by itself gives an owner nothing to act on.
         other = self.cleaned_data.get("flag_reason") == Validation.FlagReason.OTHER
         if other and not self.cleaned_data.get("flag_comment") and not self.inputs:
             self.add_error("flag_comment", gettext("Say what is wrong"))

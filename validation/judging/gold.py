@@ -36,6 +36,7 @@ EVERY = 12
 def _unseen() -> QuerySet[Gold]:
     """Select the task's gold that a validator has seen neither here nor elsewhere."""
     this, validator = OuterRef("example"), Slot("validator")
+    # An answer ends the lease, so an ended one was answered or has run out.
     left = JudgeLease.objects.filter(
         example=this, validator=validator, until__lte=Slot("now", DateTimeField())
     )
@@ -47,6 +48,7 @@ def _unseen() -> QuerySet[Gold]:
         example__retracted_at__isnull=True,
     )
     others = unseen.exclude(example__annotator=validator)
+    # The queue avoids the author of the last example too; gold must look alike.
     return others.exclude(example__annotator=Slot("avoid"))
 
 
@@ -67,8 +69,10 @@ def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
     """
     explanation = composed(explanation)
     with transaction.atomic():
+        # As a vote does, so that the decision stays what it is until gold is stored.
         locked = lock_example(example)
         decided = Consensus.objects.filter(pk=locked.pk, state=Consensus.State.DECIDED).first()
+        # “Cannot tell” is a decision, but tells no answer right or wrong.
         if decided is None or decided.verdict == Verdict.CANNOT_TELL or locked.retracted_at:
             raise NoGold(
                 gettext("Only an example with a clear decision can be gold. Decide it first.")
@@ -83,6 +87,7 @@ def mark_gold(*, example: Example, owner: User, explanation: str = "") -> Gold:
             },
         )
         if is_new:
+            # Answers to gold are no votes, so the queue has no use for it.
             QueueItem.objects.filter(pk=locked.pk).delete()
             log(owner, "gold.marked", locked)
         elif gold.explanation != explanation:
@@ -101,13 +106,16 @@ def unmark_gold(*, example: Example, owner: User) -> None:
         locked = lock_example(example)
         if not Gold.objects.filter(pk=locked.pk).delete()[0]:
             raise NoGold(gettext("This example is not gold."))
+        # A lease that stayed would treat the next vote as an answer to gold.
         JudgeLease.objects.filter(example=locked, is_gold=True).delete()
+        # It returns to the queue where its votes do not decide by the policy of now.
         derive_all([locked])
         log(owner, "gold.unmarked", locked)
 
 
 def is_turn(validator: Annotator, after: UUID) -> bool:
     """Return whether gold follows on that example; about each twelfth time."""
+    # With the site's secret, so that nobody can compute which items are gold.
     return draw(f"turn {validator.pk} {after}", settings.SECRET_KEY) % EVERY == 0
 
 
@@ -131,6 +139,7 @@ def lease_gold(
     if not chosen:
         return None
     times = {"leased_at": timezone.now(), "until": timezone.now() + lasts}
+    # One row for an example and a person, so two tabs share one lease.
     lease, _ = JudgeLease.objects.get_or_create(
         example_id=chosen,
         validator=validator,
@@ -168,12 +177,14 @@ def lock_answers(validator: Annotator) -> None:
 def is_revealed(answer: GoldAnswer, task: Task) -> bool:
     """Return whether a refresher reveals the right answer, or has revealed it."""
     answers = gold_answers(answer.validator, task)
+    # An answer that counts no more was in a refresher that has been read.
     is_counted = any(counted.pk == answer.pk and counted.counts for counted in answers)
     return not is_counted or check(answers) is Check.FAIL
 
 
 def store_answer(*, example: Example, validator: Annotator, **answer_values: Any) -> GoldAnswer:
     """Store the answer to a locked gold item. Raises NotAllowed if it is gold no more."""
+    # A reviewer may have unmarked it since it was leased.
     gold = Gold.objects.filter(pk=example.pk).first()
     if gold is None:
         raise NotAllowed(gettext("This example is no longer judged. Nothing is lost for you."))

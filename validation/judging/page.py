@@ -67,6 +67,7 @@ def vote_form(config: TaskConfig, example: Example, data: Any) -> VoteForm:
     return VoteForm(data, config=config, legend=legend(config, example), example=example)
 
 
+# By the text of the configuration, so that a changed one is another entry.
 @lru_cache(256)
 def blank_flag(config_text: str, question_names: Sequence[str], language: str | None) -> SafeString:
     """Render the form of a flag, with these questions of the task."""
@@ -100,6 +101,7 @@ def page_values(
         "undo": undo,
         "you_said": choice_words(task.config, undo, undo.example) if undo else "",
     }
+    # The refresher alone: its right answers must be read before the next example.
     if session.is_paused:
         return {
             **values,
@@ -111,7 +113,9 @@ def page_values(
         example = session.lease.example
         values["duty_words"] = session.parts(example.round_id).words
         return {**values, **_example_values(task, example, form, flag_form)}
+    # From here on there is nothing to judge; the first reason that holds is shown.
     if blind.reads_labels(validator, task):
+        # Never None here: only people with an account read labels.
         user: Any = validator.user
         values |= {"may_review": can_review(user, task), "may_be_blind": may_be_blind(user, task)}
         return {**values, "reads_labels": True}
@@ -163,6 +167,7 @@ def coloured(
 def missed(answers: Sequence[GoldAnswer]) -> Sequence[GoldAnswer]:
     """Return a person's wrong answers to gold items, since their last refresher."""
     wrong = [answer for answer in answers if answer.counts and not answer.is_correct]
+    # One query for each relation, however many answers were wrong.
     prefetch_related_objects(wrong, "gold__example__context")
     return wrong
 
@@ -176,6 +181,7 @@ def _last_answer(
     """
     last = saved or queue.last_vote(session.validator, session.task)
     since = last.created_at if last else timezone.now() - queue.UNDO_TIME
+    # Answers to gold come oldest first, so the last one is the latest.
     if not saved and session.gold and session.gold[-1].created_at > since:
         last = session.gold[-1]
     return None if last is None or blind.is_final(last, session.task) else last
@@ -188,6 +194,7 @@ def own_vote(validator: Annotator, uuid: UUID) -> Validation | GoldAnswer:
     answers = GoldAnswer.objects.select_related(
         "gold__example__context", "gold__example__round__task"
     )
+    # The vote first: an example that became gold keeps the votes that it had.
     return vote or get_object_or_404(answers, gold__example__uuid=uuid, validator=validator)
 
 
@@ -217,6 +224,7 @@ def shown_miss(config: TaskConfig, answer: GoldAnswer) -> dict[str, Any]:
 def choice_words(config: TaskConfig, choice: Choice, example: Example) -> str:
     """Return a label or a verdict in words."""
     field = label_field(config) or config.answer_field
+    # Imported votes may be labels even where the judges of the task give verdicts.
     if choice.label:
         return config.display(field, choice.label)
     if words := verdict_words(config, choice.verdict, example):

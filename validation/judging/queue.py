@@ -26,6 +26,7 @@ from validation.decisions.counted import is_counted
 from validation.models import Consensus, JudgeLease, QueueItem, Skip, Validation
 
 PASSES = "passes"
+# Agreement with others is shown only after it, so that no vote follows from theirs.
 UNDO_TIME = timedelta(minutes=10)
 AUTHOR_TIME = timedelta(hours=1)
 """So long an author who is asked whether the model was fooled may answer before others judge."""
@@ -92,6 +93,7 @@ SHOWN = """
 SELECT 1 FROM annotation_shownexample
 WHERE example_id = %(example)s AND annotator_id = %(validator)s
 """
+# Along the index `validation_time`, which has a person's votes of one day together.
 JUDGED_SINCE = """
 SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS example
   ON example.id = vote.example_id JOIN tasks_round AS round ON round.id = example.round_id
@@ -99,6 +101,7 @@ WHERE vote.validator_id = %(validator)s AND vote.created_at >= %(since)s
   AND round.task_id = %(task)s
 """
 VOTES = "SELECT COUNT(*) FROM validation_validation WHERE validator_id = %(validator)s"
+# Slower, as it looks up each example; asked only where VOTES does not decide.
 VOTES_IN = """
 SELECT COUNT(*) FROM validation_validation AS vote JOIN annotation_example AS example
   ON example.id = vote.example_id
@@ -138,6 +141,7 @@ KEPT = """(SELECT COUNT(*) FROM (VALUES {rows}) AS kept
   AND NOT EXISTS (SELECT 1 FROM validation_judgelease AS taken
     WHERE taken.example_id = item.example_id AND taken.validator_id = kept.column1
     AND taken.takes_place))"""
+# A step in the index `queue_order`, past all items of the level before.
 NEXT_LEVEL = """
 SELECT MIN(still_needed) FROM validation_queueitem
 WHERE round_id = %(round)s AND still_needed > %(above)s
@@ -176,11 +180,13 @@ def next_place(
     is by the author `avoid`, or all that is free is kept for others. With `lock` it locks the item
     of the queue, and passes by those that others are taking.
     """
+    # Only whole numbers get into the text of the statement.
     rows = ", ".join(str(tuple(map(int, place))) for place in kept)
     sql = NEXT_PLACE.format(kept=KEPT.format(rows=rows) if kept else "0")
     # Without waiting: an item that another person takes at this moment is passed by.
     if lock and connection.features.has_select_for_update_skip_locked:
         sql += "FOR UPDATE OF item SKIP LOCKED"
+    # Decided examples stay in the table with 0 votes needed; they are passed by.
     above: int | None = 0
     while above is not None:
         values: dict[str, Any] = {"round": round, "validator": validator.pk, "avoid": avoid}
@@ -216,6 +222,7 @@ def latest_lease(validator: Annotator, task: Task) -> Held | None:
     lease, holds, author, uuid, round, state, *without = row
     # A lease ends early where its example is retracted, was shown, or its round is released.
     is_current = bool(holds) and state in JUDGED_STATES
+    # SQLite returns ids as text and booleans as numbers.
     return Held(lease, is_current, author, UUID(str(uuid)), round, state, *map(bool, without))
 
 
@@ -229,6 +236,7 @@ def last_vote(validator: Annotator, task: Task) -> Validation | None:
     votes = Validation.objects.filter(
         validator=validator,
         example__round__task=task,
+        # Imported votes are history, even where they name this person.
         is_imported=False,
         created_at__gt=timezone.now() - UNDO_TIME,
     )
@@ -290,6 +298,7 @@ def round_numbers(*rounds: Round) -> Mapping[int, Mapping[str, int]]:
     examples = Example.objects.filter(round__in=rounds, retracted_at__isnull=True).order_by()
     counted = examples.values("round", "by_program").annotate(**columns)
     for pk, by_program, *counts in counted.values_list("round", "by_program", *columns):
+        # Of programs only the number: their examples are in no number about people.
         if by_program:
             numbers[pk]["by_programs"] = counts[0]
         else:
@@ -304,6 +313,7 @@ def other_queues(validator: Annotator, task: Task) -> Sequence[Task]:
         return []  # who reads the labels of all tasks judges none
     members = TaskMember.objects.with_standing().filter(user=user, is_blind=False)
     other_role = Q(stands=True) & ~Q(role__in=JUDGES)
+    # Tasks in which the person has another role, or reads the labels.
     closed = members.filter(other_role | Q(role__in=READERS)).values("task")
     others = listed_tasks(user).exclude(pk=task.pk).exclude(pk__in=closed)
     return list(others.filter(Exists(_places_for(validator))))
@@ -322,6 +332,7 @@ def _places_for(validator: Annotator) -> QuerySet[QueueItem]:
     """Select what the validator may get, or has got, in an outer task's queue."""
     own = {"example": OuterRef("pk"), "validator": validator}
     return QueueItem.objects.filter(
+        # The person's own lease may have taken the last free place.
         Q(free__gt=0) | Exists(JudgeLease.objects.filter(**own, takes_place=True)),
         ~Exists(Validation.objects.filter(**own)),
         ~Exists(Skip.objects.filter(**own)),
@@ -356,5 +367,6 @@ def waiting_examples(rounds: Sequence[Round]) -> Counter[int]:
     """
     live = [round for round in rounds if round.state in JUDGED_STATES]
     waiting = queued_examples([round.pk for round in live])
+    # Not queued yet: the same draw as `fill_queue` makes.
     waiting.update(round for round, _pk in drawn(Example.objects.filter(round__in=live), live))
     return waiting

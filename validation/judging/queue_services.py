@@ -12,6 +12,7 @@ from validation.models import QueueItem, RoundPolicy
 from validation.rules.consensus import Policy, votes_still_needed
 from validation.rules.sampling import is_judged, order_key
 
+# Few enough that nobody waits long, in a round of any size.
 CHUNK = 500
 
 
@@ -21,16 +22,19 @@ def fill_queue(*, round: Round) -> int:
     Locks the round's policy. An example enters its round under the round's lock, so ids grow as
     examples become visible and a mark suffices.
     """
+    # Creates the row that is locked below, where the round has none yet.
     round_policy_of(round)
     share = round.task.config.validation.judge_not_fooled
     with transaction.atomic():
         # Of two people who find an empty queue the second waits here, and looks behind the mark.
         stored = RoundPolicy.objects.select_for_update(of=("self",)).get(round=round)
+        # Under the lock, so that a policy changed just before is the one that counts.
         at_first = votes_still_needed([], Policy(**stored.policy))
         items: list[QueueItem] = []
         # A whole chunk may be of examples that nobody judges.
         while not items:
             unseen = Example.objects.filter(round=round, pk__gt=stored.filled_to).order_by("pk")
+            # Either may be missing; the joins save two queries for each example.
             rows = list(unseen.select_related("consensus", "gold")[:CHUNK])
             if not rows:
                 break
@@ -51,6 +55,7 @@ def queue_all(*, round: Round, first: int, last: int) -> None:
     rows = Example.objects.filter(round=round, pk__range=(first, last)).order_by("pk")
     stream = rows.select_related("consensus", "gold").iterator(chunk_size=CHUNK)
     while some := list(islice(stream, CHUNK)):
+        # All of them: their owner asked for judges, so no sample is drawn.
         items = (_queue_item(row, at_first, share=1) for row in some)
         QueueItem.objects.bulk_create([item for item in items if item])
 
@@ -58,6 +63,7 @@ def queue_all(*, round: Round, first: int, last: int) -> None:
 def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | None:
     """Return the place of an example in the queue; None when it is not to be judged."""
     consensus = getattr(example, "consensus", None)
+    # What people have begun to judge is finished, whatever the draw would say.
     if consensus is None and not is_judged(
         example.uuid, example.outcome, share, settings.SECRET_KEY
     ):
@@ -71,6 +77,7 @@ def _queue_item(example: Example, at_first: int, share: float) -> QueueItem | No
         round_id=example.round_id,
         author_id=example.annotator_id,
         still_needed=needed,
+        # Nobody has a lease yet.
         free=needed,
         key=order_key(example.uuid, settings.SECRET_KEY),
     )

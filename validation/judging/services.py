@@ -39,16 +39,20 @@ from validation.rules.consensus import Vote
 from validation.rules.gold_check import Check
 from validation.rules.sampling import order_key
 
+# After this time others can get the example of a person who went away.
 LEASE_TIME = timedelta(minutes=15)
 PASSES = 20
 """Most examples of a task that a person may skip, or answer and take back, in a day."""
 WALKS = 32
 """One in so many walks through the queue starts again at its front."""
+# Expired leases that one request returns; the next requests take the rest.
 CHUNK = 500
 Way = ShownExample.Way
+# Ended leases too: an answer that comes late may still count.
 LEASE = PreparedRead(
     lambda: JudgeLease.objects.filter(validator=Slot("validator"), example=Slot("example"))
 )
+# In the order of the index `lease_expired`.
 EXPIRED = PreparedRead(
     lambda: JudgeLease.objects.filter(
         takes_place=True, until__lte=Slot("now", DateTimeField())
@@ -64,10 +68,12 @@ VALUES (%(example)s, %(validator)s, %(leased_at)s, %(until)s, true, false)
 ON CONFLICT (example_id, validator_id) DO NOTHING
 RETURNING id
 """
+# `AND takes_place`: where a vote and an expiry end one lease, only one frees its place.
 LEFT_PLACE = """
 UPDATE validation_judgelease SET takes_place = false, until = %(now)s
 WHERE id = %(lease)s AND takes_place
 """
+# A difference, not a value: leases and votes change the same item at the same time.
 FREED = "UPDATE validation_queueitem SET free = free + %(places)s WHERE example_id = %(example)s"
 VOTES = PreparedRead(lambda: Validation.objects.filter(example=Slot("example")))
 NEW_VOTE = PreparedInsert(Validation)
@@ -105,6 +111,7 @@ def open_session(*, validator: Annotator, task: Task, is_checked: bool = False) 
     latest = queue.latest_lease(validator, task)
     parts = _parts(validator, task, latest)
     answers = () if latest and latest.has_no_gold else gold.gold_answers(validator, task)
+    # Before a lease, which would take a place while the person reads.
     if gold.check(answers) is Check.FAIL:
         return JudgeSession(task, validator, None, answers, parts, is_paused=True)
     lease = None
@@ -138,6 +145,7 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
 def _lease_next(
     validator: Annotator, task: Task, latest: Held | None, round_parts: Parts
 ) -> JudgeLease | None:
+    # A reload or a second tab shows the same example and takes no further place.
     if latest and latest.is_current:
         rows = JudgeLease.objects.select_related("example__context", "example__round")
         return rows.get(pk=latest.lease)
@@ -145,8 +153,10 @@ def _lease_next(
     # Of a study that ended, or of a round that it did not choose.
     if latest and not is_offered(latest.round):
         latest = None
+    # The draw depends on the last example, so that a reload draws the same.
     if latest and gold.is_turn(validator, latest.uuid):
         with transaction.atomic():
+            # Gold counts for a duty as votes do: else the numbers would tell what is gold.
             if round_parts(latest.round).has_room() and (
                 lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)
             ):
@@ -190,6 +200,7 @@ def _start_at_front(
         own_rounds = [round for round in rounds if is_offered(round.pk)]
         return (round for round in own_rounds if vote_caps.may_judge(validator, task, round.pk))
 
+    # What waits in the queue comes first, so that rounds are finished one by one.
     for round in open_to(queue.rounds_with_places(task)):
         if lease := _take_next(round_parts(round.pk), avoid):
             return lease
@@ -197,6 +208,7 @@ def _start_at_front(
     for round in open_to(queue.rounds_to_fill(task)):
         if fill_queue(round=round) and (lease := _take_next(round_parts(round.pk), avoid)):
             return lease
+    # Last, what was passed by: by the author just judged, or being taken by others.
     for round in open_to(queue.rounds_with_places(task)):
         if lease := _take_last(round_parts(round.pk)):
             return lease
@@ -206,6 +218,7 @@ def _start_at_front(
 def _take_next(round_part: Part, avoid: int | None, start: int = 0) -> JudgeLease | None:
     """Lease the first free place that nobody is taking at this moment."""
     with transaction.atomic():
+        # In this transaction, which keeps the person locked until the lease is stored.
         if not round_part.has_room():
             return None
         for first, last in round_part.spans:
@@ -226,6 +239,7 @@ def _take_last(round_part: Part) -> JudgeLease | None:
     walks would wait for each other.
     """
     for span in round_part.spans:
+        # The place may be gone once its item is locked; then the walk looks again.
         while place := queue.next_place(
             round_part.round, round_part.validator, 0, span, round_part.kept
         ):
@@ -244,6 +258,7 @@ def _is_free(place: Place, round_part: Part) -> bool:
     if not same.select_for_update(of=("self",)).first():
         return False
     here = place.key, place.key
+    # Another lease may have left only places that are kept for members.
     return not round_part.kept or bool(
         queue.next_place(round_part.round, round_part.validator, 0, here, round_part.kept)
     )
@@ -254,6 +269,7 @@ def _lease(place: Place, validator: Annotator) -> JudgeLease:
     now = timezone.now()
     example = JUDGED.get(example=place.example)
     times = {"leased_at": now, "until": now + LEASE_TIME}
+    # The person's ended lease is used again: the database allows one for an example.
     if place.lease:
         lease_id: int | None = place.lease
         left = JudgeLease.objects.filter(pk=place.lease, takes_place=False)
@@ -267,6 +283,7 @@ def _lease(place: Place, validator: Annotator) -> JudgeLease:
         lease = LEASE.get(validator=validator.pk, example=place.example)
         lease.example = example
         return lease
+    # The caller has locked the item, so nobody else takes this place.
     _free(place.example, -1)
     return JudgeLease(pk=lease_id, example=example, validator=validator, **times)
 
@@ -276,6 +293,7 @@ def return_expired() -> None:
     now = timezone.now()
     for lease in EXPIRED.rows(now=now):
         still = JudgeLease.objects.filter(pk=lease.pk, takes_place=True, until__lte=now)
+        # Lease and item change together; one transaction each keeps no item locked.
         with transaction.atomic():
             # The update finds one row for whoever is first, so a place is freed once.
             _free(lease.example_id, still.update(takes_place=False))
@@ -286,6 +304,7 @@ def _leave(lease: JudgeLease) -> int:
     now = timezone.now()
     if change_rows(LEFT_PLACE, lease=lease.pk, now=now):
         return 1
+    # Gold and expired leases take no place, so they only end.
     JudgeLease.objects.filter(pk=lease.pk).update(until=now)
     return 0
 
@@ -311,6 +330,7 @@ def skip_example(*, validator: Annotator, example: Example) -> None:
         Skip.objects.bulk_create(
             [Skip(example=example, validator=validator)], ignore_conflicts=True
         )
+        # The lease before the item, as everywhere (docs/locking.md, “Order”).
         _free(lease.example_id, _leave(lease))
 
 
@@ -371,6 +391,7 @@ def cast_validation(
             "by_program": by_program,
         }
         if lease.is_gold:
+            # Else a refresher could reveal the right answer before this one is stored.
             gold.lock_answers(validator)
             answers = gold.answers_to(locked, validator)
             if (before := _said_before(answers, columns)) is not None:
@@ -385,6 +406,7 @@ def cast_validation(
         _check_may_vote(locked, validator, lease, votes)
         cast = Validation(example=locked, author_id=locked.annotator_id, **columns)
         NEW_VOTE.insert(cast)
+        # The item of the queue last, as everywhere (docs/locking.md, “Order”).
         derive_one(locked, [*votes, cast], freed=_leave(lease))
     close_if_due(round=locked.round)  # after the example is free: it locks the round
     return cast
@@ -415,6 +437,7 @@ def _said_before(
     answers: Sequence[Validation] | Sequence[GoldAnswer], values: Mapping[str, Any]
 ) -> Validation | GoldAnswer | None:
     """Return the validator's own equal answer, if there is one."""
+    # The times of a request and of its repetition differ, so they are not compared.
     same = ("validator_id", "label", "verdict", "flag_reason", "comment")
     columns = {**values, "validator_id": values["validator"].pk}
     return next((a for a in answers if all(getattr(a, n) == columns[n] for n in same)), None)
@@ -426,8 +449,10 @@ def _check_may_vote(
     lease: Any,
     votes: Sequence[Validation] | Sequence[GoldAnswer],
 ) -> None:
+    # The constraint `validation_not_own` refuses it too, but cannot say why.
     if example.annotator_id == validator.pk:
         raise NotAllowed(_("You wrote this example. Others judge it."))
+    # It may have been shown elsewhere after it was leased.
     if queue.was_shown(example, validator):
         raise blind.AlreadyShown(
             _("You have already seen this example with its answer, so others judge it.")
@@ -436,6 +461,7 @@ def _check_may_vote(
         raise TooLate(_("The author has taken this example back. Nothing is lost for you."))
     if example.round.state not in JUDGED_STATES:
         raise TooLate(_("The round was released while you judged. Nothing is lost for you."))
+    # An equal vote has been answered before this check, so this one differs.
     if any(vote.validator_id == validator.pk for vote in votes):
         raise TooLate(_("You have judged this example already. Your first answer counts."))
     pace.check_was_seen(lease.leased_at)
@@ -462,6 +488,7 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
     example, task = validation.example, validation.example.round.task
     blind.check_may_judge(validator, task)
     lease = _lease_of(validator, example)
+    # An undone vote counts as a skip: else undoing would be a way round the cap.
     _check_may_pass(validator, task)
     now = timezone.now()
     with transaction.atomic():
@@ -477,6 +504,7 @@ def undo_validation(*, validator: Annotator, validation: Validation | GoldAnswer
         )
         # Asked before the vote is deleted, which may take the decision with it.
         has_decided = not lease.is_gold and is_decided_since(locked, validation.created_at)
+        # No row: another tab was first, or the ten minutes are over.
         if not recent.delete()[0]:
             raise TooLate(_("An answer can be taken back for ten minutes."))
         if not lease.is_gold:
@@ -508,4 +536,5 @@ def answer_afterwards(
     validation.reveal_choice = reveal.get("reveal_choice", "")
     validation.reveal_comment = composed(reveal.get("reveal_comment", ""))
     validation.metadata = {**validation.metadata, **metadata}
+    # Only these columns: the vote that counts is not written again.
     validation.save(update_fields=["reveal", "reveal_choice", "reveal_comment", "metadata"])

@@ -29,12 +29,15 @@ def short_of_judges(round: Round) -> Shortage:
 
     Five queries where only members may judge; none where everybody may, or nobody any more.
     """
+    # Everybody may judge a visible task, so nobody can tell who will come.
     if round.task.is_visible or round.state not in JUDGED_STATES:
         return Shortage()
+    # Owners judge only while labels and votes are hidden from them.
     may_judge = Q(role__in=JUDGES) | Q(role__in=OWNERS, is_blind=True)
     members = round.task.members.standing().filter(may_judge).values("user")
     judges = set(Annotator.objects.filter(user__in=members).values_list("pk", flat=True))
     items = QueueItem.objects.filter(round=round, still_needed__gt=0, example__retracted_at=None)
+    # As the queue gives them: what needs the fewest votes comes first.
     waiting = items.order_by("still_needed").values_list("example", "author", "still_needed")
     barred: dict[int, set[int]] = defaultdict(set)
     for example, judge in _barred(round, judges):
@@ -53,6 +56,7 @@ def _barred(round: Round, judges: Iterable[int]) -> Iterator[tuple[int, int]]:
     votes = Validation.objects.filter(**of_round, validator__in=judges)
     skips = Skip.objects.filter(**of_round, validator__in=judges)
     seen = ShownExample.objects.filter(**of_round, annotator__in=judges)
+    # Streamed, as a round may have far more votes than examples.
     yield from votes.values_list("example", "validator").iterator()
     yield from skips.values_list("example", "validator").iterator()
     yield from seen.values_list("example", "annotator").iterator()

@@ -79,6 +79,7 @@ def _show_next(
     is_checked = forms.get("saved") is not None
     session = services.open_session(validator=validator, task=task, is_checked=is_checked)
     values = page.page_values(session, **forms)
+    # So that the confirmed address leads back to this page.
     if values.get("unconfirmed"):
         keep_place(request)
     said = said or (page.saved_words(values["judged"]) if forms.get("saved") else "")
@@ -99,6 +100,7 @@ def _break_minutes(request: HttpRequest, task: Task) -> int:
     if minutes < limit:
         return 0
     request.session[key] = now
+    # A longer absence was a break already.
     return limit if minutes < limit + AWAY_MINUTES else 0
 
 
@@ -133,6 +135,7 @@ def _for_validators(view: Callable[..., HttpResponse]) -> Callable[..., HttpResp
         if gate_is_shut(request, task):
             return _gate(task)
         try:
+            # A GET shows the break by itself (`_show_next`); only work is refused.
             if request.method == "POST":
                 check_rested(validator, task)
             return view(request, task, validator)
@@ -181,6 +184,7 @@ def flag(request: HttpRequest, task: Task, validator: Annotator) -> HttpResponse
         return _show_next(request, task, validator, flag_form=form, status=422)
     try:
         services.cast_validation(validator=validator, example=example, **form.said)
+    # The form keeps what was typed, as the same flag can be sent a second later.
     except pace.TooSoon as error:
         filled_form, status = page.flag_form(example, request.POST), error.status
         return _show_next(

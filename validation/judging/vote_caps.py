@@ -32,6 +32,7 @@ def may_go_on(validator: Annotator, task: Task, latest: Held) -> bool:
     Checked only sometimes if the cap is high.
     """
     most = most_votes(task, latest.round)
+    # By the last example's id, which is as good as chance and costs no query.
     if most is None or latest.uuid.int % (1 + most // LOOKED_AT):
         return True
     return not has_given(most, latest.round, validator)
@@ -49,18 +50,22 @@ def most_votes(task: Task, round: int) -> int | None:
     if share == 1:
         return None
     key = f"votes-wanted:{round}"
+    # Counting a large round takes long; the cap may lag five minutes behind.
     fewest: int = cache.get_or_set(key, lambda: votes_wanted(round), KEPT_SECONDS)  # type: ignore[assignment]
+    # No cap in a small round, where few people would soon reach it.
     return int(share * fewest) if fewest else None
 
 
 def votes_wanted(round: int) -> int:
     """Return the fewest votes that the judged examples need; 0 while the round is small."""
     examples = Example.objects.filter(round=round, retracted_at__isnull=True)
+    # A slice, so that the count ends as soon as the round is known to be large.
     if examples[: writing.LARGE].count() < writing.LARGE:
         return 0
     its = Round.objects.select_related("task").get(pk=round)
     share = its.task.config.validation.judge_not_fooled
     outcomes = dict(examples.order_by().values_list("outcome").annotate(Count("pk")))
     not_fooled = outcomes.pop(Example.Outcome.NOT_FOOLED, 0)
+    # An estimate: which of them are drawn is known only once they are queued.
     judged = sum(outcomes.values()) + share * not_fooled
     return int(judged * votes_still_needed([], policy_of(its)))

@@ -75,6 +75,7 @@ def choices(
     unclear = (f"verdict:{Verdict.CANNOT_TELL}", _("Unclear"))
     if asks_of_attempt(config, example):
         yes, no = _attempt_answers(config)
+        # A yes is this verdict, so that votes from before the question changed count too.
         confirms = confirming(config, example.outcome)
         return [(f"verdict:{confirms}", yes), unclear, (FLAG, no)]
     if field := label_field(config):
@@ -82,6 +83,7 @@ def choices(
     else:
         correct, incorrect = _verdict_answers(config, example)
         own = [(CORRECT, correct), (INCORRECT, incorrect)]
+    # The judge page flags by a form of its own; decisions and the API choose it here.
     flag = [(FLAG, _("Not usable: flag it"))] if with_flag else []
     return [*own, unclear, *flag]
 
