@@ -9,6 +9,7 @@ from annotation.models import Example
 from tasks.models import Round
 from validation.rules.sampling import is_judged
 
+# In paused and closed rounds only writing has stopped.
 JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]
 _NOT_LOOKED_AT = (
     (Q(round__round_policy__isnull=True) | Q(pk__gt=F("round__round_policy__filled_to")))
@@ -27,6 +28,7 @@ def waits_for_judges(examples: QuerySet[Example]) -> Q:
     unseen = examples.filter(_NOT_LOOKED_AT, round__state__in=JUDGED_STATES)
     safe = unseen.filter(outcome=Example.Outcome.NOT_FOOLED)
     rounds = list(Round.objects.filter(pk__in=safe.values("round")).select_related("task"))
+    # The draw needs the site's secret, so Python makes it and not the database.
     ids = [pk for _round, pk in drawn(safe, rounds)] if rounds else []
     waits = (
         Q(queue_item__still_needed__gt=0)

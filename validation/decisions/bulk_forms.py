@@ -65,6 +65,7 @@ def named(task: Task, uuids: Collection[str | UUID]) -> list[int]:
     """
     if not uuids:
         raise Invalid(gettext("Choose at least one example"), field="examples")
+    # Before the query, which would carry each of the ids.
     if len(uuids) > MOST:
         raise TooMany(gettext("At most %(number)d examples at a time.") % {"number": MOST})
     try:
@@ -75,6 +76,7 @@ def named(task: Task, uuids: Collection[str | UUID]) -> list[int]:
         "pk", flat=True
     )
     ids = list(pks)
+    # All or none: an example that was named is never left out silently.
     if len(ids) < len(unique_uuids):
         message = gettext("%(number)d of the examples are not of this task. Nothing was changed.")
         raise Invalid(message % {"number": len(unique_uuids) - len(ids)}, field="examples")

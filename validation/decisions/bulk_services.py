@@ -24,6 +24,7 @@ from validation.models import ExampleTag, OwnerDecision
 from validation.rules.claims import accepting, label_field, rejecting
 from validation.rules.consensus import Vote
 
+# Few enough that votes on these examples wait only for a moment.
 CHUNK = 500
 MOST = 10_000
 """Most examples of one action."""
@@ -119,6 +120,7 @@ class Matched(NamedTuple):
 def matched(examples: QuerySet[Example]) -> Matched:
     """Count the examples that an action on all of them would change; one query."""
     some = examples.order_by("pk").values("pk")[: MOST + 1]
+    # Another set of as many examples almost always has another sum of ids.
     count, total = some.aggregate(n=Count("pk"), total=Sum("pk")).values()
     return Matched(count, f"{count}-{int(total or 0)}")
 
@@ -148,10 +150,12 @@ def act_on(*, task: Task, examples: Collection[int], actor: User, wish: Wish) ->
         raise TooMany(_("At most %(number)d examples at a time.") % {"number": MOST})
     if wish.action == Action.TAG:
         _check_tags(task, wish.tag)
+    # By round for `groupby`; by id so that two such walks never wait for each other.
     task_examples = Example.objects.filter(pk__in=examples, round__task=task).order_by(
         "round", "pk"
     )
     done = Done(wish.action)
+    # Each round by itself, as a batch locks its round after its examples.
     for _round, rows in groupby(task_examples.values_list("round", "pk"), key=lambda row: row[0]):
         pks = [pk for _, pk in rows]
         for start in range(0, len(pks), CHUNK):
@@ -169,6 +173,7 @@ def _check_tags(task: Task, name: str) -> None:
 @transaction.atomic
 def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) -> None:
     rows = _locked(task, pks)
+    # Under the locks, so that no decision comes between this check and the change.
     facts = _Known.of(rows, wish)
     left = [Left(row.uuid, *why) for row in rows if (why := _why_not(row, wish, facts))]
     done.left += left
@@ -183,6 +188,7 @@ def _batch(task: Task, pks: Sequence[int], actor: User, wish: Wish, done: Done) 
     done.changed += len(rows)
     logged_values = {name: getattr(wish, name) for name in ("reason", "tag") if getattr(wish, name)}
     ids, target = [row.pk for row in rows], f"{len(rows)} examples"
+    # In the same transaction, so that undoing finds exactly what was done.
     log(actor, LOGGED[wish.action], target, about=task, run=done.run, examples=ids, **logged_values)
 
 
@@ -214,6 +220,7 @@ class _Known(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[Example], wish: Wish) -> "_Known":
+        # Tags change no decision, so it does not matter what was decided since.
         if wish.action in TAGS:
             tags = ExampleTag.objects.filter(example__in=rows, name=wish.tag)
             return cls(set(), set(), set(tags.values_list("example", flat=True)))
@@ -311,6 +318,7 @@ def undo(*, task: Task, actor: User, run: str) -> Done:
     examples: list[int] = []
     for entry in entries:  # one entry for each batch of the run
         examples += entry.data["examples"]
+    # What others decided after the run is left alone.
     looked_at = max(entry.created_at for entry in entries)
     wish = Wish(action, tag=entries[0].data.get("tag", ""), looked_at=looked_at)
     return act_on(task=task, examples=examples, actor=actor, wish=wish)

@@ -20,6 +20,7 @@ from validation.rules.consensus import Policy, decide, votes_still_needed
 from validation.rules.posterior import Fitted
 from validation.rules.sampling import order_key
 
+# All columns but the example and its round, which never change.
 DERIVED = (
     "state",
     "label",
@@ -32,6 +33,7 @@ DERIVED = (
     "decided_by",
     "decided_at",
 )
+# One statement for a first vote and for a later one.
 STORED = PreparedInsert(Consensus, unique=["example"], update=DERIVED)
 LOCKED = PreparedRead(
     lambda: Example.objects.select_related("round__round_policy", "consensus").filter(
@@ -55,6 +57,7 @@ def round_policy_of(round: Round) -> RoundPolicy:
     stored = RoundPolicy.objects.filter(round=round).first()
     if stored is None:
         policy = Policy.from_votes(round.task.config.validation.votes)
+        # Two requests may find no row; one inserts it, and both use that one.
         stored, _ = RoundPolicy.objects.get_or_create(
             round=round, defaults={"policy": asdict(policy)}
         )
@@ -119,6 +122,7 @@ def derive_one(example: Example, votes: Sequence[Validation], freed: int = 0) ->
     else:  # nobody judges or decides it any more
         Consensus.objects.filter(pk=example.pk).delete()
     values = {"example": example.pk, "needed": now.still_needed, "freed": freed}
+    # Last, as the item of the queue comes last in the order of locks.
     change_rows(STILL_NEEDED, **values)
 
 
@@ -136,6 +140,7 @@ def derived(
     cast = [vote.vote for vote in votes]
     owner = by_owner.vote if by_owner else None
     labels = ((vote.validator_id, vote.label) for vote in votes)
+    # A model stays stored after a change to another rule, which does not use it.
     posterior = fitted.posterior(labels) if fitted and policy.rule == "dawid-skene" else None
     decision = decide(cast, policy, owner=owner, posterior=posterior)
     config = example.round.task.config
@@ -164,15 +169,18 @@ def derived(
 def _model_labels(examples: Sequence[Example]) -> dict[int, str]:
     """Return the first target's answer, by example, where the outcome is unknown."""
     unknown = {e.pk: e for e in examples if e.outcome == Example.Outcome.UNKNOWN}
+    # Only imports have such outcomes, so mostly there is no query.
     if not unknown:
         return {}
     field = examples[0].round.task.config.answer_field
+    # Backwards: of several answers the last one read stays, which is the first target's.
     outputs = TargetOutput.objects.filter(example__in=unknown).order_by("-position")
     return {output.example_id: str(output.output.get(field)) for output in outputs}
 
 
 def _decided_at(now: Consensus, before: Consensus | None) -> datetime:
     """Return when this decision was first made; a vote that changes nothing keeps the time."""
+    # Undoing a vote asks when it was decided (`is_decided_since`).
     same = ("label", "verdict", "decided_by")
     if before and before.decided_at and all(getattr(now, n) == getattr(before, n) for n in same):
         return before.decided_at
@@ -219,6 +227,7 @@ def derive_all(examples: Sequence[Example]) -> int:
     ]
     _requeue(examples, [row for row in rows if row.votes and row.still_needed])
     _store(rows)
+    # An update for each number of votes, which are few, and not for each example.
     for needed in {row.still_needed for row in rows}:
         alike = [row.pk for row in rows if row.still_needed == needed]
         items = QueueItem.objects.filter(pk__in=alike).exclude(still_needed=needed)
@@ -226,6 +235,7 @@ def derive_all(examples: Sequence[Example]) -> int:
         items.update(free=F("free") + needed - F("still_needed"), still_needed=needed)
     names = ("state", "label", "verdict", "is_verified", "is_validated_error")
     return sum(
+        # A first decision is no change of one.
         row.pk in before and any(getattr(row, n) != getattr(before[row.pk], n) for n in names)
         for row in rows
     )
@@ -249,5 +259,6 @@ def _requeue(examples: Sequence[Example], undecided: Sequence[Consensus]) -> Non
             for row in undecided
             if by_pk[row.pk].retracted_at is None and row.pk not in gold
         ],
+        # Most of them are in the queue already.
         ignore_conflicts=True,
     )

@@ -26,6 +26,7 @@ MOST_TAGS = 200
 STANDS = Q(retracted_at__isnull=True)
 DECIDED = Q(consensus__state=Consensus.State.DECIDED)
 BY_OWNER = Q(consensus__decided_by=Consensus.DecidedBy.OWNER)
+# An author corrects an example by an edit, whose parent is what was sent back.
 SENT_BACK = OwnerDecision.objects.filter(is_sent_back=True, example=OuterRef("parent"))
 OPEN = STANDS & (Q(consensus__isnull=True) | Q(consensus__state=Consensus.State.UNDECIDED))
 STATES = {
@@ -192,11 +193,13 @@ class FilterForm(forms.Form):
         ]
         if "text" in filters:
             conditions.append(self._words(filters["text"]))
+        # Numbered, as a field may have the name of a column.
         columns: dict[str, Any] = {
             f"f{place}": _text(searched_field.component, COLUMNS[searched_field.place])
             for place, searched_field in enumerate(self.searched)
             if searched_field.place in COLUMNS
         }
+        # Aliases serve the conditions alone, so that rows do not carry them.
         rows = Example.objects.alias(answers=Subquery(_answers()), **columns)
         return rows.filter(*conditions, *_of_others(filters)).order_by("pk")
 
@@ -211,6 +214,7 @@ class FilterForm(forms.Form):
 
 def _of_others(filters: Mapping[str, Any]) -> Iterator[Q]:
     """Yield conditions by what others did with the examples, and by the time of writing."""
+    # EXISTS and no join: an example with several votes must come once.
     votes = Validation.objects.filter(example=OuterRef("pk"))
     if "tag" in filters:
         yield Q(Exists(ExampleTag.objects.filter(example=OuterRef("pk"), name=filters["tag"])))
@@ -226,6 +230,7 @@ def _of_others(filters: Mapping[str, Any]) -> Iterator[Q]:
     if "since" in filters:
         yield Q(created_at__gte=datetime.combine(filters["since"], time(), UTC))
     if "until" in filters:
+        # To the end of the day that is named.
         yield Q(created_at__lte=datetime.combine(filters["until"], time.max, UTC))
 
 
@@ -244,6 +249,7 @@ def context_tags_of(task: Task) -> list[str]:
 def _answers() -> QuerySet[Any]:
     """Count the different answers in the votes on one example."""
     votes = Validation.objects.filter(example=OuterRef("pk")).order_by().values("example")
+    # One of both is filled, so that together they are one answer.
     choice = Concat("label", Value(":"), "verdict")
     return votes.annotate(kinds=Count(choice, distinct=True)).values("kinds")
 

@@ -56,7 +56,9 @@ class PolicyForm(forms.Form):
 
     def __init__(self, round: Round, data: Any = None, **kwargs: Any) -> None:
         super().__init__(data, **kwargs)
+        # Until it is closed, a rule over all votes must know how many to wait for.
         self.is_live = round.state not in (Round.State.CLOSED, Round.State.RELEASED)
+        # Dawid and Skene's model is of labels; from verdicts it decides nothing.
         has_labels = label_field(round.task.config) is not None
         self.fields["rule"].choices = [  # type: ignore[attr-defined]
             (rule, RULES[rule]) for rule in get_args(Rule) if has_labels or rule != "dawid-skene"

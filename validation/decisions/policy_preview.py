@@ -15,6 +15,7 @@ from validation.rules.rates import Rate, Undefined, round_rates
 from validation.rules.round_counts import Part
 
 SHOWN_CHANGES = 20
+# What a request can decide; of larger rounds manage.py task_report tells the same.
 MOST_PREVIEWED = 50_000
 
 
@@ -75,8 +76,10 @@ def preview(round: Round, policy: Policy) -> Preview:
     stored = _stored(round)
     row = next(stored, None)
     for example in replay(round, policy):
+        # Both streams come by the example's id, so one pass joins them.
         while row and row[0] < example.example_id:
             row = next(stored, None)
+        # Without a row nobody has judged or decided it.
         old = row[1] if row and row[0] == example.example_id else ExampleStatus()
         changes.examples += 1
         if not example.by_program:  # the rates are people's

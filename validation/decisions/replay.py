@@ -91,6 +91,7 @@ def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterato
     }
     config = round.task.config
     field = config.answer_field
+    # Votes and examples both come by the example's id, so one pass joins them.
     votes = _votes(round)
     waiting = next(votes, None)
     for pk, annotator, by_program, outcome, inputs, output in _examples(round):
@@ -102,6 +103,7 @@ def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterato
         votes_cast = (vote for _, vote in cast)
         decision = decide(votes_cast, policy, owner=owners.get(pk), posterior=posterior)
         author_label = text_of(inputs.get(field))
+        # Elsewhere the stored outcome says whether the model was wrong.
         model_label = text_of((output or {}).get(field)) if outcome == "unknown" else None
         claim = check_claim(config, outcome, decision, author_label, model_label)
         status = ExampleStatus(decision.state, decision.label or "", decision.verdict or "", *claim)
@@ -109,12 +111,14 @@ def replay(round: Round, policy: Policy, model: Fitted | None = None) -> Iterato
 
 
 def _examples(round: Round) -> Iterator[tuple[int, int | None, bool, str, Any, Any]]:
+    # The first target's answer, as when the consensus is derived.
     outputs = TargetOutput.objects.filter(example=OuterRef("pk")).order_by("position")
     first = Subquery(outputs.values("output")[:1])
     return (
         Example.objects.filter(round=round, retracted_at__isnull=True)
         .order_by("pk")
         .values_list("pk", "annotator_id", "by_program", "outcome", "inputs", first)
+        # Streamed, as a round may have a million examples.
         .iterator(chunk_size=2000)
     )
 

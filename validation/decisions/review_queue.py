@@ -42,12 +42,14 @@ class Kind(models.TextChoices):
 
 
 NOT_USABLE = [Verdict.FLAGGED, Verdict.CANNOT_TELL]
+# Without what owners decided: they have had their look at it.
 JUDGED = Q(state__in=[State.DECIDED, State.NO_CONSENSUS], votes__gt=0) & ~Q(
     decided_by=Consensus.DecidedBy.OWNER
 )
 MAY_BE = {
     Kind.ALL: JUDGED,
     Kind.NO_CONSENSUS: JUDGED & Q(state=State.NO_CONSENSUS),
+    # Two votes that differ decide nothing, so a narrow decision has three or more.
     Kind.SPLIT: JUDGED & Q(state=State.DECIDED, votes__gte=3),
     Kind.FLAGGED: JUDGED & Q(state=State.DECIDED, verdict__in=NOT_USABLE),
     Kind.SAMPLE: JUDGED,
@@ -98,6 +100,7 @@ def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = P
         .order_by("pk")
         .values(*COLUMNS)[:LOOKED_AT]
     )
+    # One query for the votes of all of them.
     narrow = _decided_by_one([row["pk"] for row in rows if row["votes"] >= 3])
     items: list[ReviewItem] = []
     row: Mapping[str, Any] = {}
@@ -115,11 +118,13 @@ def to_review(rounds: Iterable[Round], kind: Kind, after: int = 0, size: int = P
             )
         if len(items) == size:
             break
+    # Fewer rows than the limit, all of them looked at: nothing follows.
     is_end = not rows or (row is rows[-1] and len(rows) < LOOKED_AT)
     return ReviewPage(items, None if is_end else row["pk"])
 
 
 def _kinds(row: Mapping[str, Any], *, is_narrow: bool) -> set[Kind]:
+    # Whatever else holds, an owner has looked at it.
     if row["decided_by"] == Consensus.DecidedBy.OWNER:
         return {Kind.OWNER}
     holds = {

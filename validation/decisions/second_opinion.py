@@ -115,10 +115,12 @@ def is_stale(stored: RoundPolicy) -> bool:
 
 
 def _estimates(round: Round) -> Aggregation | Undefined:
+    # In a fixed order, so that the same votes give the same numbers.
     rows = _labels(round).order_by("pk").values_list("example_id", "validator_id", "label")
     votes = code_votes(rows.iterator())
     if not votes.items:
         return Undefined(_("nobody has given a label"))
+    # Free texts: each validator has a matrix of labels × labels, which would be huge.
     if len(votes.labels) > MOST_CHOICES:
         words = _("more than %(number)d different labels were given")
         return Undefined(words % {"number": MOST_CHOICES})

@@ -18,6 +18,7 @@ from validation.decisions.second_opinion import fit
 from validation.models import OwnerDecision, RoundPolicy
 from validation.rules.consensus import Policy, Vote
 
+# Few enough that votes on these examples wait only for a moment.
 CHUNK = 500
 AT_ONCE = 5_000
 """Up to so many examples are counted again while the owner waits; more by a worker."""
@@ -50,6 +51,7 @@ def apply_policy(*, round: Round, owner: User, policy: Policy) -> int | None:
 
     None: the round is large, so a worker counts. Locks as `derive_round`. Raises RoundReleased.
     """
+    # Datasets are published with these decisions.
     if round.state == Round.State.RELEASED:
         raise RoundReleased("This round is released. What was decided in it stays.")
     change_policy(round=round, owner=owner, policy=policy)
@@ -72,11 +74,13 @@ def derive_round(*, round: Round) -> int:
     policy again, so of two owners' changes the last one holds. Run it again after a crash. The
     model of a dawid-skene policy is fitted first.
     """
+    # Before any lock, as fitting reads all votes of the round.
     if policy_of(round).rule == "dawid-skene":
         fit(round=round)
     changed, last = 0, 0
     while True:
         with transaction.atomic():
+            # From the last id on, so that each chunk costs the same.
             rows = Example.objects.filter(round=round, pk__gt=last).select_related("round__task")
             # In the order of ids: two walks over a round wait for each other, never in a circle.
             locked = list(rows.select_for_update(of=("self",), no_key=True).order_by("pk")[:CHUNK])
@@ -134,6 +138,7 @@ def take_back_votes(*, example: int, validators: Collection[int]) -> int:
     # What is released stays as it is.
     if locked.round.state == Round.State.RELEASED:
         return 0
+    # Imported votes are history, even where they name one of these people.
     taken, _rows = locked.validations.filter(validator__in=validators, is_imported=False).delete()
     if taken:
         derive_all([locked])
