@@ -82,6 +82,7 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
     counts_by_tag: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(labels, 0))
     kinds = decided.order_by().annotate(part=tag_of()).values_list("part", "consensus__label")
     for tag, label, times in kinds.annotate(Count("pk")):
+        # A set, so that a text without a tag counts once.
         for group in {"", tag}:
             counts_by_tag[group][label] += times
     return dict(sorted(counts_by_tag.items()))
@@ -90,6 +91,7 @@ def decided_labels(rounds: Sequence[Round]) -> Mapping[str, Mapping[str, int]]:
 def _plain_names(models: Collection[str], rounds: Sequence[Round]) -> Mapping[str, str]:
     """Return the models' names as in the file; imported ones begin with the task's code here."""
     plain = {model: model.removeprefix(f"{rounds[0].task.code}_") for model in models}
+    # Without the code two models may have one name; then all keep the whole name.
     is_clear = len(set(plain.values())) == len(plain)
     return plain if is_clear else {model: model for model in models}
 
@@ -104,7 +106,9 @@ def _answers(rounds: Sequence[Round]) -> Iterator[Answers]:
     config = rounds[0].task.config
     field = label_field(config)
     asks_answer = is_about_model(config, Example.Outcome.UNDECIDED)
+    # Where a rule decides, its outcome tells whether the answer is right, not the votes.
     about_model = asks_answer and config.verdict.type not in BY_RULE
+    # Of several models each has its own outcome; without one the example's counts.
     fooled = Case(
         When(target_outputs__fooled=True, then=Value(Example.Outcome.FOOLED)),
         When(target_outputs__fooled=False, then=Value(Example.Outcome.NOT_FOOLED)),

@@ -69,6 +69,7 @@ def kept_report(rounds: Sequence[Round], *, code: str) -> Kept | None:
 
     None while it is counted for the first time.
     """
+    # A digest, as the keys of caches are limited and a task may have many rounds.
     name = hashlib.sha256(str([round.pk for round in rounds]).encode()).hexdigest()
 
     def count(rounds_by_name: Wanted) -> Mapping[str, Mapping[str, Any]]:
@@ -109,6 +110,7 @@ def _kept(kind: str, rounds_by_name: Wanted, fresh: Count) -> dict[str, Kept]:
         rounds: list[Round] = []
         for key in keys:
             rounds += rounds_by_name[names[key]]
+        # A slice, so that the count ends once the rounds are known to be large.
         return Example.objects.filter(round__in=rounds)[: LARGE + 1].count() > LARGE
 
     return {names[key]: entry for key, entry in kept_many(list(names), count, is_large).items()}

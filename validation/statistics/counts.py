@@ -77,7 +77,9 @@ def count(rounds: Sequence[Round], by: str | None = None, *, stored: bool = True
     choices: set[Choice] = set()
     for group in counted.parts.values():
         choices |= {choice for _, choice in group.votes_by}
+    # Sorted, as a pattern is the numbers of votes in this order.
     counted.choices = sorted(choices)
+    # Free texts: the query below has a column for each choice.
     if len(choices) > MOST_CHOICES:
         _count_free_patterns(counted, by_people)
     elif choices:
@@ -115,6 +117,7 @@ def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
         "target": lambda: F("target_outputs__target__name"),
         "tag": tag_of,
         "label": lambda: KeyTextTransform(_author_label(rounds[0].task.config), "inputs"),
+        # The date is the first ten characters of a time as text, in both databases.
         "day": lambda: Left(Cast(TruncDay("created_at"), CharField()), 10),
         "week": lambda: Left(Cast(TruncWeek("created_at"), CharField()), 10),
     }
@@ -125,6 +128,7 @@ def _examples(rounds: Sequence[Round], by: str | None) -> Examples:
 
 def tag_of() -> Coalesce:
     """Return the tag of the example's context; of an imported row that of the row."""
+    # A context without a tag has an empty text; then the tag of the row takes its place.
     of_row = Cast(KeyTextTransform("tag", "metadata"), CharField())
     return Coalesce(NullIf(F("context__tag"), Value("")), of_row, Value(""))
 
@@ -170,6 +174,7 @@ def _with_answers(examples: Any, config: TaskConfig, by: str | None) -> Any:
         return examples.annotate(said=Value(None, CharField()))
     if by == "target":
         return examples.annotate(said=KeyTextTransform(field, "target_outputs__output"))
+    # The first answer only, so that each example stays one row.
     first = FilteredRelation("target_outputs", condition=Q(target_outputs__position=0))
     return examples.annotate(first=first, said=KeyTextTransform(field, "first__output"))
 
@@ -249,6 +254,7 @@ def _count_patterns(
         group.patterns[pattern] += times
         group.unanimous[author, max(pattern) == sum(pattern)] += times
         case = (result, answer, pattern)
+        # Alike examples of different authors are compared once.
         if case not in compared_patterns:
             compared_patterns[case] = compare(
                 pattern, target_right(counted.choices, result, answer, about)
@@ -284,6 +290,7 @@ def target_right(
 
 def _count_free_patterns(counted: Counted, examples: Examples) -> None:
     """Count the patterns by numbers of equal answers, without the answers themselves."""
+    # By the example, as `groupby` joins only neighbours.
     rows = _rows(
         "SELECT x.in_round, x.value, x.author, x.id, COUNT(*) FROM {votes} v "
         "JOIN ({examples}) x ON x.id = v.example_id WHERE NOT v.by_program "
@@ -292,6 +299,7 @@ def _count_free_patterns(counted: Counted, examples: Examples) -> None:
         examples.values_list("id", "in_round", "value", "author"),
     )
     for (round, value, author, _), group in groupby(rows, itemgetter(0, 1, 2, 3)):
+        # Which answers they were does not matter, only how many were equal.
         pattern = tuple(sorted((times for *_, times in group), reverse=True))
         counts = counted.part(round, value)
         counts.patterns[pattern] += 1
@@ -308,5 +316,6 @@ def _rows(sql: str, examples: Examples, before: Sequence[Any] = ()) -> Iterator[
     sql = sql.format(examples=inner, votes=Validation._meta.db_table)
     with connection.cursor() as cursor:
         cursor.execute(sql, [*before, *values])
+        # In parts, so that the rows are never in memory all at once.
         while some := cursor.fetchmany(2000):
             yield from some

@@ -98,6 +98,7 @@ def author_statistics(rounds: Sequence[Round]) -> list[AuthorStatistics]:
 class _Writing:
     """Sums over one author's examples."""
 
+    # Four bytes a value, as a round may have a million examples.
     seconds: "array[float]" = field(default_factory=lambda: array("f"))
     active: "array[float]" = field(default_factory=lambda: array("f"))
     pasted: int = 0
@@ -147,6 +148,7 @@ def _author(annotator: Annotator, writing: _Writing, counts: Mapping[str, int]) 
     undecided = "no example has a consensus"
     judged = counts["judged"]
     vmer = rate(counts["catches"], counts["tries"])
+    # Nothing is decided yet: 0 % would read like a result.
     if not counts["decided"]:
         vmer = Undefined(undecided if judged else "no example has been judged")
     return AuthorStatistics(
@@ -187,6 +189,7 @@ def counted_paces() -> dict[str, Count]:
     A vote is unread if its words cannot have been read in its time, by WORDS_A_SECOND.
     """
     timed = Q(seconds__isnull=False, words__isnull=False)
+    # As decimals: whole numbers would be divided without their fraction.
     unread = timed & Q(seconds__lt=Cast("words", FloatField()) / WORDS_A_SECOND)
     return {"timed": Count("pk", filter=timed), "unread": Count("pk", filter=unread)}
 
@@ -196,6 +199,7 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
 
     Memory: the people, and some numbers for each vote.
     """
+    # In a fixed order, so that the same votes give the same numbers.
     votes = Validation.objects.filter(
         example__round__in=rounds, example__retracted_at__isnull=True, by_program=False
     ).order_by("pk")
@@ -203,6 +207,7 @@ def validator_statistics(rounds: Sequence[Round]) -> list[ValidatorStatistics]:
     people = _people(named_votes.values("validator"))
     answers: dict[int, Counter[str]] = defaultdict(Counter)
     paces: dict[int, Pace] = defaultdict(Pace)
+    # Without that order, by which the rows would be grouped too.
     by_verdict: Any = named_votes.order_by().values_list("validator", "verdict")
     by_verdict = by_verdict.annotate(times=Count("pk"), **counted_paces())
     for who, verdict, times, timed, unread in by_verdict:

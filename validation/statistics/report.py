@@ -50,6 +50,7 @@ def task_report(
             else:
                 group.cells[example.cell(example.status)] += 1
     each = {pk: numbers(group, counted.choices) for (pk, _), group in counted.parts.items()}
+    # The numbers of one round are those of all together, so they are not computed twice.
     alone = next(iter(each.values())) if len(each) == 1 else None
     together = alone or numbers(_together(counted.parts.values()), counted.choices)
     notes = {"round": "all rounds together", **together["notes"]}
@@ -112,6 +113,7 @@ def headline_numbers(group: Part) -> dict[str, Number]:
     mer, vmer = rates["mer"], rates["vmer"]
     return {
         "collected": total.collected,
+        # A count of outcomes that nobody knows is as unknown as its rate.
         "fooled": mer if isinstance(mer, Undefined) else total.fooled,
         "judged": total.judged,
         "decided": total.decided,
@@ -191,6 +193,7 @@ def _labels(cells: Mapping[Cell, int]) -> dict[str, Number]:
 
 def _agreement(group: Part, choices: Sequence[Choice]) -> dict[str, Number]:
     """Measure agreement over labels; over verdicts where nobody gave a label."""
+    # Imported on first use: most requests need no numpy.
     import numpy as np
 
     unanimous = share_by_author(group.unanimous.items(), NO_VOTES)
