@@ -67,6 +67,7 @@ class Reliability:
 
 def code_votes(votes: Iterable[ItemVote]) -> CodedVotes:
     """Encode votes as numbers of their items, validators and labels."""
+    # Imported on first use: most requests need no numpy.
     import numpy as np
 
     rows = list(votes)
@@ -152,6 +153,7 @@ def krippendorff_alpha(table: Any, weights: Any = None) -> float | Undefined:
     totals = times @ counts
     n = float(totals.sum())
     same = float(times @ ((counts * (counts - 1)).sum(axis=1) / (votes - 1))) / n
+    # Without putting the first vote back: alpha's correction for few votes.
     by_chance = float(totals @ (totals - 1)) / (n * (n - 1))
     return _beyond(same, by_chance)
 
@@ -175,12 +177,14 @@ def reliabilities(votes: CodedVotes) -> dict[Hashable, Reliability]:
     equal = (pairs.counts * (table[pairs.item] - pairs.counts)).sum(axis=1)
     counts = (pairs.validator < people) & (others > 0)
     who, own = pairs.validator[counts], pairs.counts[counts]
+    # Several votes of one person on an item weigh as one item.
     share = equal[counts] / (own.sum(axis=1) * others[counts])
     items = np.bincount(who, minlength=people)
     agreed = np.bincount(who, share, minlength=people)
     weight = own / own.sum(axis=1, keepdims=True)
     own_shares = (
         np.column_stack([np.bincount(who, weight[:, k], minlength=people) for k in range(kinds)])
+        # 1 in place of 0: people without such an item are left out below.
         / np.maximum(items, 1)[:, None]
     )
     cast = _cross(votes.validator, votes.label, votes.validator.max(initial=-1) + 1, kinds)[:people]
@@ -201,6 +205,7 @@ def _reliability(agreed: float, items: int, by_chance: float) -> Reliability:
 
 def _beyond(observed: float, by_chance: float) -> float | Undefined:
     """Return the share of the agreement possible beyond chance that is reached."""
+    # Rounding may end just below 1, where the quotient would be noise.
     if by_chance > 1 - 1e-12:
         return Undefined(ALL_THE_SAME)
     return (observed - by_chance) / (1 - by_chance)

@@ -56,6 +56,7 @@ class Policy:
             raise ValueError(gettext_noop("A policy needs at least one vote."))
         if self.rule in ("n-equal", "at-least") and self.of and self.of < self.needed:
             raise ValueError(f"{self.needed} equal votes cannot come out of {self.of}.")
+        # At one half two labels could reach it.
         if not 0.5 < self.threshold <= 1:
             raise ValueError(
                 gettext_noop("The threshold of a posterior is above 0.5 and at most 1.")
@@ -171,6 +172,7 @@ def votes_still_needed(
     if policy.rule == "dawid-skene":
         return 1
     (first, second), total = _leaders(counts), sum(counts.values())
+    # It ends: an undecided leader can still win, as `decide` has found.
     return next(n for n in count(1) if _wins(first + n, second, total + n, policy))
 
 
@@ -229,6 +231,7 @@ def validated_error(
 
 def _leaders(counts: Mapping[Vote, int]) -> tuple[int, int]:
     """Return how many votes the first and the second choice have."""
+    # Two zeros, as there may be fewer than two choices.
     first, second, *_ = sorted((*counts.values(), 0, 0), reverse=True)
     return first, second
 
@@ -260,9 +263,11 @@ def _wins(first: int, second: int, total: int, policy: Policy) -> bool:
 
 def _could_win(first: int, second: int, total: int, policy: Policy) -> bool:
     """Return whether the leader would win with all votes to come."""
+    # Without a limit further votes may always decide.
     if policy.most is None:
         return True
     to_come = max(0, policy.most - total)
+    # Nobody knows beforehand what a vote will do to the posterior.
     if policy.rule == "dawid-skene":
         return to_come > 0
     return _wins(first + to_come, second, total + to_come, policy)
@@ -273,6 +278,7 @@ def _threshold(total: int, policy: Policy) -> int:
     if policy.rule == "plurality":
         return 1
     if policy.rule == "strict":
+        # Of the votes that will be asked for, so that an early majority does not win.
         return max(total, policy.most or 0) // 2 + 1
     return policy.needed
 

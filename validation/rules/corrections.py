@@ -17,5 +17,7 @@ def right_answers(corrections: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     typed = [str(correction["answer"]).strip() for correction in corrections]
     times = Counter(map(squad_normalise, typed))
+    # Backwards, so that of equal answers the first spelling stays.
     first = {squad_normalise(text): text for text in reversed(typed)}
+    # Equal numbers stay in the order in which the answers came.
     return [first[same] for same, _ in times.most_common()]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+# Enough that a vote or two make nobody look perfect or useless.
 PSEUDO_VOTES = 4.0
 FEW_VOTES_PER_ITEM = 3
 FEW_ITEMS_PER_VALIDATOR = 10
@@ -81,6 +82,7 @@ def dawid_skene(
     import numpy as np
 
     cells = _Cells.of(votes)
+    # EM finds a local maximum, so it starts near the right one: at the majority.
     posterior = _shares(votes)
     steps, moved = 0, 1.0
     while moved > tolerance and steps < max_iterations:
@@ -88,7 +90,9 @@ def dawid_skene(
         previous, posterior = posterior, cells.expect(prior, confusion, len(votes.items))
         moved = float(np.abs(posterior - previous).max(initial=0))
         steps += 1
+    # Once more, so that they fit the last posterior.
     prior, confusion = cells.maximise(posterior, pseudo_votes)
+    # Without unknown people, who have one vote each.
     confusion = confusion[: len(votes.validators)]
     crowd = cells.crowd(posterior)
     warnings = _warnings(votes)
@@ -102,6 +106,7 @@ def dawid_skene(
         prior,
         confusion,
         crowd / crowd.sum(axis=1, keepdims=True),
+        # The chance of giving the true label, each label weighted by how frequent it is.
         np.einsum("vkk,k->v", confusion, prior),
         steps,
         warnings,
@@ -131,9 +136,11 @@ class _Cells:
         import numpy as np
 
         votes = self._given(posterior)
+        # A true label without any votes would divide by 0.
         crowd = votes.sum(axis=0) + 1e-9
         votes += pseudo_votes * crowd / crowd.sum(axis=1, keepdims=True)
         totals = votes.sum(axis=2, keepdims=True)
+        # Without pseudo votes a person may have none on some true label.
         confusion = np.divide(votes, totals, out=np.zeros_like(votes), where=totals > 0)
         return posterior.mean(axis=0), confusion
 
@@ -167,6 +174,7 @@ class _Cells:
         logs = np.stack(
             [np.bincount(self.item, row[self.place], minlength=items) for row in weight], axis=1
         ) + np.log(np.maximum(prior, tiny))
+        # So that exp neither overflows nor gives only zeros.
         logs -= logs.max(axis=1, keepdims=True)
         posterior: Floats = np.exp(logs)
         posterior /= posterior.sum(axis=1, keepdims=True)

@@ -6,6 +6,7 @@ from validation.rules.rates import wilson
 
 LEAST_GOLD = 8
 """Gold items that a person has answered before they count."""
+# So of 8 answers all must be right, of 10 nine, of 20 sixteen.
 GOLD_BOUND = 0.55
 
 

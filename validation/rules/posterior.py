@@ -44,6 +44,7 @@ class Fitted:
             matrix = self.confusion.get(str(who), self.crowd)
             for true, row in enumerate(matrix):
                 logs[true] += log(max(row[label_number], TINY))
+        # Taken away below, so that exp does not give only zeros.
         top = max(logs)
         weights = [exp(value - top) for value in logs]
         return {

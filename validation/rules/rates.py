@@ -149,6 +149,7 @@ def clustered_rate(clusters: Iterable[tuple[float, int]], empty: str = NOTHING) 
     """
     pairs = [pair for pair in clusters if pair[1]]
     successes, n = sum([pair[0] for pair in pairs]), sum([pair[1] for pair in pairs])
+    # A single case in each cluster: they are independent.
     if len(pairs) == n:
         return rate(successes, n, empty)
     share = successes / n
@@ -186,9 +187,11 @@ def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
 
     Clopper and Pearson 1934.
     """
+    # Imported on first use: most requests need no scipy.
     from scipy.special import betaincinv
 
     failures = n - successes
+    # The function has no value at 0 and n, where the interval ends.
     low = float(betaincinv(successes, failures + 1, 0.025)) if successes else 0.0
     return low, float(betaincinv(successes + 1, failures, 0.975)) if failures else 1.0
 
@@ -213,6 +216,7 @@ def _effective_clusters(pairs: Sequence[tuple[float, int]]) -> float:
 
 def _freedom(clusters: float) -> float:
     """Return Student's degrees of freedom, by how many clusters there are in effect."""
+    # Student's t has no value below one degree of freedom.
     return max(1.0, clusters - 1)
 
 
@@ -281,6 +285,7 @@ def round_rates(authors: Sequence[Collected]) -> Mapping[str, Rate | Undefined]:
     def unless(name: str, reason: str) -> str:
         return "" if any(getattr(author, name) for author in authors) else reason
 
+    # Each reason takes precedence over those that follow.
     nothing = unless("collected", gettext_noop("no examples"))
     no_votes = nothing or unless("judged", gettext_noop("no example has been judged"))
     no_model = nothing or unless("with_model", gettext_noop("no target's answer is known"))
@@ -348,6 +353,7 @@ def human_and_model(authors: Iterable[Compared]) -> Mapping[str, Rate | Undefine
     independent. All three wait for LEAST_VOTES.
     """
     compared = [author for author in authors if author.votes]
+    # Where there are none, a reason below says more than “not enough yet”.
     if 0 < sum(author.votes for author in compared) < LEAST_VOTES:
         names = ("human_accuracy", "model_accuracy", "human_model_gap")
         return dict.fromkeys(names, Undefined(TOO_FEW_VOTES))
@@ -358,7 +364,9 @@ def human_and_model(authors: Iterable[Compared]) -> Mapping[str, Rate | Undefine
         return dict.fromkeys(("human_accuracy", "model_accuracy", "human_model_gap"), human)
     gap = human.value - model.value
     pairs = [(a.human - a.model, a.votes) for a in compared]
+    # One author shows no variance, so Newcombe's interval is used.
     half = cluster_ratio(pairs).half if len(pairs) > 1 else 0
+    # A difference of two shares lies between -1 and 1.
     low, high, method = max(-1.0, gap - half), min(1.0, gap + half), "student-by-author"
     if not half or {human.value, model.value} & {0, 1}:
         (low, high), method = newcombe(human, model), "newcombe"

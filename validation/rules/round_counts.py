@@ -74,6 +74,7 @@ class Part:
         alone: list[Collected] = []
         for cell, times in self.cells.items():
             if cell.author is None:
+                # Any two unknown authors may be different people.
                 alone += [cell.counted(1)] * times
             else:
                 counted, before = cell.counted(times), counts_by_author.get(cell.author)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 def order_key(uuid: UUID, secret: str) -> int:
     """Draw the place of an example among equals: 63 bits that nobody can choose or foresee."""
+    # The database's whole numbers have a sign, which leaves 63 bits.
     return draw(f"place {uuid}", secret) >> 1
 
 
@@ -71,4 +72,5 @@ def is_sampled_for_review(uuid: UUID, secret: str, share: float = 0.05) -> bool:
 
 def draw(what: str, secret: str) -> int:
     """Draw a number of 64 bits by chance that is always the same, and known to nobody else."""
+    # Each purpose adds a word of its own, so that its draw depends on no other.
     return int.from_bytes(hmac.digest(secret.encode(), what.encode(), "sha256")[:8])
