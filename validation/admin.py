@@ -18,6 +18,7 @@ class JudgedAdmin(RoleAdmin):
     may = READ_ONLY
     page_for = REVIEWERS
     list_per_page = 50
+    # An exact match has an index; texts are searched on the review pages.
     search_fields = ["=example__uuid"]
 
     def page_of(self, row: Any) -> str:

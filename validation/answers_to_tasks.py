@@ -14,6 +14,7 @@ def used_of(round: Round) -> Used:
     has_money = budget.money is not None
     counts_examples = has_money or budget.collected is not None
     counts_catches = has_money or budget.fooling is not None
+    # What programs write uses up no budget.
     written = round.examples.filter(retracted_at__isnull=True, by_program=False)
     collected = fooling = votes = 0
     if counts_examples:
@@ -21,6 +22,7 @@ def used_of(round: Round) -> Used:
     if counts_catches:
         fooling = written.filter(consensus__round=round, consensus__is_validated_error=True).count()
     if has_money:
+        # Withdrawn examples too, as their votes have cost money.
         judged = round.examples.filter(consensus__round=round)
         votes = judged.aggregate(n=Sum("consensus__votes"))["n"] or 0
     return Used(collected=collected, fooling=fooling, votes=votes)

@@ -11,6 +11,7 @@ class Table:
     """Writes rows of some columns of a model; the other columns get the default of their field."""
 
     def __init__(self, model: type[models.Model], columns: Sequence[str]):
+        # COPY takes no default from Django, only those that the database itself has.
         left = [
             field
             for field in model._meta.concrete_fields
@@ -51,5 +52,6 @@ class Table:
                 return [row[0] for row in cursor.fetchall()]
             cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = %s", [self._table])
             last = cursor.fetchone()
+        # Safe on SQLite, where a writing transaction locks the whole database.
         first = (last[0] if last else 0) + 1
         return list(range(first, first + count))

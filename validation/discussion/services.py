@@ -22,7 +22,9 @@ EDIT_TIME = timedelta(hours=1)
 """For so long people change or delete what they said."""
 MOST = 500
 """Most comments on one example."""
+# Pseudonyms have at most 40 characters.
 NAMED = re.compile(r"@([\w-]{3,40})")
+# By id, as names change and are forgotten when people leave.
 STORED = re.compile(r"@\{(\d+)\}")
 
 
@@ -54,6 +56,7 @@ def readers_of(task: Task) -> Mapping[str, Annotator]:
 @transaction.atomic
 def say(*, example: Example, author: Annotator, text: str) -> Comment:
     """Store a comment and whom it mentions; no lock. Raises Refused for too many."""
+    # Two at once may exceed it by one, which is not worth a lock.
     if Comment.objects.filter(example=example).count() >= MOST:
         raise Refused(_("This example has the most comments that it may."), code="too_many")
     task = example.round.task
@@ -70,6 +73,7 @@ def change(*, comment: Comment, author: Annotator, text: str) -> None:
     # The condition of time and author is part of the update, so it holds while others change it.
     if not _own(comment, author).update(text=stored, edited_at=timezone.now()):
         raise NotYours(_("One’s own comment can be changed for an hour."))
+    # Others who were named keep their mention, and whether they have seen it.
     comment.mentions.exclude(person__in=named).delete()
     _mention(comment, named)
 
@@ -105,6 +109,7 @@ def keep(*, comment: Comment, actor: User) -> None:
 
 def see(*, person: Annotator, example: Example) -> None:
     """Mark the comments that mention the person as seen; one update."""
+    # A second visit keeps the time of the first.
     unseen = Mention.objects.filter(person=person, comment__example=example, seen_at__isnull=True)
     unseen.update(seen_at=timezone.now())
 
@@ -161,9 +166,11 @@ def _named(text: str, task: Task) -> tuple[str, Sequence[Annotator]]:
 def _mention(comment: Comment, named: Iterable[Annotator]) -> None:
     now = timezone.now()
     rows = [
+        # People who name themselves need no notice of it.
         Mention(comment=comment, person=name, seen_at=now if name.pk == comment.author_id else None)
         for name in set(named)
     ]
+    # An edit may name people whom the comment named before.
     Mention.objects.bulk_create(rows, ignore_conflicts=True)
 
 

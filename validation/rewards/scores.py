@@ -33,6 +33,7 @@ def points_of(author: Annotator, examples: Sequence[Example]) -> Mapping[int, fl
     for each example that fooled a model.
     """
     decided = [e for e in examples if is_decided(e) and not e.by_program]
+    # Only catches get points for novelty, so only their texts are compared.
     earlier = _earlier_texts(author, [e for e in decided if e.consensus.is_validated_error])
     verified = _verified_labels({example.round_id for example in decided})
     return {
@@ -90,6 +91,7 @@ def _earlier_texts(author: Annotator, examples: Sequence[Example]) -> Mapping[in
     before: dict[int, list[int]] = {}
     for example in examples:
         ids = fooling[example.round.task_id]
+        # The ids are sorted, so that the texts before this one are a slice.
         end = bisect_left(ids, example.pk)
         others = [example.resembles_id] if example.resembles_id else []
         before[example.pk] = ids[max(0, end - EARLIER) : end] + others
@@ -138,6 +140,7 @@ def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
     """
     own_votes = Validation.objects.filter(
         validator=validator,
+        # Neither history nor what a program judged is this person's care.
         is_imported=False,
         by_program=False,
         created_at__lt=timezone.now() - UNDO_TIME,
@@ -147,6 +150,7 @@ def agreement_by_task(validator: Annotator) -> Mapping[int, Reliability]:
     latest = list(own_votes.values_list("example", flat=True)[:LATEST])
     rows = (
         Validation.objects.filter(example__in=latest)
+        # Neither says what is right, so that it shows no agreement on it.
         .exclude(verdict__in=[Verdict.FLAGGED, Verdict.CANNOT_TELL])
         .values_list("example__round__task", "example", "validator", "label", "verdict")
     )
