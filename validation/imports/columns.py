@@ -15,6 +15,7 @@ from tasks.line_files import BadRow
 from validation.imports.rows import HistoryRow
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
+# Names have at most 60; the rest is for “column_” and a number.
 LONGEST = 50
 LONGEST_TITLE = 200
 _TALK = Component(name="talk", type="chat")
@@ -38,6 +39,7 @@ class NewFields:
         """Return the row under the names of fields."""
         context = self._named("context", row.context)
         for name, value in context.items():
+            # One row that is no conversation makes the column a text.
             self._talks[name] = self._talks.get(name, True) and _is_talk(value)
         inputs = self._named("input", row.input)
         return row.model_copy(update={"context": context, "input": inputs})
@@ -86,6 +88,7 @@ class KnownFields:
         self._context = {component.name for component in config.context}
         others = (*config.input, *config.output, *config.metadata.create)
         self._input = {component.name for component in others} - self._context
+        # An import that made the task gave fields their columns' names as titles.
         self._titles = {
             component.label[:LONGEST_TITLE]: component.name
             for component in (*config.context, *config.input)
@@ -132,6 +135,7 @@ def field_name(column: str, taken: Iterable[str]) -> str:
     """Return the name of a column as a field: its own, or its Latin letters and a number."""
     if _NAME.fullmatch(column) and column not in taken:
         return column
+    # Takes accents off their letters, to leave them out.
     plain = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode()
     base = re.sub(r"[^A-Za-z0-9]+", "_", plain).strip("_")[:LONGEST].strip("_")
     if not base[:1].isalpha() or base in taken:

@@ -13,6 +13,7 @@ from validation.imports.columns import titled
 from validation.rules.consensus import Policy
 
 ANSWER = "label"
+# Whole digits that a float keeps exactly, so that numbers sort by size.
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 LONGEST_LABEL = 200
 """Longer answers are free text, not labels; so are those of several lines."""
@@ -40,9 +41,11 @@ def created_config(
     about_model: unless they choose labels, people judge the model's answers. is_free: answers are
     texts, even if there are few. Raises ConfigError.
     """
+    # A configuration needs a field, also before any row was read.
     if not context and not inputs:
         inputs = {"text": "text"}
     values = [*filter(None, dict.fromkeys(label_text(label) for label in labels))]
+    # A single label leaves nothing to choose from.
     is_choice = not (is_free or are_texts(values)) and len(values) >= 2
     answer = {"type": "multiclass", "labels": values} if is_choice else {"type": "long_text"}
     about_model = about_model and not is_choice
@@ -65,8 +68,10 @@ def created_config(
     }
     if terms.license or terms.citation:
         config["about"] = {"license": terms.license, "citation": terms.citation}
+    # Configurations cannot name that rule; the round's own policy has it.
     if policy and policy.rule != "dawid-skene":
         config["validation"]["votes"] = _votes(policy, most_votes)
+    # Loaded once, so that only a valid configuration is stored.
     return dump_config(load_config(json.dumps(config)))
 
 
@@ -106,6 +111,7 @@ def _votes(policy: Policy, most_votes: int) -> dict[str, Any]:
     votes: dict[str, Any] = {"rule": policy.rule}
     if policy.rule in ("n-equal", "at-least"):
         votes["needed"] = policy.needed
+    # The other rules must say how many votes there are: the most that a row has.
     if policy.rule != "n-equal":
         votes["of"] = max(most_votes, policy.needed)
     return votes

@@ -41,6 +41,7 @@ def judged_fields(config: TaskConfig) -> OtherFields:
         )
     asks_label, about_model = label_field(config), is_about_model(config, Example.Outcome.UNKNOWN)
     components = [
+        # In a file all fields come at once, so no condition can be asked of them.
         component.model_copy(
             update={"when": None, "required": component.required and not component.when}
         )
@@ -86,6 +87,7 @@ def store_rows(
         terms=terms, actor=actor,
     )  # fmt: skip
     try:
+        # The preview has named the bad rows.
         stored = import_examples(
             lines=_told(found, config), options=options, on_bad=lambda *_: None
         )
@@ -108,8 +110,10 @@ def _row(values: Mapping[str, Any], config: TaskConfig) -> dict[str, Any]:
     metadata = dict(rest.pop("metadata", None) or {})
     if tag := rest.pop("tag", ""):
         metadata["tag"] = tag
+    # Without a uid it follows from the row, so that a second import adds nothing.
     uid = str(rest.pop(UID, "") or digest_of(rest))
     own = {component.name for component in (*config.context, *config.input)}
+    # A field of the task may have this name; then it is no model's answer.
     prediction = None if PREDICTION in own else rest.pop(PREDICTION, None)
     model = None if MODEL in own else rest.pop(MODEL, None)
     label = rest.pop(config.answer_field, None)

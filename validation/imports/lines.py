@@ -14,6 +14,7 @@ from validation.imports.rows import HistoryRow, one_vote_each, parse_line, row_o
 from validation.imports.summary import VOTED_AGAIN, Place, Summary
 from validation.imports.task import ImportRefused, Options
 
+# Rows in memory at a time; the queries of a batch do not grow with it.
 BATCH = 1000
 _sorted_json = json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
 OnBad = Callable[[Place, bytes, str], None]
@@ -73,8 +74,10 @@ class LineReader:
         except BadRow as error:
             self.bad(place, text, str(error))
             return None
+        # An empty line, or a record that holds no example.
         if row is None:
             return None
+        # On the site a person votes once on an example, so history counts alike.
         row, again = one_vote_each(row)
         for who in again:
             self._summary.leave(VOTED_AGAIN, f"{who} on {row.uid}")

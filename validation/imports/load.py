@@ -94,6 +94,7 @@ def import_examples(
     for done, batch in run.lines.batches(lines):
         run.store(batch)
         on_progress(done)
+    # After the last line, so that all bad ones are named at once.
     if run.summary.bad and not options.skip_bad:
         raise ImportRefused(
             f"{run.summary.bad} of the lines cannot be stored, so nothing was. Mend the file, or "
@@ -123,6 +124,7 @@ class _Import:
             number = line.row.round if self.options.round is None else self.options.round
             groups.setdefault((self.options.task or line.row.task, number), []).append(line)
         for key, group in groups.items():
+            # Nothing will be kept, so further lines are only read, to name all bad ones.
             if self.summary.bad and not self.options.skip_bad:
                 return
             round = self._round(*key)
@@ -162,6 +164,7 @@ class _ImportedRound:
         self._task = task
         self._file, self._judge, self._terms = options.file_name, options.judge, options.terms
         self._actor = options.actor
+        # The task is locked, so no other import makes this round.
         self.round, created = Round.objects.get_or_create(
             task=task.task, number=number, defaults={"state": Round.State.CLOSED}
         )
@@ -226,8 +229,10 @@ class _ImportedRound:
                 continue
             stored_digest = have.get(line.row.uid)
             if stored_digest is None:
+                # A uid that comes again in this batch is compared with this line.
                 have[line.row.uid] = line.digest
                 try:
+                    # Of known lines only the votes are read, so they need not fit the task.
                     new_lines.append(self._fitted(line))
                 except BadRow as error:
                     bad(line.place, line.text, str(error))
@@ -252,6 +257,7 @@ class _ImportedRound:
     def later_votes(self, lines: Sequence[ParsedLine]) -> Iterator[tuple[ParsedLine, int]]:
         """Yield the lines of stored examples that have votes which are not stored, and how many."""
         uids = [line.row.uid for line in lines if line.row.votes]
+        # Counted, as unknown people may have cast equal votes.
         stored: dict[str, Counter[tuple[str | None, str, str]]] = {}
         votes = Validation.objects.filter(example__round=self.round, example__uid__in=uids)
         stored_votes = votes.values_list("example__uid", "validator__pseudonym", "label", "verdict")
@@ -282,12 +288,15 @@ class _ImportedRound:
         people, targets = self._task.people(rows), self._task.targets(rows)
         contexts = self._contexts(lines)
         examples = Table(Example, EXAMPLE)
+        # Ids first: the rows below point at them, and COPY returns none.
         ids = examples.reserve(len(rows))
+        # The ids that the queue looks at in the end.
         self._first, self._last = self._first or ids[0], ids[-1]
         self.new += len(rows)
         examples.insert(
             (
                 pk,
+                # Without hyphens, as SQLite keeps it; PostgreSQL takes either.
                 uuid4().hex,
                 line.row.uid,
                 self.round.pk,
@@ -306,6 +315,7 @@ class _ImportedRound:
                 *targets[row.answer.model],
                 _json({self._task.field: row.answer.label}),
                 None if row.answer.probs is None else _json(row.answer.probs),
+                # Nobody has measured how long the model took.
                 0.0,
                 row.fooled,
             )
@@ -313,6 +323,7 @@ class _ImportedRound:
             if row.answer
         )
         Table(Validation, VOTE).insert(_vote_rows(ids, rows, people))
+        # Else once every vote of the round is there.
         if not self._decides_at_end:
             Table(Consensus, CONSENSUS).insert(self._consensus(ids, rows))
 
@@ -323,6 +334,7 @@ class _ImportedRound:
             values += row.context.values()
             values += row.input.values()
         try:
+            # In this transaction, so that no picture is deleted before its row is stored.
             keep(task=self._task.task, digests=digests_in(values), used=True)
         except Invalid as error:
             raise ImportRefused(str(error)) from None
@@ -332,6 +344,7 @@ class _ImportedRound:
     ) -> Iterator[tuple[Any, ...]]:
         for pk, row in zip(ids, rows, strict=True):
             if row.votes:
+                # Sorted, so that the cache has the same votes once, in whatever order they come.
                 pattern = tuple(sorted((vote.label, vote.verdict) for vote in row.votes))
                 model_label = row.answer.label if row.answer else None
                 columns = self._decide(pattern, row.author_label, model_label, row.fooled)
@@ -377,6 +390,7 @@ class _ImportedRound:
             log(self._actor, "examples.imported", self.round, file=self._file, rows=self.new)
 
     def _decide_all(self) -> None:
+        # Each is decided again below, by the new policy.
         Consensus.objects.filter(round=self.round).delete()
         # The new policy may need more votes, or fewer; those still open are queued again.
         QueueItem.objects.filter(round=self.round).delete()
@@ -451,6 +465,7 @@ def _said(decision: Decision, policy: Policy, verified: bool, wrong: bool) -> tu
         decision.label or "",
         decision.verdict or "",
         sum(decision.counts.values()),
+        # It does not know the posterior, so a winner is asked for first.
         0 if decision.winner else votes_still_needed(decision.counts, policy, owner=owner),
         verified,
         wrong,

@@ -26,6 +26,7 @@ from core.text.names import visible
 from core.text.words import composed_start, composed_value, label_of, label_text
 from tasks.line_files import NOT_UTF8, BadRow, each_name_once
 
+# Quick to look for: only a line that has it is checked value by value.
 _SUSPECT = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 TOLD = "told"
 """Of a row that a layout's reader made."""
@@ -82,6 +83,7 @@ class HistoryRow(_Part):
     """One example with its votes. What the source does not tell is None."""
 
     task: str = Field(pattern="^[a-z0-9][a-z0-9-]*$")
+    # To the largest number that the database's column holds.
     round: int = Field(ge=0, le=2**31 - 1)
     uid: Short
     context: dict[str, Any]
@@ -164,6 +166,7 @@ def row_of(record: Mapping[str, Any], task: str) -> HistoryRow:
 
 def one_vote_each(row: HistoryRow) -> tuple[HistoryRow, list[str]]:
     """Return the row with only the last vote of each named person, and who had voted before."""
+    # Later votes take the place of earlier ones.
     last = {vote.worker: place for place, vote in enumerate(row.votes)}
     votes, again = [], []
     for place, vote in enumerate(row.votes):
@@ -228,6 +231,7 @@ def _whole(plain: Mapping[str, Any], task: str, context: Collection[str]) -> dic
     """
     text = {name: value if isinstance(value, str) else json.dumps(value)
             for name, value in plain.items() if value is not None}  # fmt: skip
+    # Sorted, so that the order of the columns does not matter.
     digest = hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()[:32]
     uid, label = text.pop("uid", digest), text.pop("label", "")
     if not any(any(map(str.isalnum, value)) or visible(value) for value in text.values()):
@@ -260,6 +264,7 @@ def _reason(problem: ErrorDetails) -> str:
 
 def _read(line: bytes) -> dict[str, Any]:
     try:
+        # Some editors begin a file with a byte order mark.
         text = line.decode("utf-8-sig").strip()
         data = _decoder.decode(text)
     except UnicodeDecodeError as error:
@@ -268,6 +273,7 @@ def _read(line: bytes) -> dict[str, Any]:
         raise BadRow(f"not JSON at column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise BadRow("the values are nested too deeply; flatten them") from None
+    # A ValueError as well, which the next clause would describe wrongly.
     except BadRow:
         raise
     except ValueError:  # a whole number of thousands of digits
@@ -298,6 +304,7 @@ _decoder = json.JSONDecoder(
 def _check_storable(data: Mapping[str, Any]) -> None:
     """Refuse what no database stores: the null character, and half of a surrogate pair."""
     for name, value in data.items():
+        # A backslash that is escaped itself begins no escape.
         text = json.dumps([name, value], ensure_ascii=False).replace("\\\\", "")
         if "\\u0000" in text:
             raise BadRow(f"{name} holds the null character (U+0000); delete it")

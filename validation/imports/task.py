@@ -24,6 +24,7 @@ from validation.imports.rows import HistoryRow
 from validation.rules.claims import is_about_model, label_field
 from validation.rules.consensus import Policy
 
+# Ids of people in memory; beyond that they are forgotten and looked up again.
 MOST_REMEMBERED = 100_000
 
 
@@ -64,6 +65,7 @@ def _owner(address: str) -> User:
     people = User.objects.filter(is_active=True)
     condition = {"email__iexact": address} if address else {"is_superuser": True}
     owners = list(people.filter(**condition))
+    # Of several superusers nobody can tell whose the task is to be.
     if len(owners) != 1:
         why = f"There is no account {address}" if address else "A new task needs an owner"
         raise ImportRefused(f"{why}. Name one with --owner EMAIL.")
@@ -111,6 +113,7 @@ class ImportedTask:
                 f"There is no task {code!r}. Tasks: {codes or 'none'}. Name one with --task, or "
                 "make it with --create."
             )
+        # For the time of the import; `finish` writes the one that fits all rows.
         text = created_config(code, {}, {}, (), options.policy, 0)
         try:
             task = make_imported(code, text, partial(_owner, options.owner))
@@ -150,14 +153,17 @@ class ImportedTask:
         A span where the row gives the character of a context text at which it starts.
         """
         start = row.metadata.get(f"{self.field}_start")
+        # The type itself, as `isinstance` takes true for a whole number.
         if self._is_span and type(start) is int and start >= 0:
             end = start + len(label)
+            # Only where the text has it at this place; else it stays a plain answer.
             if any(isinstance(t, str) and t[start:end] == label for t in row.context.values()):
                 return {"text": label, "start": start, "end": end}
         return label
 
     def _note(self, row: HistoryRow) -> None:
         self._most_votes = max(self._most_votes, len(row.votes))
+        # More answers are free texts in any case, which need not be remembered.
         if len(self._labels) <= MOST_LABELS:
             row_labels = [row.author_label, row.answer and row.answer.label]
             self._labels |= {label for label in row_labels if label}
@@ -179,6 +185,7 @@ class ImportedTask:
 
     def name_of(self, who: str) -> str:
         """Return the pseudonym of a person."""
+        # With the code, as the same id in another task's file is another person.
         return fitting(f"{self.task.code}:{who}", 40)
 
     def _add_people(self, names: Mapping[str, str]) -> None:
@@ -187,6 +194,7 @@ class ImportedTask:
         )
         new = [name for name in names if name not in ids_by_name]
         table = Table(Annotator, ("id", "pseudonym", "source"))
+        # Ids first, as COPY returns none.
         ids = table.reserve(len(new))
         source = Annotator.Source.IMPORT
         table.insert((pk, name, source) for pk, name in zip(ids, new, strict=True))
@@ -232,6 +240,7 @@ class ImportedTask:
             return
         about_model = is_about_model(config, Example.Outcome.UNKNOWN)
         lacking, name = self._rows - self._claims, "author_label"
+        # Then the model's answers are what people judge.
         if about_model:
             lacking, name = self._rows - self._answers, "model_prediction"
         if lacking:
@@ -261,6 +270,7 @@ class ImportedTask:
                 f"No configuration fits the rows of {self.task.code}: {error}. Make the task "
                 "first, then import into it."
             ) from None
+        # Only this column, of a task that nobody else has seen yet.
         Task.objects.filter(pk=self.task.pk).update(config_text=text)
         self.task.config_text = text
 
@@ -280,6 +290,7 @@ def fitting(name: str, longest: int) -> str:
     """Return the name, or its beginning and a digest of it."""
     if len(name) <= longest:
         return name
+    # 17 characters are a hyphen and 16 of the digest.
     return f"{name[: longest - 17]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
@@ -289,4 +300,5 @@ def _target_name(code: str, model: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9_-]{1,60}", name):
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    # 43 characters, a hyphen and 16 of the digest are 60, the longest name.
     return f"{slugify(name)[:43]}-{digest}"

@@ -26,8 +26,11 @@ from validation.judging.blind_services import note_told_examples, told_examples
 HISTORY = "history"
 """Rows as the command without `--from` reads them."""
 LAYOUTS = frozenset({*FORMATS, HISTORY})
+# A longer line is no example, and must not fill the memory.
 LONGEST_LINE = 16 * 2**20
+# In a wrong file all lines are bad; the first ones tell why.
 MOST_NAMED = 50
+# Of the end of a name, which has the ending.
 LONGEST_NAME = 100
 
 
@@ -76,6 +79,7 @@ def import_answers(
             stored = import_examples(lines=lines, options=options, on_bad=note_bad)
     except ImportRefused as error:
         raise Refused(str(error), code="import") from None
+    # Owners who judge blind know what they have brought, so they never judge it.
     if not dry_run and is_blind_owner(actor, round.task):
         annotator = annotator_of(actor)
         brought = told_examples(round.task, annotator).filter(round=round, uid__isnull=False)
@@ -94,6 +98,7 @@ def _lines(
             yield enumerate(unpacked_lines(file, LONGEST_LINE), 1)
         return
     with TemporaryDirectory() as folder:
+        # Readers tell files apart by their endings, so it gets its own name back.
         named = Path(folder) / (Path(file_name).name[-LONGEST_NAME:] or "rows")
         shutil.copyfile(path, named)
         yield lines_of(named, form, wanted.question if form.only else "")

@@ -23,8 +23,10 @@ from validation.imports.summary import Place, Summary
 from validation.imports.task import ImportRefused, Options
 from validation.rules.consensus import Policy
 
+# A longer line is no example, and must not fill the memory.
 LONGEST_LINE = 16 * 2**20
 CODE = re.compile("[a-z0-9][a-z0-9-]*")
+# In a wrong file all lines are bad; the first ones tell why.
 MOST_NAMED = 50
 NO_HEADER = "the first row names the columns, each once; mend it"
 NO_INDEX = (
@@ -168,12 +170,14 @@ class Command(BaseCommand):
     def _collect(self, place: Place, line: bytes, reason: str) -> None:
         """Name a bad line and keep it as it is."""
         self._tell(place, line, reason)
+        # Opened for the first bad line, so that a good file leaves none behind.
         if self._collected is None:
             self._collected = self._stack.enter_context(self._bad_file.open("wb"))
         self._collected.write(line.rstrip(b"\r\n") + b"\n")
 
     def _progress(self, lines: int) -> None:
         self._read = lines
+        # One line that is written over; a log gets a line for every ten thousand.
         if self.stderr.isatty():
             self.stderr.write(f"\r{lines:,} lines", ending="")
         elif lines % 10_000 == 0:
@@ -196,6 +200,7 @@ def _lines(path: Path, file: BufferedReader) -> Iterator[tuple[int, bytes]]:
     An endless line is cut, and so is no JSON. Raises FileError.
     """
     for start, cure in NO_LINES.items():
+        # A look that takes nothing away, as a pipe cannot go back.
         if file.peek(len(start)).startswith(start):
             raise FileError(cure)
     lines = unpacked_lines(file, LONGEST_LINE)

@@ -35,6 +35,7 @@ class Command(BaseCommand):
         except ValueError as error:
             raise CommandError(f"--policy: {error}") from None
         by = options["by"]
+        # A policy is tried in memory, where nothing is broken down.
         if by and policy:
             raise CommandError("--by tells what is stored; it does not go with --policy.")
         try:
