@@ -125,6 +125,7 @@ class ReviewedExamples(generics.ListAPIView[Example]):
 
     serializer_class = ReviewedSerializer
     pagination_class = Pages
+    # Only its model counts: the API is described without a request.
     queryset = Example.objects.none()
     throttle, throttles_reads = "export", True  # texts are searched
 
@@ -139,6 +140,7 @@ class ReviewedExamples(generics.ListAPIView[Example]):
 
 class MatchedView(APIView):
     reads_query = ("GET",)
+    # The same search as that of the list.
     throttle, throttles_reads = "export", True
 
     @extend_schema(
@@ -175,9 +177,11 @@ def _meant(task: Task, body: dict[str, Any]) -> list[int]:
     if "examples" in body:
         raise Invalid("Give either examples or filters.", field="examples")
     form = FilterForm(task, body["filters"])
+    # A misspelt filter would let through what the person wanted to leave out.
     if unknown := body["filters"].keys() - form.fields.keys():
         raise serializers.ValidationError({name: [no_such(form.fields)] for name in unknown})
     check_form(form)
+    # The filters may match others by now, so the set that was seen is named.
     return still_matched(form.examples(), body.get("token", ""))
 
 

@@ -34,6 +34,7 @@ from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.forms import DecisionForm
 from validation.models import OwnerDecision
 
+# “All” is a filter and no reason.
 REASONS = [choice for choice in Kind.choices if choice[0] != Kind.ALL]
 
 
@@ -42,6 +43,7 @@ class ReviewQuery(serializers.Serializer[Any]):
 
     kind = serializers.ChoiceField(Kind.choices, default=Kind.ALL)
     round = serializers.IntegerField(required=False, help_text="Its number; all unless told.")
+    # Up to the largest id; the database fails at larger numbers.
     after = serializers.IntegerField(
         min_value=0, max_value=2**63 - 1, default=0, help_text="Where `next` goes on."
     )
@@ -101,6 +103,7 @@ def _items(page: ReviewPage, rounds: Mapping[int, Round]) -> list[dict[str, Any]
 class NewDecisionSerializer(serializers.Serializer[Any]):
     """A new decision of an owner."""
 
+    # A label of 200 characters, and the kind of vote before it.
     answer = serializers.CharField(max_length=210, help_text=VOTE)
     reason = serializers.CharField(
         max_length=500,
@@ -161,11 +164,13 @@ class DecisionView(OfReviewers):
         """Decide over all votes; an earlier decision does not count any more. For reviewers."""
         example, owner = self.enter(uuid)
         body = read(NewDecisionSerializer, request)
+        # The form of the page, so that both take the same answers.
         form = DecisionForm(body, decides=example)
         check_form(form)
         decision = override_consensus(
             example=example, owner=owner, choice=form.vote, reason=form.cleaned_data["reason"]
         )
+        # For the time, which the database has set.
         decision.refresh_from_db()
         return Response(DecisionSerializer(decision).data, status.HTTP_201_CREATED)
 
@@ -183,6 +188,7 @@ class PastDecisions(OfReviewers, generics.ListAPIView[OwnerDecision]):
 
     serializer_class = PastDecisionSerializer
     pagination_class = NewestFirst
+    # Only its model counts: the API is described without a request.
     queryset = OwnerDecision.objects.none()
 
     def get_queryset(self) -> QuerySet[OwnerDecision]:

@@ -130,12 +130,14 @@ class Duties(_OfTask):
         """Ask members, or everybody, to write or judge so many, or a share. One for each member."""
         task, body = self.task(code), read(NewDutySerializer, request)
         emails, names = body.pop("emails"), body.pop("names")
+        # Else editors could find out whose addresses are members'.
         if emails and not can_own(request.user, task):
             raise Invalid("Only owners name members by e-mail address. Use names.", field="emails")
         members = may_be_asked(task, body["kind"])
         people = _named(members, emails, "emails") + _named(members, names, "names")
         if (number := body.pop("round")) is not None:
             body["round"] = _round(task, number)
+        # Each once, even if named by address and by pseudonym.
         duties = set_duties(
             task=task, actor=person(request), people=list(dict.fromkeys(people)), **body
         )

@@ -72,6 +72,7 @@ class OwnExamples(generics.ListAPIView[Example]):
 
     serializer_class = JudgedExampleSerializer
     pagination_class = NewestFirst
+    # Only its model counts: the API is described without a request.
     queryset = Example.objects.none()
 
     def get_queryset(self) -> QuerySet[Example]:
@@ -93,6 +94,7 @@ class ExampleView(APIView):
         """
         rows = shown(Example.objects.all()).select_related("round__task", "annotator")
         example = get_object_or_404(rows, uuid=uuid)
+        # Not 403, which would say that there is such an example.
         if not reads_answer(request.user, example):
             raise Http404
         is_member = can_read(request.user, example.round.task)
@@ -120,6 +122,7 @@ class RoundExamples(OfRound):
     """The examples of a round that stand, for members of the task, in the order of writing."""
 
     serializer_class = JudgedExampleSerializer
+    # Only its model counts: the API is described without a request.
     queryset = Example.objects.none()
 
     def get_queryset(self) -> QuerySet[Example]:
@@ -154,6 +157,7 @@ class RoundValidations(OfRound):
     """The votes on a round's examples, for members of the task, in the order of voting."""
 
     serializer_class = ValidationSerializer
+    # Only its model counts: the API is described without a request.
     queryset = Validation.objects.none()
 
     def get_queryset(self) -> QuerySet[Validation]:
@@ -168,5 +172,6 @@ class RoundValidations(OfRound):
     def paginate_queryset(self, queryset: Any) -> Any:
         page = super().paginate_queryset(queryset)
         for vote in page or ():
+            # For the serializer, which reads the task's configuration of each vote.
             vote.example.round = self.round
         return page

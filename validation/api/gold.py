@@ -83,8 +83,10 @@ class GoldItems(generics.ListAPIView[Gold]):
     """What validators may meet, in the order in which the examples were written."""
 
     serializer_class = GoldSerializer
+    # Only its model counts: the API is described without a request.
     queryset = Gold.objects.none()
 
     def get_queryset(self) -> QuerySet[Gold]:
         task = find_task(self.request, self.kwargs["code"], can_review)
+        # Withdrawn examples are given to nobody.
         return shown().filter(example__round__task=task, example__retracted_at__isnull=True)

@@ -68,6 +68,7 @@ class NextView(JudgingView):
                 "there and go on.",
                 code="refresher",
             )
+        # The reason first: a program should know whether to come back.
         if session.lease is None:
             blind.check_may_judge(validator, task)
             if full := vote_caps.full_round(validator, task):
@@ -157,6 +158,7 @@ class VotesView(OfExample):
             validator=validator, example=example, by_program=is_program(request), **vote_values
         )
         note_answered(annotator=validator, task=example.round.task)
+        # Read again, with what the answer shows of its example and its task.
         body = OwnValidationSerializer(page.own_vote(validator, uuid))
         return Response(body.data, status.HTTP_201_CREATED)
 
@@ -164,6 +166,7 @@ class VotesView(OfExample):
 def _said(example: Example, body: Mapping[str, Any]) -> dict[str, Any]:
     """Return a vote as the service takes it, by the rules of the page. Raises ValidationError."""
     config = example.round.task.config
+    # By the example, as an attempt offers other answers than most.
     offered = dict(choices(config, example, with_flag=True))
     if body["vote"] not in offered:
         raise serializers.ValidationError({"vote": [f"Choose one of: {', '.join(offered)}"]})

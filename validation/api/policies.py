@@ -26,6 +26,7 @@ from validation.rules.consensus import Policy
 from validation.rules.rates import Rate
 
 RULE_CHOICES = [*RULES.items()]
+# Without MER, which counts no votes, so that no policy changes it.
 RATES = ("vmer", "fooled_of_decided", "verified_of_judged")
 
 
@@ -140,6 +141,7 @@ class PolicyView(APIView):
         """Decide by another policy from now on, and count all votes of the round again."""
         round, editor = self.enter(code, number)
         values = read(NewPolicySerializer, request)
+        # The form of the page, so that both refuse the same.
         form = PolicyForm(round, values)
         check_form(form)
         body: dict[str, Any] = {"policy": form.policy, "preview": None}

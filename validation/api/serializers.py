@@ -83,6 +83,7 @@ class MissSerializer(serializers.Serializer[Any]):
 class NewValidationSerializer(serializers.Serializer[Any]):
     """A vote. The last three fields belong to `verdict:flagged`."""
 
+    # A label of 200 characters, and the kind of vote before it.
     vote = serializers.CharField(max_length=210, help_text=VOTE)
     flag_reason = serializers.ChoiceField(ValidatorAnswer.FlagReason.choices, required=False)
     comment = serializers.CharField(max_length=500, required=False, allow_blank=True)

@@ -20,5 +20,6 @@ def fresh(*names: Any) -> SafeString:
     return format_html(
         'data-fresh="{}" data-deaf="{}"',
         " ".join(map(str, names)),
+        # The browser waits as long as the server asks for.
         round(reading.LEAST_SECONDS * 1000),
     )
