@@ -20,8 +20,8 @@ class Submitted(NotAllowed):
 def check_not_submitted(annotator: Annotator, task: Task, done_at: datetime) -> None:
     """Raise Submitted for work of this time that the person submitted in a study of the task.
 
-    Locks the person's places in the task, as submitting does: of work that is taken back at that
-    moment either nothing is paid, or it stays. Call it in a transaction, before other locks.
+    Locks the person's places in the task, as submitting does, so that work withdrawn at the same
+    moment is either unpaid or not withdrawn. Call it in a transaction, before other locks.
     """
     if is_submitted(annotator, task, done_at):
         raise Submitted(_("You submitted this for a study, so it stays as it is."))

@@ -21,7 +21,7 @@ def serves_requests() -> bool:
 
 
 class Hanging(Exception):
-    """As many threads as may wait for the part, and it answers none of them."""
+    """An outside service that answers none of the threads that may wait for it."""
 
 
 class Places:

@@ -110,7 +110,10 @@ def private_pages(get_response: Handler) -> Handler:
 
 
 class LoginRequired(LoginRequiredMiddleware):
-    """Django's, which looks up nobody for pages that everybody sees: they may need no database."""
+    """Django's login middleware, without the user lookup on public pages.
+
+    These then work without a database.
+    """
 
     def process_view(self, request: HttpRequest, view_func: Any, *args: Any) -> Any:
         """Return the redirect to the sign-in page, or None."""

@@ -71,7 +71,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def authenticate_by_email(self, sociallogin: Any) -> tuple[User, str] | None:
         """Return the account with the provider's address.
 
-        Whoever made an account with the address and never confirmed it loses it to its owner.
+        If that account never confirmed the address, it passes to the person whom the provider
+        vouches for.
         """
         account: tuple[User, str] | None = super().authenticate_by_email(sociallogin)
         if account and not has_confirmed(*account):

@@ -229,7 +229,7 @@ def _intervals(
 
 
 def _is_in_fractions(table: Table) -> bool:
-    """Return whether shares are from 0 to 1: none is above 1, and one is no whole number."""
+    """Return whether the shares run from 0 to 1: none is above 1, and one is no whole number."""
     shares = []
     for row in table.values():
         for metric, value in row.items():

@@ -80,7 +80,7 @@ def _renew(task: Task, stop: float) -> int:
 
 
 def _resample_new(task: Task, stop: float) -> int:
-    """Resample what ended, until the clock says `stop`; return how many runs."""
+    """Resample newly finished runs until the clock shows `stop`; return how many."""
     resampled = 0
     for run in list(unresampled(task).values_list("pk", flat=True)):
         if time.monotonic() >= stop:

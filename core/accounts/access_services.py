@@ -13,10 +13,10 @@ from core.accounts.tokens import revoke_token
 
 @transaction.atomic
 def set_suspended(*, user: User, suspended: bool, actor: User | None) -> None:
-    """Let a person in no more, or again; suspending ends their sessions and tokens.
+    """Suspend a person, or lift the suspension.
 
-    What they made stays, and so do their roles, which count again when they may come in again.
-    actor: None for a command. Locks all administrators. Raises LastAdministrator.
+    Suspending ends their sessions and tokens. Their work and roles are kept, and the roles count
+    again afterwards. actor: None for a command. Locks all administrators. Raises LastAdministrator.
     """
     if suspended:
         # First, as it locks: of two administrators who suspend each other one stays.
@@ -29,7 +29,7 @@ def set_suspended(*, user: User, suspended: bool, actor: User | None) -> None:
 
 @transaction.atomic
 def set_administrator(*, user: User, administers: bool, actor: User | None) -> None:
-    """Make a person an administrator of the site, or no longer.
+    """Grant or revoke a person's administrator rights for the site.
 
     Locks all administrators. Raises LastAdministrator.
     """

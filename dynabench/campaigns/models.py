@@ -20,10 +20,10 @@ APPROVES_AFTER = {"prolific": 21, "mturk": 30}
 
 
 class Campaign(models.Model):
-    """A study of one task: so many people each do so much for so much pay.
+    """A paid study of one task, with a number of places, and work and pay for each person.
 
-    Money is in the currency's smallest unit. What people do counts in the campaign's rounds; where
-    none is chosen, in all rounds of the task that are open meanwhile.
+    Money is in the currency's smallest unit. Work counts in the campaign's rounds; if none are
+    chosen, in every round of the task that is open during the campaign.
     """
 
     class Kind(models.TextChoices):

@@ -413,10 +413,9 @@ def note_end_of_work(place: Place, done: Done) -> bool:
 
 
 def note_ends_of_work(campaign: Campaign) -> None:
-    """Note the end of work for people who are about to lose their place.
+    """Record that work ran out for people who are about to lose their place.
 
-    Of those who have begun and have not done enough: they may have closed the page that said so. No
-    lock.
+    These have begun and not finished, and may have closed the page that told them. No lock.
     """
     # Shortly before the end: looking for work is slow, and most people submit in time.
     late = timezone.now() - campaign.late + LAST_LOOK

@@ -104,9 +104,9 @@ def may_submit(place: Place, done: Done) -> bool:
 
 
 def pay_of(place: Place, done: Done) -> int:
-    """Return what somebody who submits now earns for the task.
+    """Return what a person who submits now earns for the task.
 
-    All of it also where the rounds ended first; where work ran out, the part that is done.
+    The whole pay if the rounds ended early; if the work ran out, the pay for the part that is done.
     """
     campaign = place.campaign
     if done.is_enough or (done.amount and rounds_are_over(campaign)):
@@ -313,7 +313,7 @@ def examples_of(campaign: Campaign) -> QuerySet[Example]:
 
 
 def decided_of(campaign: Campaign) -> QuerySet[Consensus]:
-    """Return the decisions on these examples, without retracted ones and those sent back."""
+    """Return the decisions on the campaign's examples, except retracted and sent-back ones."""
     # An example that was sent back may still be corrected, so nothing is decided about it.
     standing = examples_of(campaign).filter(retracted_at=None)
     return Consensus.objects.filter(example__in=standing, is_verified=True, is_sent_back=False)

@@ -56,10 +56,10 @@ def size_of(path: Path) -> int:
 
 
 def packed(path: Path) -> IO[bytes]:
-    """Open what is uploaded of a path: a tar of a model's folder, or the file itself.
+    """Open the upload for a path: a tar of a model folder, or the file itself.
 
-    The tar has no name on the disk, so whatever ends this process leaves nothing of it behind.
-    Raises FileNotFoundError, ValueError.
+    The tar is an unnamed temporary file, so that it vanishes even if this process is killed. Raises
+    FileNotFoundError, ValueError.
     """
     if not path.is_dir():
         return path.open("rb")

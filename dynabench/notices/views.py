@@ -19,7 +19,7 @@ from tasks.mails import set_uninvited, uninvited_by
 
 @require_http_methods(["GET", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    """Show what is new within a week, open assignments, and the switches of mails."""
+    """Show the news of the past seven days, open assignments and the email settings."""
     me = person(request)
     if request.method == "POST":
         _switch(request, me, request.POST.get("kind", ""))

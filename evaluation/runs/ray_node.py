@@ -185,7 +185,10 @@ def _folder(stack: ExitStack, cache: Path, parcel: Parcel | None, get: Get) -> P
 
 
 def _load(image: Parcel, folder: Path, get: Get) -> None:
-    """Have this machine's engine hold an image. Raises ValueError where another one came."""
+    """Load an image into this machine's container engine.
+
+    Raises ValueError if the loaded image has another digest.
+    """
     from evaluation.isolation.sandbox import images
 
     if images.has_image(image.digest):

@@ -32,7 +32,7 @@ Places = NDArray[np.intp]
 
 
 class Votes(NamedTuple):
-    """Comparisons: the places of both models, the outcome and the place of the voter of each."""
+    """Arrays with one entry a comparison: both models, the outcome and the voter, by index."""
 
     left: Places
     right: Places

@@ -76,7 +76,7 @@ class Rule:
         return (self.main, *sorted(self.weights.keys() - {self.main}))
 
     def utility(self, metric: str, raw: Any) -> Any:
-        """Return a value, or an array of values, as something of which more is better."""
+        """Convert a metric's value, or an array of values, so that higher is better."""
         if metric in self.budgets:
             return self.budgets[metric] - raw
         return raw

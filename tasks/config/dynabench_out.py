@@ -56,7 +56,7 @@ Fields = list[dict[str, Any]]
 
 
 class NoCounterpart(Refused):
-    """A configuration says what Dynabench cannot; the message names each part."""
+    """A configuration that Dynabench's format cannot express; the message names each part."""
 
     code = "no_counterpart"
     status = 422

@@ -75,7 +75,10 @@ class HubDataset:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Where fetched pieces of files stay, so that each is fetched once; most: 0 is any number."""
+    """A cache of fetched pieces of files, so that each is fetched once.
+
+    most: how many pieces it holds; 0 for no limit.
+    """
 
     folder: Path
     most: int = 0

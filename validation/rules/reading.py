@@ -24,9 +24,9 @@ def is_too_soon(seconds: float, items: int = 1) -> bool:
 
 
 def words_in(value: Any) -> int:
-    """Count the words of a field's value, or of a list of them; pictures and numbers have none.
+    """Count the words in a field's value, or in a list of them; pictures and numbers count 0.
 
-    Of scripts without spaces two letters count as a word, which is fewer than there are.
+    In scripts without spaces every two characters count as one word, which is too few.
 
     >>> words_in(["Ada left.", {"text": "the mill", "start": 3}, 7]), words_in("我们喜欢北京")
     (4, 3)

@@ -149,7 +149,10 @@ def _refuse_missing(lead: str, needed: Sequence[str]) -> None:
 
 @contextmanager
 def _copy_of_submitted(model: str) -> Iterator[str]:
-    """Yield a copy of what `dynabench submit` would send of a folder; an image's name as it is."""
+    """Yield the path of a copy of the files that `dynabench submit` would send.
+
+    The name of an image is yielded unchanged.
+    """
     folder = Path(model)
     if not folder.is_dir():
         yield model

@@ -116,7 +116,7 @@ def evaluate_models(task: Task) -> None:
 
 
 def _evaluate(task: Task) -> None:
-    """Run until nothing of the task waits or runs."""
+    """Run the task's evaluations until none is queued or running."""
     runs = EvaluationRun.objects.filter(submission__task=task)
     waiting = runs.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
     try:

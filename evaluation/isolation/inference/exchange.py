@@ -55,10 +55,10 @@ class UnknownId(InvalidOutput):
 
 
 class Sent:
-    """The examples of one run as its model reads them: with fresh ids, in random order.
+    """The examples of one run as its model reads them: with fresh ids and in random order.
 
-    Neither says anything about the set. Memory keeps eight bytes of an example. key: a secret of 16
-    bytes, by which the ids of `size` examples are found again; else by chance.
+    Neither reveals anything about the set. Eight bytes of an example stay in memory. key: 16 secret
+    bytes from which the ids of `size` examples can be made again; without it, ids are random.
     """
 
     def __init__(self, path: Path, *, key: bytes | None = None, size: int = 0) -> None:

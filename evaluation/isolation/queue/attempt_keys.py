@@ -27,7 +27,10 @@ TENTH = 10
 
 
 def installation() -> str:
-    """Return a key of this installation, which tells its containers from others' and tests'."""
+    """Return this installation's key.
+
+    It distinguishes its containers from those of other installations and of tests.
+    """
     database = connection.settings_dict
     message = f"{settings.SECRET_KEY}/{database['HOST']}/{database['PORT']}/{database['NAME']}"
     return hashlib.sha256(message.encode()).hexdigest()[:8]

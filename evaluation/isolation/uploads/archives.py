@@ -307,10 +307,10 @@ def _zip_blocks(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Blocks:
 
 
 class Stream:
-    """A file that is read from front to back, with the parts of a file that `tarfile` needs.
+    """A forward-only file with the methods that `tarfile` needs.
 
-    Raises ArchiveRefused where more than `most` unfold, or where a header is large: `tarfile` reads
-    each at once.
+    Raises ArchiveRefused if it unpacks to more than `most` bytes or has a large header, because
+    `tarfile` reads a header into memory whole.
     """
 
     def __init__(self, source: ByteSource, most: int | None) -> None:

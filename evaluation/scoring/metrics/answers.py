@@ -14,7 +14,7 @@ MOST_TAGS = 1000
 
 
 class Accuracy(Mean):
-    """The share of answers equal to one that counts as right; texts letter by letter, in NFC."""
+    """The share of answers that equal an accepted one; texts letter by letter, after NFC."""
 
     name = "accuracy"
     title = gettext_noop("Accuracy")

@@ -115,9 +115,10 @@ def leave_team(*, team: Team, user: User) -> None:
 
 
 def leave_all(*, user: User) -> None:
-    """Leave every team because the account ends, one transaction each; nothing refuses it.
+    """Remove the user from every team when their account is deleted, one transaction a team.
 
-    If nobody else owns the team, its longest member becomes its owner. Locks the team.
+    If nobody else owns a team, its longest-standing member becomes the owner. Nothing refuses it.
+    Locks the team.
     """
     for place in TeamMember.objects.filter(user=user).select_related("team"):
         with transaction.atomic():

@@ -171,7 +171,7 @@ def leave_conversation(request: HttpRequest, code: str, uuid: UUID) -> HttpRespo
 
 @require_POST
 def consent(request: HttpRequest, code: str) -> HttpResponse:
-    """Keep whether the person's conversations may be published."""
+    """Store whether the person's conversations may be published."""
     task, voter = _enter(request, code)
     if request.POST.get("agrees") in ("yes", "no"):
         with as_message(request):

@@ -140,9 +140,10 @@ def tidy_media(most: int) -> int:
 
 
 def tidy_orphans(most: int) -> int:
-    """Delete up to `most` files that have had no row for a day; returns how many.
+    """Delete up to `most` files that have had no row for a day; return how many.
 
-    Whoever stored them was killed between the two, or their transaction failed.
+    Such files remain when a process is killed after storing the file and before saving its row, or
+    when its transaction fails.
     """
     old, count = timezone.now() - UNUSED, 0
     for folder in _folders():
