@@ -215,7 +215,7 @@ def step(models: int, sets: int, times: int) -> dict[str, Any]:
         "cold page": milliseconds(cold, max(3, times // 10)),
         "weight change": milliseconds(weigh, times),
         "score_matrix": milliseconds(lambda: matrix.score_matrix(task), times),
-        "ranked": milliseconds(lambda: ranked._ranked(numbers, weighting, "robust"), times),
+        "ranked": milliseconds(lambda: ranked.rank_board(numbers, weighting, "robust"), times),
     }
     return {
         "queries": {"10 models": few, f"{models} models": many},

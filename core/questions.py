@@ -30,7 +30,7 @@ class Unanswered(LookupError):
     """No room answers a question; the body of each declaration raises it."""
 
 
-class Question(Generic[P, T]):
+class RoomQuestion(Generic[P, T]):
     """A function of an earlier room whose body a later room gives."""
 
     def __init__(self, asked: Callable[P, T]) -> None:
@@ -57,12 +57,12 @@ class Question(Generic[P, T]):
         return self._answer(*args, **kwargs)
 
 
-QUESTIONS: list[Question[..., Any]] = []
+QUESTIONS: list[RoomQuestion[..., Any]] = []
 """All questions that were declared."""
 
 
-def question(asked: Callable[P, T]) -> Question[P, T]:
+def question(asked: Callable[P, T]) -> RoomQuestion[P, T]:
     """Declare a question; the docstring of the function says what its answer means."""
-    declared = Question(asked)
+    declared = RoomQuestion(asked)
     QUESTIONS.append(declared)
     return declared

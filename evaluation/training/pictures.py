@@ -33,7 +33,7 @@ from serving.spec import (
     open_folder,
 )
 from tasks.contexts.scenes.drawing import draw
-from tasks.contexts.scenes.questions import ANSWERS, SceneQuestion, ask_about
+from tasks.contexts.scenes.questions import ANSWERS, Question, ask_about
 from tasks.contexts.scenes.scene import COLOURS, GRID, SHAPES, SIZES, Scene, make_scenes
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Sample(NamedTuple):
     """A question and the scene that it is on."""
 
     scene: Scene
-    question: SceneQuestion
+    question: Question
 
 
 def samples(seed: int, questions_a_scene: int) -> Iterator[Sample]:
@@ -353,7 +353,7 @@ def _cells(scene: Scene) -> NDArray[np.int64]:
     return cells
 
 
-def _about(question: SceneQuestion) -> NDArray[np.float32]:
+def _about(question: Question) -> NDArray[np.float32]:
     """Return for each cell whether the answer follows from it, and whether it is a landmark."""
     about = np.zeros((GRID * GRID, 2), np.float32)
     for number, things in enumerate((question.about, question.marks)):

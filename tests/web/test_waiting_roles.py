@@ -101,6 +101,6 @@ def test_nobody_is_mailed_for_a_role_that_waits(
     for told in (["alice@example.com"], ["alice@example.com", ADDRESS]):
         mailoutbox.clear()
         with django_capture_on_commit_callbacks(execute=True):
-            mail_members(nli.task, ["owner", "editor"], "Fails", "See there.")
+            mail_members(nli.task, ["owner", "editor"], lambda: ("Fails", "See there."))
         assert sorted(one.to[0] for one in mailoutbox) == told
         confirm_address(somebody)

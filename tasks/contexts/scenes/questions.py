@@ -28,7 +28,7 @@ RELATIONS: dict[str, Callable[[Thing, Thing], bool]] = {
 
 
 @dataclass(frozen=True)
-class SceneQuestion:
+class Question:
     """A question on one scene; `kind` is a key of SHARES, `answer` one of ANSWERS.
 
     `about` are the shapes that the answer follows from, `marks` those that say where to look: a
@@ -66,7 +66,7 @@ class _Wanted:
         return f"{'an' if str(self)[0] in 'aeiou' else 'a'} {self}"
 
 
-def ask_about(scene: Scene, chance: random.Random) -> Iterator[SceneQuestion]:
+def ask_about(scene: Scene, chance: random.Random) -> Iterator[Question]:
     """Yield endless questions on a scene, each with one right answer."""
     kinds, shares = list(SHARES), list(SHARES.values())
     while True:
@@ -74,7 +74,7 @@ def ask_about(scene: Scene, chance: random.Random) -> Iterator[SceneQuestion]:
         # A scene may have no question of this kind; then another one is drawn.
         parts = _ASKERS[kind](scene.things, chance)
         if parts:
-            yield SceneQuestion(kind, *parts)
+            yield Question(kind, *parts)
 
 
 _Things = Sequence[Thing]

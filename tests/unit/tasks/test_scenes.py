@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from tasks.contexts.scenes.drawing import INK, PAPER, SIDE, draw, png
-from tasks.contexts.scenes.questions import ANSWERS, SHARES, SceneQuestion, ask_about
+from tasks.contexts.scenes.questions import ANSWERS, SHARES, Question, ask_about
 from tasks.contexts.scenes.scene import (
     COLOURS,
     GRID,
@@ -26,7 +26,7 @@ PIXELS = "1c17bcb3ff72d7fa"
 SCENES = list(islice(make_scenes(7), 300))
 
 
-def questions(count: int) -> list[tuple[Scene, SceneQuestion]]:
+def questions(count: int) -> list[tuple[Scene, Question]]:
     chance = random.Random(1)
     return [(scene, each) for scene in SCENES for each in islice(ask_about(scene, chance), count)]
 
