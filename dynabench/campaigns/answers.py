@@ -4,13 +4,8 @@ from datetime import datetime
 
 from annotation import questions
 from core.accounts.models import Annotator
-from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.models import GOING, SUBMITTED, WORKING, Campaign
 from tasks.models import Task
-
-WORKING = (Place.State.WORKING, Place.State.LAPSED)
-"""The states of a place in which its person works."""
-SUBMITTED = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
-"""The states of a place whose work its owner pays for, or has decided on."""
 
 
 @questions.has_study_at_work.answer
@@ -25,7 +20,7 @@ def rounds_of_studies(annotator: Annotator, task: Task) -> set[int]:
     chosen = Campaign.rounds.through.objects.filter(
         round__task=task,
         campaign__all_places__annotator=annotator,
-        campaign__all_places__state__in=(Place.State.TESTING, *WORKING),
+        campaign__all_places__state__in=GOING,
     )
     return set(chosen.values_list("round", flat=True))
 

@@ -11,8 +11,7 @@ from django.db.models import Exists, Model, OuterRef
 
 from annotation.models import Assignment, Attempt, Example
 from core.accounts.models import User
-from dynabench.campaigns.answers import WORKING
-from dynabench.campaigns.models import Pause, Place
+from dynabench.campaigns.models import WORKING, Pause, Place
 from leaderboard.models import Battle
 from tasks.models import Context, Task
 

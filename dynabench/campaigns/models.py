@@ -277,8 +277,12 @@ class Place(models.Model):
         return f"place {self.pk} of {self.campaign}"
 
 
+WORKING = (Place.State.WORKING, Place.State.LAPSED)
+"""The states of a place in which its person works."""
+SUBMITTED = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
+"""The states of a place whose work its owner pays for: decisions on its examples bring pay, too."""
 # Read by each request that may change a place: the states that are not final.
-GOING = (Place.State.TESTING, Place.State.WORKING, Place.State.LAPSED)
+GOING = (Place.State.TESTING, *WORKING)
 """What people do counts, or may count yet."""
 
 

@@ -23,6 +23,7 @@ from core.data.rows import changed_fields
 from core.errors import Refused
 from dynabench.campaigns.models import (
     GOING,
+    WORKING,
     Campaign,
     ConsentText,
     LedgerRow,
@@ -419,7 +420,7 @@ def note_ends_of_work(campaign: Campaign) -> None:
     """
     # Shortly before the end: looking for work is slow, and most people submit in time.
     late = timezone.now() - campaign.late + LAST_LOOK
-    going = campaign.all_places.filter(state__in=(State.WORKING, State.LAPSED), ran_out_at=None)
+    going = campaign.all_places.filter(state__in=WORKING, ran_out_at=None)
     for place in going.filter(expires_at__lte=late).select_related("annotator__user"):
         place.campaign = campaign
         done = done_of(place)
@@ -439,7 +440,7 @@ def submit_place(*, place: Place) -> Place:
     _free_expired(lock(place.campaign_id))
     # The place's lock keeps people from retracting an example while it is being paid.
     locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
-    if locked.state not in (State.WORKING, State.LAPSED):
+    if locked.state not in WORKING:
         return locked
     done = done_of(locked)
     if not may_submit(locked, done):

@@ -19,7 +19,7 @@ from core.text.taken_names import checked_name
 from dynabench.campaigns.before.qualification_items import golds_of, items_needed
 from dynabench.campaigns.findings.coverage import novelty_of
 from dynabench.campaigns.invitations import mail_invitations
-from dynabench.campaigns.models import Campaign, ConsentText, Invited, LedgerRow, Place
+from dynabench.campaigns.models import SUBMITTED, Campaign, ConsentText, Invited, LedgerRow, Place
 from dynabench.campaigns.place_services import lock, reserved
 from dynabench.campaigns.rules.pay import units
 from dynabench.campaigns.selectors import (
@@ -42,8 +42,6 @@ FROM = {
     State.CLOSED: (State.OPEN, State.FULL, State.PAUSED),
 }
 """From which states an owner brings a campaign into another one."""
-ENDED = (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED)
-"""States of a place whose work is done: its examples earn what decisions on them bring."""
 FIXED = ("kind", "way", "each", "currency", "pay_task", "pay_accepted", "pay_bonus", "pay_test")
 """Fields that were promised to people: they stay once the campaign was open."""
 TESTS = {"test_items", "test_tries", "tour"}
@@ -296,7 +294,7 @@ def settle(*, campaign: Campaign) -> int:
     Locks the campaign, so that two processes do not count the same examples twice.
     """
     campaign = lock(campaign.pk)
-    ended = campaign.all_places.filter(state__in=ENDED)
+    ended = campaign.all_places.filter(state__in=SUBMITTED)
     place_of = {place.annotator_id: place for place in ended}
     noted = LedgerRow.objects.filter(place__campaign=campaign)
     noted_keys = set(noted.values_list("place", "kind", "cause"))
@@ -378,7 +376,7 @@ def review_place(*, place: Place, actor: User, approve: bool, reason: str = "") 
         raise Invalid(_("Give a reason; the person reads it."), field="reason")
     locked = Place.objects.select_for_update(of=("self",)).get(pk=place.pk)
     # A rejection may be changed into an approval, but never the other way round.
-    if locked.state not in (Place.State.SUBMITTED, Place.State.APPROVED, Place.State.REJECTED):
+    if locked.state not in SUBMITTED:
         raise Refused(_("Nothing was submitted yet."), code="state")
     if locked.state == Place.State.APPROVED and not approve:
         raise Refused(_("This was approved, which cannot be taken back."), code="state")

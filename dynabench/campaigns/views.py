@@ -26,7 +26,7 @@ from dynabench.campaigns.before.questionnaire_services import answer_questions
 from dynabench.campaigns.before.tour import tour_of
 from dynabench.campaigns.forms import ConsentForm, QuestionnaireForm
 from dynabench.campaigns.invitations import invited, is_invited
-from dynabench.campaigns.models import Campaign, Place
+from dynabench.campaigns.models import WORKING, Campaign, Place
 from dynabench.campaigns.place_services import NoPlace
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import done_of, ids_of, may_submit, pay_of
@@ -263,12 +263,12 @@ def progress(request: HttpRequest, slug: str) -> HttpResponse:
     campaign = place.campaign
     newest = campaign.consents.first()
     # A new text asks everybody who still works.
-    if place.consent != newest and place.state in (State.WORKING, State.LAPSED):
+    if place.consent != newest and place.state in WORKING:
         return _consent_page(request, campaign, ConsentForm(campaign), is_again=True)
     if place.state == State.TESTING:
         return redirect("campaigns:test", slug)
     done, pause = done_of(place), place.pauses.last()
-    is_working = place.state in (State.WORKING, State.LAPSED)
+    is_working = place.state in WORKING
     goes_on = is_working and (pause is None or pause.lifted_at is not None)
     # Looking for work may give the person some, so it is done only where they need it.
     has_work = goes_on and not done.is_enough and not place_services.note_end_of_work(place, done)
@@ -338,7 +338,7 @@ def finish(request: HttpRequest, slug: str) -> HttpResponse:
     """Submit, once everything is done or no work is left."""
     place = _own_place(request, slug)
     done = done_of(place)
-    if place.state in (State.WORKING, State.LAPSED) and not may_submit(place, done):
+    if place.state in WORKING and not may_submit(place, done):
         # Where no work is left, a part may be submitted.
         place_services.note_end_of_work(place, done)
     with as_message(request):

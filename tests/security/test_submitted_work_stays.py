@@ -13,8 +13,7 @@ from annotation.attempts.services import retract_example
 from annotation.submitted_work import Submitted
 from core.accounts.services import annotator_of
 from dynabench.campaigns import place_services
-from dynabench.campaigns.answers import SUBMITTED
-from dynabench.campaigns.models import LedgerRow, Place
+from dynabench.campaigns.models import SUBMITTED, LedgerRow, Place
 from tests.support.campaigns import agree, open_campaign
 from tests.support.judging import write
 from validation.judging.services import cast_validation, lease_next, undo_validation

@@ -1,4 +1,4 @@
-"""Files that tests compare with what the product says: `./test --update` writes them anew."""
+"""Files that tests compare with what the product says: `./test --update` rewrites them."""
 
 import os
 from pathlib import Path

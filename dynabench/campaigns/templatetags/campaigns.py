@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from annotation.models import Example
 from core.accounts.models import PANEL_PEOPLE, User
 from core.data.prepared import PreparedRead, Slot
-from dynabench.campaigns.models import Place
+from dynabench.campaigns.models import WORKING, Place
 from dynabench.campaigns.rules.own_rules import MEASURES
 from dynabench.campaigns.rules.pay import units
 from dynabench.campaigns.selectors import Done, done_of
@@ -47,7 +47,7 @@ def money_or_unknown(amount: int | None, currency: str) -> str:
 
 def _working(**where: Any) -> QuerySet[Place]:
     """Return the places of people who work, the first one first."""
-    going = Place.objects.filter(state__in=(Place.State.WORKING, Place.State.LAPSED), **where)
+    going = Place.objects.filter(state__in=WORKING, **where)
     return going.select_related("campaign").order_by("pk")
 
 
