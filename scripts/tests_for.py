@@ -5,8 +5,8 @@
 Compares the work tree with a commit (HEAD) and prints test files, one a line: those that changed,
 those that import or name a changed module, or one that imports it inside the same room, those that
 have the name of a changed file or its folder, and those of changed templates, documents and
-scripts. `./test --changed` runs them; all tests run
-before a change is merged all the same, since any page may use any module.
+scripts. `./test --changed` runs them; all tests run before a change is merged all the same, since
+any page may use any module.
 """
 
 import re

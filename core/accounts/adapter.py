@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, override
 
 from core.accounts.access_services import has_confirmed
-from core.accounts.languages import active_language
+from core.accounts.languages import active_language, language_of
 from core.accounts.models import User
 from core.accounts.places import leave_place
 from core.accounts.reauthentication import did_recently, other_ways
@@ -134,8 +134,8 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
             named = {"site_url": settings.SITE_URL, "provider": provider}
             # Without an account of theirs, people get it in the language of the page.
             person = context.get("user")
-            chosen = person.language if person else ""
-            with override(chosen or active_language()):
+            chosen = language_of(person) if person and person.language else active_language()
+            with override(chosen):
                 super().send_mail(template_prefix, email, {**named, **context})
         except OSError as error:  # smtplib's errors, too
             logger.error("The mail %s could not be sent: %s", template_prefix, error)
