@@ -55,12 +55,12 @@ from evaluation.jobs import evaluate_next  # noqa: E402
 from evaluation.models import EvaluationRun, OwnWorker, Submission, Team  # noqa: E402
 from evaluation.runs import execute as executing  # noqa: E402
 from evaluation.runs.services import request_runs  # noqa: E402
-from evaluation.sets.services import create_set, make_version  # noqa: E402
-from evaluation.sets.shown_scores import describe_disclosure  # noqa: E402
 from evaluation.submissions.own_workers.services import hand_in, lease_run  # noqa: E402
 from evaluation.submissions.services import submit_model, withdraw_model  # noqa: E402
 from evaluation.submissions.teams.services import leave_team, make_team  # noqa: E402
 from evaluation.submissions.tidying import tidy_submitters  # noqa: E402
+from evaluation.test_sets.services import create_set, make_version  # noqa: E402
+from evaluation.test_sets.shown_scores import describe_disclosure  # noqa: E402
 from tasks.models import Task  # noqa: E402
 from tasks.services import OFFICIAL  # noqa: E402
 from tests.support.evaluations import ScriptedRunner, without_deltas  # noqa: E402

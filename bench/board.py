@@ -74,8 +74,8 @@ class Site:
         """The task, its rounds with what people said, and its sets, all opened."""
         import yaml
 
-        from evaluation.sets.services import change_set
-        from evaluation.sets.source_services import sweep_rounds
+        from evaluation.test_sets.services import change_set
+        from evaluation.test_sets.source_services import sweep_rounds
         from tasks.config.loading import dump_config
         from tasks.services import create_task
 
@@ -120,8 +120,8 @@ class Site:
         from evaluation import jobs
         from evaluation.isolation.uploads.chunked import add_file
         from evaluation.models import EvaluationRun
-        from evaluation.sets.selectors import open_versions
         from evaluation.submissions.services import ModelCard, publish, submit_model
+        from evaluation.test_sets.selectors import open_versions
 
         field = self.task.config.answer_field
         for version in open_versions(self.task):

@@ -208,8 +208,8 @@ def step_export() -> dict[str, float]:
     """The export of all that stands, against reading the same rows; then a release's files."""
     from django.core.management import call_command
 
+    from evaluation.dataset_releases.reading import standing_lines
     from evaluation.models import DatasetItem
-    from evaluation.releases.reading import standing_lines
     from tasks.models import Round
 
     round = Round.objects.select_related("task").get(task__code="nli")
@@ -232,7 +232,7 @@ def step_export() -> dict[str, float]:
 def read_bare(round: Any) -> None:
     """Read the rows that an export is made of: examples with their contexts, answers and votes."""
     from annotation.models import Example, TargetOutput
-    from evaluation.releases.rows import COLUMNS
+    from evaluation.dataset_releases.rows import COLUMNS
     from validation.models import Validation
 
     of_round = {"example__round": round}
@@ -265,10 +265,10 @@ def step_next(each: int = 25, alone: int = 100) -> dict[str, float]:
     from core.accounts.models import Annotator
     from tasks.models import Round
     from validation.bulk_insert import Table
+    from validation.consensus.consensus import Vote
+    from validation.consensus.sampling import order_key
     from validation.judging.services import cast_validation, lease_next
     from validation.models import JudgeLease, QueueItem, Validation
-    from validation.rules.consensus import Vote
-    from validation.rules.sampling import order_key
 
     Round.objects.filter(task__code="nli").update(state="closed")
     round = Round.objects.select_related("task").get(task__code="nli")

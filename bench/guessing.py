@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.sets.sealing import Disclosure, steps_in_one
+from evaluation.test_sets.sealing import Disclosure, steps_in_one
 
 Labels = NDArray[np.int8]
 DRAWS = 4000

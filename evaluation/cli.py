@@ -33,9 +33,9 @@ from evaluation.runs.selectors import cost_cents
 from evaluation.scoring.exchanged import exchanged_warnings
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
-from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.selectors import checked_of, newest_versions, set_rows
 from evaluation.task_shape import runnable
+from evaluation.test_sets.parsing import SetFile, WrongLines
+from evaluation.test_sets.selectors import checked_of, newest_versions, set_rows
 from tasks.contexts.media.selectors import for_models
 from tasks.line_files import FileError
 from tasks.models import Task

@@ -14,6 +14,8 @@ from core.accounts.idempotency import purge_answers
 from core.accounts.tidying import tidy_people
 from core.jobs.periodic import has_succeeded
 from core.jobs.services import note_success
+from evaluation.dataset_releases.build import make
+from evaluation.dataset_releases.services import release_held
 from evaluation.isolation.queue.cleanup import tidy
 from evaluation.isolation.queue.leases import LeaseLost, claim_job, ready, sweep
 from evaluation.isolation.queue.subprocess_job import carry_out
@@ -31,8 +33,6 @@ from evaluation.models import (
     Submission,
     TrainingRun,
 )
-from evaluation.releases.build import make
-from evaluation.releases.services import release_held
 from evaluation.runs.execute import execute
 from evaluation.runs.handed import discard_handed
 from evaluation.runs.services import (
@@ -41,8 +41,6 @@ from evaluation.runs.services import (
     request_missing,
     ring_suites,
 )
-from evaluation.sets.seen_in_training import compare_sets
-from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.intake import check_arrival
 from evaluation.submissions.near_copy_services import note_near_copies
@@ -51,6 +49,8 @@ from evaluation.submissions.retention_services import empty_old_models
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import publish_due
 from evaluation.submissions.tidying import tidy_submitters
+from evaluation.test_sets.seen_in_training import compare_sets
+from evaluation.test_sets.source_services import sweep_rounds
 from tasks.contexts.media.services import tidy_media, tidy_orphans
 from tasks.members.invitation_services import tidy_invitations
 from tasks.targets.failures import tell_failures

@@ -125,7 +125,7 @@ def _span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
 def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a training row, grouped by its author, from a line of a release.
 
-    Lines come from `evaluation.releases.reading.split_rows`. None when it cannot teach.
+    Lines come from `evaluation.dataset_releases.reading.split_rows`. None when it cannot teach.
     """
     fields = {**line["context"], **line["input_json"]}
     # A release has the label as people judged it; a span stays as its author marked it.

@@ -2,15 +2,15 @@
 
 from django.urls import path
 
+from evaluation.dataset_releases import views as release_views
 from evaluation.isolation.uploads import views as upload_views
 from evaluation.judges.custom_metrics import views as metric_views
 from evaluation.judges.llm_judges import views as judge_views
 from evaluation.judges.paraphrases import views as paraphrase_views
-from evaluation.releases import views as release_views
-from evaluation.sets import views as set_views
 from evaluation.submissions import fooling, model_views, team_views
 from evaluation.submissions import views as submission_views
 from evaluation.submissions.own_workers import views as worker_views
+from evaluation.test_sets import views as set_views
 from evaluation.training import views as training_views
 
 app_name = "evaluation"

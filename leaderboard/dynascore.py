@@ -9,8 +9,8 @@ of the examples, the same resamples in all rows. Other fields are ignored.
 that `--anchors` names, or without it the pool that comes with the row's task.
 """
 
-# This is the command: it reads and prints. The rules are those of leaderboard/scoring/, by which
-# boards are scored, too (see leaderboard/scoring/dynascore.py).
+# This is the command: it reads and prints. The rules are those of leaderboard/ranking/, by which
+# boards are scored, too (see leaderboard/ranking/dynascore.py).
 
 import argparse
 import json
@@ -21,8 +21,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from leaderboard.scoring.anchored import COSTS, AnchorsError, anchors_of, score_on_anchors
-from leaderboard.scoring.dynascore import (
+from leaderboard.ranking.anchored import COSTS, AnchorsError, anchors_of, score_on_anchors
+from leaderboard.ranking.dynascore import (
     GAPS,
     MEMORY_BUDGET,
     WEIGHTS,
@@ -35,7 +35,7 @@ from leaderboard.scoring.dynascore import (
     moved_by,
     score_models,
 )
-from leaderboard.scoring.pools import shipped_pool
+from leaderboard.ranking.pools import shipped_pool
 
 MAIN = "perf"
 DRAWS = 200

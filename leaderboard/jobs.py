@@ -14,7 +14,7 @@ from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import powers_of
 from evaluation.scoring.metrics.base import divide
-from evaluation.sets.selectors import newest_versions
+from evaluation.test_sets.selectors import newest_versions
 from leaderboard.board.bootstrap import resample_plain, resample_suite, sum_resamples
 from leaderboard.board.rates import may_freeze
 from leaderboard.board.services import freeze_rates, note_renewed, store_resamples

@@ -33,7 +33,7 @@ PARTS = {
     "harnesses": (
         *(
             "requirements*.txt",
-            "evaluation/releases/*",
+            "evaluation/dataset_releases/*",
             "evaluation/isolation/inference/elsewhere.py",
         ),
         *("evaluation/scoring/*", "serving/generation/*"),

@@ -21,7 +21,7 @@ from hypothesis import settings
 from core.web.frames import with_room
 from tests.support import buckets, engines, migrated, other_servers, parts, schema_watch
 from tests.support.own_process import Loaded
-from validation.rules import reading
+from validation.consensus import reading
 
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
@@ -241,7 +241,7 @@ def _run_here(job: bytes, seconds: float, beat: object) -> tuple[int, bytes]:
 @pytest.fixture
 def few_are_enough(monkeypatch):
     """Numbers of a handful of examples, which a page keeps back, can be checked by hand."""
-    from validation.rules import rates as statistics
+    from validation.rates import rates as statistics
 
     monkeypatch.setattr(statistics, "LEAST_DECIDED", 1)
     monkeypatch.setattr(statistics, "LEAST_VOTES", 1)

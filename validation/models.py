@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Example
 from core.accounts.models import Annotator
 from tasks.models import Round
-from validation.rules.consensus import Vote
-from validation.rules.posterior import Fitted
+from validation.consensus.consensus import Vote
+from validation.consensus.posterior import Fitted
 
 # The same limit as that of `validation.imports.rows.Answer`, which refuses longer ones.
 LONGEST_ANSWER = 5000
@@ -18,7 +18,7 @@ LONGEST_ANSWER = 5000
 
 
 def _one_choice(name: str) -> models.CheckConstraint:
-    """Require either a label or a verdict; the rule of `validation.rules.consensus.Vote`."""
+    """Require either a label or a verdict; the rule of `validation.consensus.consensus.Vote`."""
     neither = Q(label="", verdict="")
     both = ~Q(label="") & ~Q(verdict="")
     return models.CheckConstraint(condition=~neither & ~both, name=name)
@@ -219,7 +219,7 @@ class ExampleTag(models.Model):
     example = models.ForeignKey(
         Example, on_delete=models.CASCADE, related_name="tags", db_index=False
     )
-    name = models.CharField(max_length=40, db_index=True)  # `validation.rules.tags.tag_name`
+    name = models.CharField(max_length=40, db_index=True)  # `validation.consensus.tags.tag_name`
 
     class Meta:
         ordering = ["name"]
@@ -274,9 +274,9 @@ class RoundPolicy(models.Model):
     round = models.OneToOneField(
         Round, on_delete=models.CASCADE, primary_key=True, related_name="round_policy"
     )
-    policy = models.JSONField()  # the fields of validation.rules.consensus.Policy
+    policy = models.JSONField()  # the fields of validation.consensus.consensus.Policy
     filled_to = models.BigIntegerField(default=0)  # an example's id
-    model = models.JSONField(null=True)  # the fields of validation.rules.posterior.Fitted
+    model = models.JSONField(null=True)  # the fields of validation.consensus.posterior.Fitted
 
     class Meta:
         db_table = "validation_judging"

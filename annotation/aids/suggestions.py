@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import selectors
-from annotation.assignments.services import save_draft
 from annotation.attempts.live_targets import call, live_target, waited
+from annotation.context_picking.services import save_draft
 from annotation.models import Assignment, Suggestion
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, RoundClosed

@@ -15,8 +15,8 @@ from annotation.api.serializers import (
     ExampleSerializer,
     WhySerializer,
 )
-from annotation.assignments.services import begin_mending
 from annotation.attempts import services
+from annotation.context_picking.services import begin_mending
 from annotation.models import Example
 from annotation.selectors import with_outputs
 from annotation.writing.forms import ComponentForm

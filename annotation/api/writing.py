@@ -23,12 +23,12 @@ from annotation.api.serializers import (
     WantSerializer,
     own_assignment,
 )
-from annotation.assignments.services import assign_next, pass_gate
 from annotation.attempts import services
 from annotation.attempts.conversation_services import conversation_of, spoken_turns
 from annotation.attempts.failures import FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.attempts.services import ask_targets
 from annotation.care.services import note_answered
+from annotation.context_picking.services import assign_next, pass_gate
 from annotation.models import Assignment, Attempt, Example
 from annotation.open_round import round_to_begin, round_to_write
 from annotation.selectors import with_outputs

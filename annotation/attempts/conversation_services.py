@@ -18,7 +18,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import selectors
-from annotation.assignments.services import check_can_be_asked
 from annotation.attempts.live_targets import (
     Answers,
     ask,
@@ -31,6 +30,7 @@ from annotation.attempts.live_targets import (
 )
 from annotation.attempts.own_copies import check_not_own_copy
 from annotation.attempts.partial_answers import keeper, key_of
+from annotation.context_picking.services import check_can_be_asked
 from annotation.models import Assignment, Conversation
 from annotation.open_round import not_open
 from annotation.refusals import CapReached, RoundClosed, Stale, Unsaid

@@ -22,8 +22,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation import selectors
-from annotation.assignments import duties
-from annotation.assignments.services import check_can_be_asked, save_draft
 from annotation.attempts.conversation_services import answer_after, with_opening
 from annotation.attempts.heartbeats import FIRST_HOLD, holder
 from annotation.attempts.live_targets import (
@@ -38,6 +36,8 @@ from annotation.attempts.live_targets import (
 )
 from annotation.attempts.own_copies import check_not_own_copy
 from annotation.attempts.support_record import support_of
+from annotation.context_picking import duties
+from annotation.context_picking.services import check_can_be_asked, save_draft
 from annotation.models import (
     Assignment,
     Attempt,

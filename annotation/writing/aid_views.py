@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 from annotation.access import gate_is_shut, participant
 from annotation.aids import suggestions
 from annotation.aids.example_gallery import open_worked
-from annotation.assignments.services import save_draft
+from annotation.context_picking.services import save_draft
 from annotation.models import Suggestion
 from annotation.writing import page
 from annotation.writing.forms import typed

@@ -14,10 +14,10 @@ from django.utils.translation import gettext as _
 
 from annotation import selectors
 from annotation.aids.example_gallery import shown_examples
-from annotation.assignments import duties
 from annotation.attempts.conversation_services import conversation_of
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.care.services import care_of
+from annotation.context_picking import duties
 from annotation.models import Assignment, Attempt, Conversation, Example, Suggestion
 from annotation.questions import no_votes_yet, votes_on
 from annotation.refusals import Stale

@@ -20,13 +20,13 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.access import gate_is_shut
-from annotation.assignments.services import check_can_be_asked
 from annotation.attempts.live_targets import (
     answers_now,
     failure_of,
     model_inputs,
 )
 from annotation.attempts.services import judge_answers, unsaved_outputs
+from annotation.context_picking.services import check_can_be_asked
 from annotation.models import Example, TargetOutput
 from annotation.open_round import live_round
 from annotation.refusals import CapReached, NoContext

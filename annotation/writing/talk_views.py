@@ -7,11 +7,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from annotation.access import gate_is_shut, participant
-from annotation.assignments.services import assign
 from annotation.attempts import conversation_services
 from annotation.attempts.event_stream import stream_of
 from annotation.attempts.partial_answers import key_of
 from annotation.care.services import check_rested, note_answered
+from annotation.context_picking.services import assign
 from annotation.models import Assignment, Conversation
 from annotation.open_round import round_to_write
 from annotation.writing import page

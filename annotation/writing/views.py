@@ -13,13 +13,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 from annotation import questions
 from annotation.access import find_given, gate_is_shut, participant
 from annotation.aids.saliency import saliency
-from annotation.assignments.services import (
-    assign,
-    assign_next,
-    begin_kept,
-    pass_gate,
-    save_draft,
-)
 from annotation.attempts import services
 from annotation.attempts.conversation_services import keep_said
 from annotation.attempts.failures import FAILURES, NO_ANSWER
@@ -32,6 +25,13 @@ from annotation.care.services import (
     note_shown,
 )
 from annotation.care.views import show_care
+from annotation.context_picking.services import (
+    assign,
+    assign_next,
+    begin_kept,
+    pass_gate,
+    save_draft,
+)
 from annotation.models import Assignment, Attempt, Example
 from annotation.moderation import report_context
 from annotation.open_round import not_open, round_to_begin, round_to_write

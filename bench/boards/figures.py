@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.boards.plan import Entry, asked
 from bench.boards.rows import Rows, clusters_of
-from leaderboard.scoring.ranks import difference, holm
+from leaderboard.ranking.ranks import difference, holm
 
 Answers = Mapping[str, Mapping[str, Sequence[str]]]
 """The labels by model and set, in the order of the set's rows."""

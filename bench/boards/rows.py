@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.seeds import group_of, seed_rows, split_by_group
-from validation.rules.consensus import Policy, Vote, decide
+from validation.consensus.consensus import Policy, Vote, decide
 
 DATA = Path(
     os.environ.get("DYNABENCH_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data"

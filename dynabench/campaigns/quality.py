@@ -15,9 +15,9 @@ from dynabench.campaigns.rules.own_rules import (
     read_rules,
 )
 from tasks.models import Task
+from validation.consensus.claims import label_field
 from validation.models import Gold, GoldAnswer, Validation
-from validation.rules.claims import label_field
-from validation.rules.rates import Rate, Undefined, rate
+from validation.rates.rates import Rate, Undefined, rate
 from validation.statistics.people import author_statistics, validator_statistics
 
 if TYPE_CHECKING:

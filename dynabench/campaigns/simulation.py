@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from dynabench.campaigns.rules.evidence import Cast, proposals
-from validation.rules.consensus import (
+from validation.consensus.consensus import (
     Policy,
     Verdict,
     Vote,

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from annotation import selectors as writing
-from annotation.assignments.services import assign
 from annotation.care.services import care_of
+from annotation.context_picking.services import assign
 from annotation.open_round import round_to_write
 from annotation.rules.care import Rest
 from core.accounts.models import Annotator

@@ -10,7 +10,7 @@ from dynabench.communities.models import Community, CommunityTask, JointSubmissi
 from dynabench.communities.rules import MOST, Entrant, Line, Measured, across
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
-from leaderboard.scoring.anchored import anchors_of
+from leaderboard.ranking.anchored import anchors_of
 from tasks.models import Task
 
 WEIGHT = "w_"

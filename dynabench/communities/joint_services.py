@@ -23,9 +23,9 @@ from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused,
 from evaluation.isolation.uploads.chunked import MOST_OPEN, add_file, assemble, discard
 from evaluation.isolation.uploads.model_folders import remove_macos_files
 from evaluation.models import EvaluationSetVersion, Submission, Upload
-from evaluation.sets.selectors import open_versions
 from evaluation.submissions.requirements import kinds_of
 from evaluation.submissions.services import ModelCard, check_quota, submit_model
+from evaluation.test_sets.selectors import open_versions
 from tasks.models import Task
 from tasks.permissions import Person, can_submit
 

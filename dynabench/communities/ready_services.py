@@ -20,8 +20,8 @@ from core.accounts.services import log
 from core.errors import Refused
 from dynabench.communities.models import Community, CommunityTask
 from dynabench.communities.permissions import IN
-from evaluation.sets.parsing import SetFile
-from evaluation.sets.services import create_set_of
+from evaluation.test_sets.parsing import SetFile
+from evaluation.test_sets.services import create_set_of
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task, install_official_tasks
 

@@ -28,9 +28,9 @@ from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_read, can_review
 from validation.api.statistics import RateSerializer
+from validation.consensus.gold_check import Check
 from validation.decisions.second_opinion import second_opinion
-from validation.rules.gold_check import Check
-from validation.rules.rates import Undefined
+from validation.rates.rates import Undefined
 
 CHECKS = [check.value for check in Check]
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from core.charts import Heat, Point, bars, line_chart, matrix, plain, stacked_bars
 from dynabench.manage.activity import Activity
-from validation.rules.rates import wilson
+from validation.rates.rates import wilson
 from validation.statistics.cache import Numbers
 from validation.statistics.report import Number
 

@@ -14,8 +14,8 @@ from core.accounts.people import shown_name
 from core.web.downloads import csv_file
 from dynabench.manage.access import owned_task
 from tasks.models import Round, Task
-from validation.rules.gold_check import Check
-from validation.rules.rates import Rate, Undefined, rate
+from validation.consensus.gold_check import Check
+from validation.rates.rates import Rate, Undefined, rate
 from validation.statistics.people import (
     AuthorStatistics,
     ValidatorStatistics,

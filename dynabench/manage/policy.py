@@ -18,12 +18,12 @@ from dynabench.manage.selectors import decision_words, shown_texts
 from tasks.access import require
 from tasks.models import Round
 from tasks.permissions import can_edit, can_read
+from validation.consensus.consensus import Policy
 from validation.decisions import services
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.policy_forms import PolicyForm
 from validation.decisions.policy_preview import Preview, in_words, is_too_large, preview
 from validation.decisions.replay import ExampleStatus
-from validation.rules.consensus import Policy
 
 SHOWN = 20
 """Former policies of a round on its page."""

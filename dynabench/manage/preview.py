@@ -14,11 +14,11 @@ from dynabench.middleware import policy
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, Task
+from validation.consensus.claims import is_about_model
 from validation.judging.duties import whole_rounds
 from validation.judging.page import page_values
 from validation.judging.services import JudgeSession
 from validation.models import JudgeLease
-from validation.rules.claims import is_about_model
 
 
 def show_framed(request: HttpRequest, values: Mapping[str, Any]) -> HttpResponse:

@@ -15,7 +15,7 @@ from core.web.htmx import htmx_partial, render_page
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_round, owned_task, waiting_values
 from dynabench.manage.round_cards import State, closing_words, round_cards
-from evaluation.releases.tools import tools_for
+from evaluation.dataset_releases.tools import tools_for
 from tasks.models import Round, Task
 from tasks.permissions import can_edit, can_oversee, can_own
 from tasks.rounds.forms import ReplaceForm, RoundForm

@@ -13,7 +13,7 @@ from tasks.models import Round
 from validation.decisions.second_opinion import SecondOpinion
 from validation.decisions.second_opinion import second_opinion as fitted
 from validation.models import Consensus
-from validation.rules.rates import Undefined
+from validation.rates.rates import Undefined
 
 SHOWN = 50
 """Of each table, those that come first."""

@@ -14,8 +14,8 @@ from evaluation.models import Submission
 from tasks.models import Context, Round, TargetFailure
 from tasks.questions import used_of
 from tasks.targets.failures import FORGOTTEN
+from validation.consensus.reading import reads_too_little
 from validation.models import Comment, QueueItem, Validation
-from validation.rules.reading import reads_too_little
 from validation.statistics.people import counted_paces
 
 RECENT = timedelta(days=7)

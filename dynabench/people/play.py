@@ -9,9 +9,9 @@ from leaderboard.people.activity import Week, done_by_week, goals_of
 from leaderboard.people.badges import Badge, badges_of
 from leaderboard.people.goals import goal_in, monday, weeks_reached
 from tasks.models import Task
+from validation.rates.agreement import Reliability
+from validation.rates.rates import Undefined
 from validation.rewards.points import vote_points
-from validation.rules.agreement import Reliability
-from validation.rules.rates import Undefined
 
 CAREFUL_ITEMS, CAREFUL_KAPPA = 30, 0.6
 

@@ -10,9 +10,9 @@ from core.accounts.counting import keep_spent
 from core.accounts.models import Annotator, User
 from core.accounts.services import leave
 from dynabench.campaigns.before.questionnaire_services import forget_answers
-from evaluation.sets.submitters import note_submitter
 from evaluation.submissions.services import pass_on, withdraw_all
 from evaluation.submissions.teams.services import leave_all, mend_teams
+from evaluation.test_sets.submitters import note_submitter
 from leaderboard.arena.battles.selectors import battles_today
 from leaderboard.arena.battles.services import erase_conversations
 from leaderboard.people.services import forget_goals

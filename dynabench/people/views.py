@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from annotation.access import participant
-from annotation.assignments.services import begin_mending
+from annotation.context_picking.services import begin_mending
 from annotation.models import Example
 from core.accounts.models import Annotator
 from core.accounts.people import person

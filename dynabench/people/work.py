@@ -22,6 +22,7 @@ from leaderboard.people.goals import WEEK, active_seconds, monday
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.contexts.media.markup import shown_media
 from tasks.models import Round
+from validation.consensus.corrections import right_answers
 from validation.decisions.awaited import waits_for_judges
 from validation.decisions.counted import counts_of
 from validation.judging.page import author_said
@@ -29,7 +30,6 @@ from validation.judging.wording import verdict_words
 from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Validation
 from validation.rewards.points import day_total
 from validation.rewards.scores import points_of, written
-from validation.rules.corrections import right_answers
 
 PAGE = 20
 TREND_WEEKS = 12

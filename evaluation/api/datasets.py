@@ -17,10 +17,10 @@ from rest_framework.views import APIView
 
 from core.web.api import JSON_LINES
 from core.web.downloads import file_part, lines
+from evaluation.dataset_releases.reading import find_dataset_file, standing_lines
+from evaluation.dataset_releases.stored_files import opened
+from evaluation.dataset_releases.undo_services import note_download
 from evaluation.models import Dataset, DatasetFile
-from evaluation.releases.reading import find_dataset_file, standing_lines
-from evaluation.releases.stored_files import opened
-from evaluation.releases.undo_services import note_download
 from tasks.access import find_task, require
 from tasks.api.tasks import OfTask
 from tasks.permissions import can_read, can_take

@@ -26,7 +26,6 @@ from evaluation.api.model_data import (
 from evaluation.isolation.uploads.allowances import most_a_day
 from evaluation.isolation.uploads.chunked import largest_of
 from evaluation.models import EvaluationSetVersion, Submission, Team, Upload
-from evaluation.sets.selectors import open_versions
 from evaluation.submissions import services as submissions
 from evaluation.submissions.selectors import (
     all_submissions,
@@ -38,6 +37,7 @@ from evaluation.submissions.selectors import (
 from evaluation.submissions.services import ModelCard, remaining_quota
 from evaluation.submissions.teams.selectors import teams_of
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
+from evaluation.test_sets.selectors import open_versions
 from tasks.access import find_task
 from tasks.api.tasks import OfTask
 from tasks.models import Task

@@ -27,11 +27,11 @@ from evaluation.api.runs import UsageSerializer
 from evaluation.contract import Outcome
 from evaluation.isolation.queue.attempt_keys import sent_to
 from evaluation.models import EvaluationRun, OwnWorker, Second, Submission
-from evaluation.sets.selectors import input_rows
-from evaluation.sets.services import note_taken
 from evaluation.submissions.own_workers import services
 from evaluation.submissions.own_workers.selectors import asked_of, leased_to, workers_of
 from evaluation.task_shape import text_for_models
+from evaluation.test_sets.selectors import input_rows
+from evaluation.test_sets.services import note_taken
 from tasks.access import find_task, require
 from tasks.contexts.media.selectors import for_models
 from tasks.permissions import can_own, can_see

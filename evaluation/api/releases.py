@@ -16,21 +16,21 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.web.api import check_form, read, wanted
-from evaluation.models import Dataset
-from evaluation.releases.build import Options
-from evaluation.releases.cards import LICENSES
-from evaluation.releases.census import REASONS, census_of
-from evaluation.releases.forecast import forecast, proposals
-from evaluation.releases.forms import ReleaseForm
-from evaluation.releases.rows import counts_of
-from evaluation.releases.services import (
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.cards import LICENSES
+from evaluation.dataset_releases.census import REASONS, census_of
+from evaluation.dataset_releases.forecast import forecast, proposals
+from evaluation.dataset_releases.forms import ReleaseForm
+from evaluation.dataset_releases.rows import counts_of
+from evaluation.dataset_releases.services import (
     ReleaseRefused,
     check_sizes,
     request_release,
     suggested_sizes,
 )
-from evaluation.releases.splits import Counts
-from evaluation.releases.undo_services import undo_release
+from evaluation.dataset_releases.splits import Counts
+from evaluation.dataset_releases.undo_services import undo_release
+from evaluation.models import Dataset
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_own

@@ -30,20 +30,20 @@ from evaluation.api.models import NewestFirst
 from evaluation.models import EvaluationRun, Score
 from evaluation.runs.selectors import counting
 from evaluation.runs.services import expected_wait_seconds, queue_positions, run_again
-from evaluation.sets.seen_in_training import part_seen, trained_on
-from evaluation.sets.shown_scores import (
-    find_scores_by_part,
-    find_sealed_versions,
-    round_stored_score,
-    select_readable,
-    set_part_sizes,
-)
 from evaluation.submissions.visibility import (
     as_seen,
     find_run,
     find_submission,
     may_see_wrong,
     seen_runs,
+)
+from evaluation.test_sets.seen_in_training import part_seen, trained_on
+from evaluation.test_sets.shown_scores import (
+    find_scores_by_part,
+    find_sealed_versions,
+    round_stored_score,
+    select_readable,
+    set_part_sizes,
 )
 
 if TYPE_CHECKING:  # it loads numpy

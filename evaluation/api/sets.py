@@ -27,10 +27,12 @@ from evaluation.isolation.inference.precheck import FIVE
 from evaluation.isolation.sandbox.limits import CHECK_SECONDS
 from evaluation.isolation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.sets.forms import LARGEST
-from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.selectors import input_lines, newest_versions, open_versions
-from evaluation.sets.services import (
+from evaluation.submissions.selectors import shown_inputs
+from evaluation.task_shape import model_for, text_for_models
+from evaluation.test_sets.forms import LARGEST
+from evaluation.test_sets.parsing import SetFile, WrongLines
+from evaluation.test_sets.selectors import input_lines, newest_versions, open_versions
+from evaluation.test_sets.services import (
     ABOUT,
     change_set,
     create_set_of,
@@ -38,9 +40,7 @@ from evaluation.sets.services import (
     note_shown,
     note_taken,
 )
-from evaluation.sets.source_services import take_round
-from evaluation.submissions.selectors import shown_inputs
-from evaluation.task_shape import model_for, text_for_models
+from evaluation.test_sets.source_services import take_round
 from tasks.access import find_edited, find_task
 from tasks.api.tasks import OfTask
 from tasks.line_files import FileError

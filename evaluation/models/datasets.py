@@ -21,7 +21,8 @@ class Dataset(Job):
 
     round = models.ForeignKey(Round, on_delete=models.PROTECT, related_name="datasets")
     version = models.PositiveIntegerField()
-    options = models.JSONField(default=dict)  # the fields of `evaluation.releases.build.Options`
+    # The fields of `evaluation.dataset_releases.build.Options`.
+    options = models.JSONField(default=dict)
     numbers = models.JSONField(default=dict)  # counted when it was made: rows, labels, rates …
     # When one of its files was first downloaded. Datasets from before this column count as
     # downloaded, and so do those that the former release makes while this one is installed.

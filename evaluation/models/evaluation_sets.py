@@ -29,6 +29,7 @@ class EvaluationSet(models.Model):
     name = models.SlugField(max_length=60)
     access = models.CharField(max_length=8, choices=Access, default=Access.SCORING)
     source = models.CharField(max_length=7, choices=Source, default=Source.UPLOAD)
+    # Of `evaluation.test_sets.overlap`; null: unknown
     round = models.ForeignKey(
         Round, on_delete=models.CASCADE, null=True, blank=True, related_name="evaluation_sets"
     )
@@ -88,9 +89,7 @@ class EvaluationSetVersion(models.Model):
     dataset = models.ForeignKey(
         Dataset, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    overlap = models.JSONField(
-        null=True, editable=False
-    )  # of `evaluation.sets.overlap`; null: unknown
+    overlap = models.JSONField(null=True, editable=False)
     made_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )

@@ -105,7 +105,7 @@ class Score(models.Model):
     slice = models.CharField(max_length=200, blank=True)  # field=value; empty: all
     kind = models.CharField(max_length=60, blank=True)  # of perturbation; empty: all
     value = models.FloatField(null=True)  # null: cannot be computed
-    is_rounded = False  # not stored: `evaluation.sets.shown_scores.round_stored_score` sets it
+    is_rounded = False  # not stored: `evaluation.test_sets.shown_scores.round_stored_score` sets it
     low = models.FloatField(null=True)
     high = models.FloatField(null=True)
     n = models.PositiveIntegerField()

@@ -91,7 +91,7 @@ class Submission(Job):
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="submissions"
     )
-    # Who submitted it and whom it counts for: `evaluation.sets.submitters`.
+    # Who submitted it and whom it counts for: `evaluation.test_sets.submitters`.
     person = models.ForeignKey(
         CountedPerson,
         on_delete=models.PROTECT,
@@ -140,7 +140,7 @@ class Submission(Job):
     languages = models.CharField(max_length=200, blank=True)
     trained_on = models.CharField(
         max_length=200, blank=True
-    )  # read by `evaluation.sets.overlap.named`
+    )  # read by `evaluation.test_sets.overlap.named`
     trained_until = models.DateField(null=True, blank=True)  # its training data ends there
     license = models.CharField(max_length=100, blank=True)
     paper_url = models.URLField(blank=True)
@@ -177,7 +177,7 @@ class TrainedRows(models.Model):
     submission = models.OneToOneField(
         Submission, on_delete=models.CASCADE, primary_key=True, related_name="trained_rows"
     )
-    digests = models.BinaryField()  # of `evaluation.sets.overlap.pack`
+    digests = models.BinaryField()  # of `evaluation.test_sets.overlap.pack`
 
     def __str__(self) -> str:
         return f"rows of {self.submission}"

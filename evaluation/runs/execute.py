@@ -41,10 +41,10 @@ from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
 from evaluation.scoring.exchanged import exchanged_warnings
 from evaluation.scoring.metrics import METRICS
-from evaluation.sets.seen_in_training import count_seen, seen_warning
-from evaluation.sets.selectors import checked_of, set_rows
-from evaluation.sets.services import note_exposed
-from evaluation.sets.shown_scores import decide_if_shown
+from evaluation.test_sets.seen_in_training import count_seen, seen_warning
+from evaluation.test_sets.selectors import checked_of, set_rows
+from evaluation.test_sets.services import note_exposed
+from evaluation.test_sets.shown_scores import decide_if_shown
 from serving.hub import HubAwayError
 from tasks.contexts.media.selectors import for_models
 from tasks.targets.endpoints.base import EndpointError

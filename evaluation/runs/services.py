@@ -26,7 +26,7 @@ from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.runs import REPEATABLE
 from evaluation.runs.selectors import accepted, is_remote
-from evaluation.sets.selectors import newest_versions
+from evaluation.test_sets.selectors import newest_versions
 from tasks.models import RoundTarget, Task
 
 State, Suite, Kind = EvaluationRun.State, EvaluationRun.Suite, Submission.Kind

@@ -17,7 +17,7 @@ from evaluation.contract import LEAST_RESAMPLED, Answer, Number, SetRow
 from evaluation.scoring.mean_intervals import mean_interval, means_of, powers
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, Sums
-from validation.rules.rates import student
+from validation.rates.rates import student
 
 MOST_VALUES = 50  # slices of a field that are scored
 MOST_KEPT = 50_000  # distinct statistics of all tallies together, some hundred bytes each

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.contract import LEAST_RESAMPLED
 from evaluation.scoring.metrics.base import Sums
-from validation.rules.rates import NORMAL, student, wilson
+from validation.rates.rates import NORMAL, student, wilson
 
 POWERS = 4
 STEPS = 20

@@ -9,7 +9,7 @@ from typing import Any
 from annotation.rules.outcome import exact_match, squad_f1
 from evaluation.task_shape import Shape
 from tasks.config.verdicts import VerdictRule
-from validation.rules.rates import Rate, rate
+from validation.rates.rates import Rate, rate
 
 MOST_SHOWN = 50
 

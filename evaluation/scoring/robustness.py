@@ -28,7 +28,7 @@ from evaluation.scoring.mean_intervals import (
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Mean, Sums, divide, plain, text_of
 from evaluation.scoring.worst import WORST_KIND, WORST_KIND_DROP, least, worst
-from validation.rules.rates import wilson
+from validation.rates.rates import wilson
 
 NO_VARIANTS = "No example has a perturbed variant."
 ALWAYS_THE_SAME = "Always the same answer: consistency says nothing."

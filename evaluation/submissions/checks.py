@@ -12,13 +12,13 @@ from evaluation.models import Submission
 from evaluation.runs.chat.asking import check_settings
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.selectors import REMOTE, base_named
-from evaluation.sets.selectors import open_versions
 from evaluation.submissions.requirements import (
     PINNED_HUB_ID,
     gpu_problem,
     kinds_of,
     problem_of,
 )
+from evaluation.test_sets.selectors import open_versions
 from tasks.models import Task
 
 Kind = Submission.Kind

@@ -11,9 +11,9 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext_lazy as _
 
 from evaluation.models import Submission, Team
-from evaluation.sets.selectors import open_versions
 from evaluation.submissions.requirements import ON_GPU
 from evaluation.submissions.services import ModelCard
+from evaluation.test_sets.selectors import open_versions
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
 

@@ -63,11 +63,11 @@ from evaluation.runs.model_cache import pack_folder
 from evaluation.runs.runners import choose_local_runner, choose_remote_runner, machine_limits
 from evaluation.runs.selectors import is_remote
 from evaluation.runs.services import request_runs
-from evaluation.sets.selectors import guess_of, input_rows
-from evaluation.sets.services import note_shown
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.training_data import digests_of, facts_of, learn, training_rows
 from evaluation.task_shape import runnable
+from evaluation.test_sets.selectors import guess_of, input_rows
+from evaluation.test_sets.services import note_shown
 from evaluation.training.row_files import read_rows
 from serving.errors import MisconfiguredError
 from serving.hub import HubAwayError

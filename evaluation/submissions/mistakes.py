@@ -12,8 +12,8 @@ from evaluation.contract import Answer, SetRow
 from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
-from evaluation.sets.selectors import set_rows
 from evaluation.task_shape import labels_of
+from evaluation.test_sets.selectors import set_rows
 from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import shown_value
 

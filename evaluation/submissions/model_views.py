@@ -23,7 +23,6 @@ from core.web.refusals import as_form_error, as_message
 from evaluation.judges.llm_judges.selectors import scores_of
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import run_again
-from evaluation.sets.seen_in_training import trained_on
 from evaluation.submissions import services as submissions
 from evaluation.submissions.chat_form import CapForm
 from evaluation.submissions.fooling import fooling_values
@@ -45,6 +44,7 @@ from evaluation.submissions.visibility import (
     shown_owner,
     shown_team,
 )
+from evaluation.test_sets.seen_in_training import trained_on
 
 LOG_LINES = 200
 FAILURES = 3

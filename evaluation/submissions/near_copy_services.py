@@ -16,8 +16,8 @@ from evaluation.models import EvaluationRun, NearCopy, Submission
 from evaluation.runs.selectors import counting
 from evaluation.scoring.likeness import Answers, likeness
 from evaluation.scoring.metrics import Unavailable, metric_of
-from evaluation.sets.selectors import set_rows
 from evaluation.task_shape import labels_of
+from evaluation.test_sets.selectors import set_rows
 
 logger = logging.getLogger(__name__)
 MOST = 100_000

@@ -13,9 +13,6 @@ from evaluation.models import (
     Score,
     Submission,
 )
-from evaluation.sets.sealing import Disclosure
-from evaluation.sets.seen_in_training import SEEN, part_seen
-from evaluation.sets.shown_scores import describe_disclosure, list_scores
 from evaluation.submissions.selectors import latest
 from evaluation.submissions.visibility import (
     may_see_scores,
@@ -24,6 +21,9 @@ from evaluation.submissions.visibility import (
     shown_team,
     viewers,
 )
+from evaluation.test_sets.sealing import Disclosure
+from evaluation.test_sets.seen_in_training import SEEN, part_seen
+from evaluation.test_sets.shown_scores import describe_disclosure, list_scores
 from tasks.models import Task
 from tasks.permissions import Person
 from validation.statistics.counts import count_cells

@@ -11,7 +11,7 @@ from core.accounts.models import User
 from evaluation.contract import Outcome
 from evaluation.isolation.inference.precheck import FIVE
 from evaluation.models import EvaluationRun, Submission, Team
-from evaluation.sets.selectors import input_rows, open_versions
+from evaluation.test_sets.selectors import input_rows, open_versions
 from tasks.contexts.media.selectors import for_models
 from tasks.models import Context, RoundTarget, Task
 from tasks.selectors import PLANNED, listed_tasks

@@ -37,12 +37,12 @@ from evaluation.models import (
     Upload,
 )
 from evaluation.runs.chat.settings import MOST_COST, ChatSettings
-from evaluation.sets.submitters import counted_for
 from evaluation.submissions.checks import check_sources, settled_chat
 from evaluation.submissions.looks import check_looks
 from evaluation.submissions.practice import services as practice
 from evaluation.submissions.quota import WINDOW, Caps, Charge, Entry, Quota, charge_of, quota_of
 from evaluation.submissions.teams.selectors import place_of
+from evaluation.test_sets.submitters import counted_for
 from tasks.models import Task
 
 State = Submission.State

@@ -5,8 +5,8 @@ from django.utils import timezone
 
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
-from evaluation.sets.submitters import note_submitters
 from evaluation.submissions.quota import WINDOW
+from evaluation.test_sets.submitters import note_submitters
 
 
 def tidy_submitters(most: int) -> int:

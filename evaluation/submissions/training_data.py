@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.dataset_releases.reading import decode_row, latest_datasets
 from evaluation.isolation.inference.precheck import Refused
 from evaluation.models import DatasetItem
-from evaluation.releases.reading import decode_row, latest_datasets
 from evaluation.seeds import Row as TrainingRow
-from evaluation.sets.overlap import digest, pack
 from evaluation.task_shape import Shape, released_row, runnable_shape_of, training_row
+from evaluation.test_sets.overlap import digest, pack
 from evaluation.training.row_files import NumberedRows
 from evaluation.training.trainer import Trainer
 from serving.spec import FIELDS, LOOKS

@@ -21,7 +21,6 @@ from evaluation.contract import GIB
 from evaluation.isolation.uploads.allowances import most_a_day
 from evaluation.isolation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
 from evaluation.models import Submission, Upload
-from evaluation.sets.selectors import open_versions
 from evaluation.submissions.chat_form import FORMS, ChatForm
 from evaluation.submissions.forms import KINDS, SubmitForm, answer_line
 from evaluation.submissions.hub_card import read_card
@@ -36,6 +35,7 @@ from evaluation.submissions.services import (
     submit_model,
 )
 from evaluation.submissions.teams.selectors import teams_of
+from evaluation.test_sets.selectors import open_versions
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit, can_submit

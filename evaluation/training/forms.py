@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
-from evaluation.releases.reading import latest_datasets
+from evaluation.dataset_releases.reading import latest_datasets
 from evaluation.training.services import (
     MOST_WEIGHT,
     ROWS,

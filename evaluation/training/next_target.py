@@ -17,9 +17,9 @@ from django.conf import settings
 from django.utils.translation import gettext_noop
 
 from core.text.words import spelled
+from evaluation.dataset_releases.reading import split_rows
+from evaluation.dataset_releases.splits import SPLITS
 from evaluation.models import Dataset, TrainingRun
-from evaluation.releases.reading import split_rows
-from evaluation.releases.splits import SPLITS
 from evaluation.scoring.paired import compare
 from evaluation.seeds import held_out, seed_rows
 from evaluation.task_shape import Shape, Untrainable, released_row, shape_of, training_row

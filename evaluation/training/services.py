@@ -13,8 +13,8 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
+from evaluation.dataset_releases.reading import latest_datasets
 from evaluation.models import TrainingRun
-from evaluation.releases.reading import latest_datasets
 from evaluation.seeds import has_seeds
 from evaluation.task_shape import Untrainable, shape_of
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task

@@ -11,7 +11,7 @@ from core.web.api import versioned, weights
 from leaderboard.api.asking import MINE, matrix_for, requested_board, version_of
 from leaderboard.api.schemas import RoundsMatrix, Seen, TrainingDates
 from leaderboard.board.query import BoardRequest
-from leaderboard.scoring.weights import METRIC, SET
+from leaderboard.ranking.weights import METRIC, SET
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.selectors import seen_rounds

@@ -17,7 +17,7 @@ from core.web.api import read
 from leaderboard import models
 from leaderboard.board.forks import services
 from leaderboard.board.opening import start_of
-from leaderboard.scoring.weights import (
+from leaderboard.ranking.weights import (
     METRIC,
     MOST,
     SET,

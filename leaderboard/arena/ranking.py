@@ -16,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import stdtrit
 
-from leaderboard.scoring.ranks import shared_ranks
+from leaderboard.ranking.ranks import shared_ranks
 
 LEFT, RIGHT, TIE = range(3)
 DRAWS = 500

@@ -23,8 +23,8 @@ from evaluation.scoring.groups import Groups, groups_of, is_in, parts_of, share_
 from evaluation.scoring.metrics import Metric, Unavailable, metric_of
 from evaluation.scoring.metrics.base import Sums
 from evaluation.scoring.worst import WORST_GROUP, WORST_KIND, comparable, worst
-from evaluation.sets.selectors import set_rows
 from evaluation.task_shape import labels_of
+from evaluation.test_sets.selectors import set_rows
 from leaderboard.board.matrix import DRAWS
 from tasks.config.schema import TaskConfig
 

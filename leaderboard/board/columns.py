@@ -6,7 +6,7 @@ from itertools import chain
 from evaluation.contract import GIB
 from evaluation.models import EvaluationRun
 from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP
-from evaluation.sets.shown_scores import CONSISTENCY
+from evaluation.test_sets.shown_scores import CONSISTENCY
 from tasks.config.schema import FURTHER
 
 Suite = EvaluationRun.Suite

@@ -7,8 +7,8 @@ from typing import Any
 
 from core.files.tables import csv_text
 from core.text.words import gettext_noop
-from leaderboard.scoring.dynascore import MEMORY_BUDGET
-from leaderboard.scoring.formula import formula, priced_formula
+from leaderboard.ranking.dynascore import MEMORY_BUDGET
+from leaderboard.ranking.formula import formula, priced_formula
 from tasks.config.schema import CUSTOM_PREFIX
 
 Table = Mapping[str, Any]

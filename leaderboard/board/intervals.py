@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaderboard.board.matrix import Floats, Numbers
-from leaderboard.scoring.anchored import ALIKE
+from leaderboard.ranking.anchored import ALIKE
 
 Formula = Callable[[Mapping[str, Floats]], Floats]
 """A score of each model by its metrics; it rises, or falls, all the way with each of them."""

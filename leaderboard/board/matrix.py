@@ -28,9 +28,9 @@ from evaluation.judges.custom_metrics.selectors import columns_of
 from evaluation.judges.llm_judges.selectors import MetricJudge, metric_judge
 from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score, Submission
 from evaluation.runs.selectors import accepted, counting
-from evaluation.sets.shown_scores import round_number
 from evaluation.submissions.selectors import seen_by_all
 from evaluation.submissions.teams.selectors import team_ids
+from evaluation.test_sets.shown_scores import round_number
 from leaderboard.board.columns import (
     ASIDE,
     AXES,
@@ -44,7 +44,7 @@ from leaderboard.board.columns import (
 from leaderboard.board.query import MODES, Mode
 from leaderboard.board.sets import BoardSet, shown_sets, with_detectable
 from leaderboard.models import Board, Resample
-from leaderboard.scoring.pools import Pool, locally_measured_pool, plain_pool, shipped_pool
+from leaderboard.ranking.pools import Pool, locally_measured_pool, plain_pool, shipped_pool
 from tasks.config.schema import CUSTOM_PREFIX, LLM_JUDGE
 from tasks.models import Task
 from tasks.permissions import Person, can_edit

@@ -95,7 +95,7 @@ def _means(matrix: Matrix, weights: Sequence[float]) -> Means:
 
 
 def means_table(matrix: Matrix, means: Means) -> dict[str, dict[str, float | None]]:
-    """Return the means as `leaderboard.scoring.dynascore` reads them, by id of the model."""
+    """Return the means as `leaderboard.ranking.dynascore` reads them, by id of the model."""
     table = {}
     for model, row in zip(matrix.models, none_for_nan(means.values), strict=True):
         table[str(model.id)] = dict(zip(matrix.metrics, row, strict=True))

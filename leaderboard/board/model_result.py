@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.selectors import counting
-from evaluation.sets.shown_scores import list_scores
 from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.selectors import latest, list_runs
 from evaluation.submissions.visibility import Viewer, as_seen, may_see_scores, shown_name
+from evaluation.test_sets.shown_scores import list_scores
 from leaderboard.board.cells import BoardScore, Cell
 from leaderboard.board.columns import ASIDE, COSTS, OF_RUNS
 from leaderboard.board.columns import AXES as COLUMNS

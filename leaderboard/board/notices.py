@@ -8,7 +8,7 @@ from evaluation.contract import LEAST_RESAMPLED
 from leaderboard.board.columns import COSTS
 from leaderboard.board.exports import METHOD
 from leaderboard.board.matrix import Matrix
-from leaderboard.scoring.dynascore import Rates, Rule
+from leaderboard.ranking.dynascore import Rates, Rule
 
 PARTS = {"fairness": "two groups", "robustness": "a kind"}
 """For each metric of a worst part, what a set must have."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
-from leaderboard.scoring.weights import Weighting, opening_weights, saved_weights
+from leaderboard.ranking.weights import Weighting, opening_weights, saved_weights
 from tasks.models import Task
 
 if TYPE_CHECKING:  # it loads numpy

@@ -40,10 +40,10 @@ from leaderboard.board.query import BoardRequest, sliders
 from leaderboard.board.ranked import Ranked, RankedModel, describe_moves, rank_board
 from leaderboard.board.scales import rule_of
 from leaderboard.board.tables import anchors_of, cell_of
-from leaderboard.scoring.formula import formula, priced_formula
-from leaderboard.scoring.pareto import front
-from leaderboard.scoring.ranks import least_examples
-from leaderboard.scoring.weights import METRIC, SET, Weighting
+from leaderboard.ranking.formula import formula, priced_formula
+from leaderboard.ranking.pareto import front
+from leaderboard.ranking.ranks import least_examples
+from leaderboard.ranking.weights import METRIC, SET, Weighting
 from tasks.config.schema import FURTHER, LLM_JUDGE
 from tasks.models import Task
 

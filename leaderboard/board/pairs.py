@@ -7,7 +7,7 @@ import numpy as np
 
 from leaderboard.board.matrix import Floats, Marks
 from leaderboard.board.means import Draws
-from leaderboard.scoring.ranks import ALPHA, NORMAL
+from leaderboard.ranking.ranks import ALPHA, NORMAL
 
 LEAST = np.float32(1e-20)
 """The variance of a difference that is the same in all draws, and so is sure."""

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop
 
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.query import BoardRequest
-from leaderboard.scoring.weights import Weighting
+from leaderboard.ranking.weights import Weighting
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
     gettext_noop("%(metric)s only"): (),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlencode
 
-from leaderboard.scoring.weights import (
+from leaderboard.ranking.weights import (
     METRIC,
     SET,
     Weighting,

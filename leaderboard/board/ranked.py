@@ -3,8 +3,8 @@
 Nothing is drawn here: stored resamples are multiplied by the weights. docs/evaluation.md,
 “Leaderboard”, explains it in words. It loads numpy (see `leaderboard.board.matrix`).
 
-The scores follow the rules of `leaderboard.scoring`, which also score tables in files; see
-`leaderboard.scoring.dynascore` for how the two relate, and `leaderboard.scoring.ranks` for ties.
+The scores follow the rules of `leaderboard.ranking`, which also score tables in files; see
+`leaderboard.ranking.dynascore` for how the two relate, and `leaderboard.ranking.ranks` for ties.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,10 +33,10 @@ from leaderboard.board.pairs import sure_pairs
 from leaderboard.board.query import Mode
 from leaderboard.board.scales import anchors_for, rule_of
 from leaderboard.board.scores import Scores, anchored_scores, priced_scores
-from leaderboard.scoring.anchored import ALIKE, Anchors, used_weights
-from leaderboard.scoring.dynascore import Rates, Rule, exchange_rates
-from leaderboard.scoring.ranks import rank_labels
-from leaderboard.scoring.weights import Weighting, check_weights
+from leaderboard.ranking.anchored import ALIKE, Anchors, used_weights
+from leaderboard.ranking.dynascore import Rates, Rule, exchange_rates
+from leaderboard.ranking.ranks import rank_labels
+from leaderboard.ranking.weights import Weighting, check_weights
 
 MOST_MOVED = 3
 """Models whose moves a status line describes."""

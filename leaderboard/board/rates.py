@@ -16,8 +16,8 @@ from leaderboard.board.matrix import Matrix, score_matrix
 from leaderboard.board.means import Means, main_errors, means_over_sets, means_table
 from leaderboard.board.opening import opening_of
 from leaderboard.board.scales import rule_of
-from leaderboard.scoring.dynascore import Rates, exchange_rates, moved_by
-from leaderboard.scoring.weights import OF_SET
+from leaderboard.ranking.dynascore import Rates, exchange_rates, moved_by
+from leaderboard.ranking.weights import OF_SET
 from tasks.models import Task
 
 State = EvaluationRun.State

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Literal
 
 from leaderboard.board.matrix import Matrix
-from leaderboard.scoring.anchored import PERFECT, Anchors, Scale, anchors_of, plain_anchors
-from leaderboard.scoring.dynascore import MEMORY_BUDGET, Rule
-from leaderboard.scoring.pools import Pool
+from leaderboard.ranking.anchored import PERFECT, Anchors, Scale, anchors_of, plain_anchors
+from leaderboard.ranking.dynascore import MEMORY_BUDGET, Rule
+from leaderboard.ranking.pools import Pool
 
 
 def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:

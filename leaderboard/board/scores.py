@@ -1,6 +1,6 @@
 """Scores of a board's models by a formula, with intervals and with draws. It loads numpy.
 
-The formulas are those of `leaderboard.scoring`: `anchored_points` and `priced_points`. A score is
+The formulas are those of `leaderboard.ranking`: `anchored_points` and `priced_points`. A score is
 the sum of a model's points. Here they are applied to all models and all resamples at once.
 """
 
@@ -12,8 +12,8 @@ import numpy as np
 from leaderboard.board.intervals import Formula, ends_of
 from leaderboard.board.matrix import Floats, Marks, Matrix
 from leaderboard.board.means import Draws, Means
-from leaderboard.scoring.anchored import Anchors, anchored_points, used_weights
-from leaderboard.scoring.dynascore import Rates, Rule, priced_points, priced_weights
+from leaderboard.ranking.anchored import Anchors, anchored_points, used_weights
+from leaderboard.ranking.dynascore import Rates, Rule, priced_points, priced_weights
 
 
 @dataclass(frozen=True)

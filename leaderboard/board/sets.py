@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
-from evaluation.sets.harmless import rows_per_example
-from evaluation.sets.selectors import newest_versions
-from leaderboard.scoring.ranks import least_examples, minimum_detectable
+from evaluation.test_sets.harmless import rows_per_example
+from evaluation.test_sets.selectors import newest_versions
+from leaderboard.ranking.ranks import least_examples, minimum_detectable
 from tasks.models import Task
 
 Access = EvaluationSet.Access

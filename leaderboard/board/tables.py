@@ -21,7 +21,7 @@ from leaderboard.board.query import Mode
 from leaderboard.board.ranked import Ranked, RankedModel, rank_board
 from leaderboard.board.scales import rule_of
 from leaderboard.board.sets import BoardSet
-from leaderboard.scoring.weights import Weighting
+from leaderboard.ranking.weights import Weighting
 from tasks.config.schema import LLM_JUDGE
 from tasks.models import Task
 
@@ -34,7 +34,7 @@ CODE = (
     "evaluation/scoring/bootstrap.py",
     "evaluation/scoring/mean_intervals.py",
     "evaluation/scoring/robustness.py",
-    "validation/rules/rates.py",
+    "validation/rates/rates.py",
 )
 """Files that decide the numbers of a board."""
 

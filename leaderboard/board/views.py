@@ -22,7 +22,7 @@ from leaderboard.board.query import (
     read_request,
     typed_sliders,
 )
-from leaderboard.scoring.weights import METRIC, SET, Weighting, WeightsError
+from leaderboard.ranking.weights import METRIC, SET, Weighting, WeightsError
 from tasks.access import ANY, find_task
 from tasks.models import Task
 

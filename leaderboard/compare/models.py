@@ -25,8 +25,8 @@ from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import MOST_VALUES
 from evaluation.scoring.metrics import Metric
 from evaluation.scoring.metrics.base import Mean, plain
-from evaluation.sets.selectors import set_rows
 from evaluation.submissions.visibility import Viewer, may_see_wrong
+from evaluation.test_sets.selectors import set_rows
 from leaderboard.board.bootstrap import available_metrics, read_answers
 from leaderboard.board.cells import Cell
 from leaderboard.board.columns import OF_RUNS
@@ -35,7 +35,7 @@ from leaderboard.board.matrix import Matrix
 from leaderboard.board.means import Draws
 from leaderboard.board.sets import BoardSet
 from leaderboard.board.tables import cell_of, code_version
-from leaderboard.scoring.ranks import (
+from leaderboard.ranking.ranks import (
     ALPHA,
     EXTREME,
     NORMAL,

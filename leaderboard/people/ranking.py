@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboard.scoring.ranks import rank_labels, shared_ranks
-from validation.rules.rates import wilson
+from leaderboard.ranking.ranks import rank_labels, shared_ranks
+from validation.rates.rates import wilson
 
 TOP = 10
 NEIGHBOURS = 3

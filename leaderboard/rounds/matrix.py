@@ -24,7 +24,7 @@ from leaderboard.board.sets import BoardSet
 from leaderboard.board.tables import cell_of
 from leaderboard.rounds.progress import Progress, Step, progress_steps
 from tasks.models import Round
-from validation.rules.rates import Rate, newcombe
+from validation.rates.rates import Rate, newcombe
 
 LINES = 3
 """Models in the chart with people: it has marks for four lines."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from validation.rules.rates import Rate, newcombe
+from validation.rates.rates import Rate, newcombe
 
 
 class Progress(StrEnum):

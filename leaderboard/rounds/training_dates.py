@@ -18,7 +18,7 @@ from leaderboard.board.matrix import Matrix, Model
 from leaderboard.board.sets import BoardSet
 from leaderboard.rounds.matrix import NOTHING, minus
 from tasks.models import Round
-from validation.rules.rates import wilson
+from validation.rates.rates import wilson
 
 Floats = NDArray[np.floating[Any]]
 SHARES = ("accuracy", "exact_match", "vqa_accuracy")

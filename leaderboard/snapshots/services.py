@@ -18,7 +18,7 @@ from leaderboard.arena.board import kept_table, report_body
 from leaderboard.board.query import Mode
 from leaderboard.board.services import freeze_rates
 from leaderboard.models import Board, Snapshot
-from leaderboard.scoring.weights import Weighting
+from leaderboard.ranking.weights import Weighting
 from tasks.models import Task
 
 

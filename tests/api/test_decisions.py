@@ -19,10 +19,10 @@ from tests.support.split_rounds import (
     people,  # noqa: F401
     split,  # noqa: F401
 )
+from validation.consensus.consensus import Vote
 from validation.decisions import review_queue
 from validation.decisions.services import override_consensus
 from validation.models import Consensus, OwnerDecision
-from validation.rules.consensus import Vote
 
 URL = "/api/v1/tasks/nli/review/"
 MINE = {"answer": "label:entailment", "reason": "Read the passage again."}

@@ -7,7 +7,7 @@ from django.core.files.base import ContentFile
 
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationSet, Upload
-from evaluation.sets.selectors import latest_version, set_rows
+from evaluation.test_sets.selectors import latest_version, set_rows
 from tasks.models import TaskMember
 from tests.support.api_errors import error
 from tests.support.evaluations import nli_rows, set_version

@@ -12,9 +12,9 @@ from tests.support.gold_items import make_gold
 from tests.support.judging import write
 from tests.support.query_counts import check, count
 from tests.support.roles import refused
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.models import Gold
-from validation.rules.consensus import Vote
 
 URL = "/api/v1/tasks/nli/gold/"
 WHY = {"explanation": "No clue is given."}

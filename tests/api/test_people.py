@@ -24,8 +24,8 @@ from tests.support.owner_pages import (
 from tests.support.policies import rederive
 from tests.support.query_counts import check, fill_review
 from tests.support.roles import refused
+from validation.consensus.consensus import Policy
 from validation.models import Consensus, Validation
-from validation.rules.consensus import Policy
 
 TASK, ROUND = "/api/v1/tasks/nli/", "/api/v1/tasks/nli/rounds/1/"
 OF_REVIEWERS = [f"{TASK}authors/", f"{TASK}validators/", f"{ROUND}second-opinion/"]

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from annotation.assignments.services import assign
+from annotation.context_picking.services import assign
 from annotation.models import Assignment, Report
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of

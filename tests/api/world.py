@@ -10,7 +10,7 @@ from uuid import uuid4
 from django.core.files.base import ContentFile
 from django.utils import timezone
 
-from annotation.assignments.services import assign
+from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example, Report
 from core.accounts.models import ApiToken, User, confirm_address
 from core.accounts.services import annotator_of
@@ -18,11 +18,11 @@ from core.accounts.tokens import create_token
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask, Post
 from dynabench.webhooks.models import Delivery
 from dynabench.webhooks.services import create_webhook
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import request_release
 from evaluation.isolation.uploads.chunked import begin_upload
 from evaluation.jobs import build_dataset
 from evaluation.models import OwnWorker, TrainingRun
-from evaluation.releases.build import Options
-from evaluation.releases.services import request_release
 from evaluation.submissions.own_workers.selectors import host_of
 from evaluation.submissions.teams.services import invite_member, make_team
 from leaderboard.models import Weights

@@ -11,7 +11,7 @@ from django.test import Client
 from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
 from playwright.sync_api import Error as PlaywrightError
 
-from annotation.assignments import services
+from annotation.context_picking import services
 from annotation.models import Assignment
 from core.accounts.services import annotator_of
 from tasks.targets.endpoints.scripted import ScriptedEndpoint

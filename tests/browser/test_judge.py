@@ -7,14 +7,14 @@ from django.db.models import F
 from playwright.sync_api import expect
 
 from annotation import selectors as writing
-from annotation.assignments.services import pass_gate
+from annotation.context_picking.services import pass_gate
 from core.accounts.models import Annotator
 from core.accounts.services import annotator_of
 from tests.browser.conftest import assign, audit, make_round, submit, visit
 from tests.support.factories import UserFactory
 from tests.support.judging import answered, with_reveal, write
+from validation.consensus import reading
 from validation.models import Gold, GoldAnswer, JudgeLease, Validation
-from validation.rules import reading
 
 
 @pytest.fixture

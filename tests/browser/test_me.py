@@ -12,9 +12,9 @@ from core.accounts.services import annotator_of
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.judging import answered, write
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.models import Validation
-from validation.rules.consensus import Vote
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from tests.browser.conftest import audit, make_round, visit
 from tests.support.factories import UserFactory
 from tests.support.judging import answered, write
 from tests.support.policies import rederive
+from validation.consensus.consensus import Policy
 from validation.models import Consensus, OwnerDecision, Validation
-from validation.rules.consensus import Policy
 
 
 @pytest.fixture(params=["nli", "hate-speech"])

@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 from core.accounts.models import User
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationSetVersion
-from evaluation.sets.selectors import input_rows
-from evaluation.sets.source_services import sweep_rounds
+from evaluation.test_sets.selectors import input_rows
+from evaluation.test_sets.source_services import sweep_rounds
 from tasks.contexts import uploads
 from tasks.models import Round
 from tests.browser.conftest import (

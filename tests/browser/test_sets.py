@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from evaluation.sets.services import create_set_of
+from evaluation.test_sets.services import create_set_of
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.sets import ROWS

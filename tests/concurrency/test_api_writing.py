@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from rest_framework.test import APIClient
 
-from annotation.assignments.services import assign
+from annotation.context_picking.services import assign
 from annotation.models import Attempt, Example
 from core.accounts.services import annotator_of
 from core.accounts.tokens import create_token

@@ -9,7 +9,7 @@ from leaderboard.board.forks.services import save_weights
 from leaderboard.board.services import freeze_rates
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Resample, Snapshot, Weights
-from leaderboard.scoring.weights import Weighting
+from leaderboard.ranking.weights import Weighting
 from leaderboard.snapshots.services import take_snapshot
 from tests.support.boards import fill_board
 from tests.support.factories import TaskFactory, UserFactory

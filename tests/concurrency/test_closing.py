@@ -11,8 +11,8 @@ from django.db import connections, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from annotation.assignments.services import assign
 from annotation.attempts.services import begin_attempt, finish_attempt
+from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example
 from core.accounts.models import Annotator, LogEntry
 from core.errors import Refused
@@ -31,9 +31,9 @@ from tests.support.factories import (
     scripted_target,
 )
 from tests.support.races import races, wait_for
+from validation.consensus.consensus import Vote
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, RoundPolicy, Validation
-from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)

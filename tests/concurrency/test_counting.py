@@ -18,8 +18,8 @@ from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs import services as runs
 from evaluation.runs.execute import store
-from evaluation.sets.shown_scores import describe_disclosure
 from evaluation.submissions.services import submit_model
+from evaluation.test_sets.shown_scores import describe_disclosure
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write

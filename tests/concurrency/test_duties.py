@@ -17,9 +17,9 @@ from tasks.models import Duty, TaskMember
 from tests.support.factories import UserFactory
 from tests.support.races import races
 from tests.support.racing_votes import examples, round  # noqa: F401
+from validation.consensus.consensus import Vote
 from validation.judging.services import cast_validation, lease_next
 from validation.models import JudgeLease, QueueItem, RoundPolicy, Validation
-from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)

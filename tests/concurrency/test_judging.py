@@ -11,8 +11,8 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from annotation.assignments.services import assign, begin_mending
 from annotation.attempts.services import begin_attempt, finish_attempt, retract_example
+from annotation.context_picking.services import assign, begin_mending
 from annotation.models import Attempt, Example, ShownExample
 from annotation.shown_services import note_shown_examples
 from core.accounts.models import Annotator
@@ -28,6 +28,7 @@ from tests.support.racing_votes import (
     examples,
     round,  # noqa: F401
 )
+from validation.consensus.consensus import Vote
 from validation.decisions.bulk_services import Action, Wish, act_on
 from validation.decisions.services import (
     override_consensus,
@@ -43,7 +44,6 @@ from validation.models import (
     RoundPolicy,
     Validation,
 )
-from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(20)

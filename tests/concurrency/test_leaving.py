@@ -7,8 +7,8 @@ import uuid
 import pytest
 from django.db import transaction
 
-from annotation.assignments.services import assign
 from annotation.attempts.services import begin_attempt, finish_attempt
+from annotation.context_picking.services import assign
 from annotation.erasure import erase_examples
 from annotation.models import Assignment, Example, TextVector
 from annotation.vector_services import keep_vectors
@@ -18,9 +18,9 @@ from core.errors import Refused
 from dynabench.people.services import delete_person, purge_deleted
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.races import races, wait_for
+from validation.consensus.consensus import Vote
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, Validation
-from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPEATS = races(8)

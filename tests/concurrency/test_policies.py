@@ -8,10 +8,10 @@ from annotation.models import Example
 from core.accounts.models import Annotator
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.racing_votes import LABELS, POLICIES, examples
+from validation.consensus.consensus import Policy, decide
 from validation.decisions.policy_preview import preview
 from validation.decisions.services import change_policy, derive_round
 from validation.models import Consensus, RoundPolicy, Validation
-from validation.rules.consensus import Policy, decide
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -11,6 +11,8 @@ from annotation.attempts.services import begin_attempt, finish_attempt
 from annotation.models import Assignment, Example
 from annotation.refusals import Duplicate
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
+from validation.consensus.consensus import Vote
+from validation.consensus.gold_check import Check
 from validation.decisions.services import override_consensus
 from validation.judging import gold
 from validation.judging.services import (
@@ -21,8 +23,6 @@ from validation.judging.services import (
     undo_validation,
 )
 from validation.models import GoldAnswer, JudgeLease, QueueItem, Validation
-from validation.rules.consensus import Vote
-from validation.rules.gold_check import Check
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TEXT = "The old shop by the river was open at ten on every day of the year."

@@ -8,11 +8,11 @@ from django.db import connections, transaction
 from annotation.models import Example
 from annotation.moderation import withdraw_example
 from core.accounts.models import Annotator, LogEntry
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import ReleaseRefused, request_release
+from evaluation.dataset_releases.undo_services import UndoRefused, note_download, undo_release
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
-from evaluation.releases.build import Options
-from evaluation.releases.services import ReleaseRefused, request_release
-from evaluation.releases.undo_services import UndoRefused, note_download, undo_release
 from evaluation.training.services import TrainingRefused, request_training
 from tasks.models import Round
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory

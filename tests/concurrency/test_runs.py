@@ -15,7 +15,7 @@ from evaluation.jobs import evaluate_next
 from evaluation.models import EvaluationRun, Score, Team
 from evaluation.runs import services as runs
 from evaluation.runs.execute import execute, store
-from evaluation.sets.shown_scores import describe_disclosure
+from evaluation.test_sets.shown_scores import describe_disclosure
 from tests.support.evaluations import (
     ScriptedRunner,
     accepted_model,

@@ -18,9 +18,9 @@ from evaluation.isolation.uploads.chunked import (
 )
 from evaluation.judges.paraphrases.services import take_paraphrases
 from evaluation.models import EvaluationSetVersion, UploadPiece
-from evaluation.sets import source_services as sets
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.services import create_set, make_version
+from evaluation.test_sets import source_services as sets
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.services import create_set, make_version
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.paraphrases import paraphrased
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import pytest
 
-from annotation.assignments.services import assign
 from annotation.attempts import conversation_services
 from annotation.attempts.conversation_services import say
 from annotation.attempts.services import (
@@ -17,6 +16,7 @@ from annotation.attempts.services import (
     finish_attempt,
     retract_example,
 )
+from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example
 from annotation.refusals import CapReached
 from core.accounts.models import Annotator

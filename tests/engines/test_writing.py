@@ -1,6 +1,6 @@
 """Writing in Firefox and WebKit: what was typed stays with what it was written for."""
 
-from annotation.assignments.services import assign_next
+from annotation.context_picking.services import assign_next
 from annotation.models import Assignment, Example
 from core.accounts.services import annotator_of
 from tests.browser.conftest import ANSWERS, PASSAGE, assign, make_round

@@ -78,7 +78,7 @@ from dynabench.notices.services import renew_and_tell
 from dynabench.webhooks.delivery import note_events
 from dynabench.webhooks.models import Delivery
 from evaluation.models import Submission
-from evaluation.releases.stored_files import damages
+from evaluation.dataset_releases.stored_files import damages
 from evaluation.submissions.emails import tell_ends
 
 where = os.environ["WHERE"]

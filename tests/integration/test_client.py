@@ -19,7 +19,7 @@ from dynabench.client import as_dataset, as_pandas
 from dynabench.client.archive import digest_in, packed
 from evaluation.isolation.uploads.chunked import PIECE_BYTES, received
 from evaluation.models import EvaluationSet, Submission, Upload
-from evaluation.sets.services import make_version
+from evaluation.test_sets.services import make_version
 from tests.support.boards import ranks_any
 from tests.support.evaluations import nli_rows, without_deltas
 from tests.support.factories import (

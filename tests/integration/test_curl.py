@@ -10,7 +10,7 @@ import pytest
 from core.accounts.tokens import create_token
 from evaluation.isolation.uploads.chunked import assemble
 from evaluation.models import EvaluationSet, Submission
-from evaluation.sets.services import make_version
+from evaluation.test_sets.services import make_version
 from tests.support.evaluations import nli_rows
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.live import ROOT

@@ -18,13 +18,13 @@ from django.utils import timezone
 from annotation.models import Example
 from core.accounts.models import Annotator
 from evaluation.contract import Answer
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import request_release
 from evaluation.isolation.inference.elsewhere import answer_lines
 from evaluation.jobs import build_dataset
-from evaluation.releases.build import Options
-from evaluation.releases.services import request_release
 from evaluation.scoring.bootstrap import score
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.source_services import version_of_release
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.source_services import version_of_release
 from tasks.models import Round
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from validation.decisions.consensus_rows import derive_one

@@ -39,6 +39,7 @@ from dynabench.operations.backups.stores import (
     store_at,
 )
 from dynabench.operations.soundness import health
+from evaluation.dataset_releases.stored_files import damages
 from evaluation.isolation.queue.cleanup import _set_files
 from evaluation.isolation.uploads import chunked
 from evaluation.isolation.uploads.chunked import (
@@ -49,7 +50,6 @@ from evaluation.isolation.uploads.chunked import (
     discard,
 )
 from evaluation.models.evaluation_sets import SETS
-from evaluation.releases.stored_files import damages
 from tasks.contexts.media.services import tidy_orphans
 from tasks.models import Media
 from tests.support.buckets import KEYS, bucket_server

@@ -19,10 +19,10 @@ from tests.support.factories import UserFactory
 from tests.support.gold_items import always, make_gold  # noqa: F401 - a fixture
 from tests.support.judging import URL, write, write_many
 from tests.web.conftest import HTMX, _fast_and_clean, alice, as_alice, bob, nli  # noqa: F401
+from validation.consensus import reading
+from validation.consensus.consensus import Vote
 from validation.judging import pace, services
 from validation.models import GoldAnswer, JudgeLease, Skip, Validation
-from validation.rules import reading
-from validation.rules.consensus import Vote
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 

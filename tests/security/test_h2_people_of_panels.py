@@ -17,8 +17,8 @@ from django.urls import URLPattern
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from annotation.assignments.services import assign
 from annotation.attempts.services import begin_attempt
+from annotation.context_picking.services import assign
 from annotation.models import Attempt
 from annotation.refusals import NotAllowed
 from core.accounts.models import Annotator, User
@@ -39,10 +39,10 @@ from tests.support.arenas import make_arena
 from tests.support.campaigns import agree, open_campaign, take_part
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write
+from validation.consensus.consensus import Vote
 from validation.decisions.consensus_rows import derive_all
 from validation.judging.services import cast_validation, lease_next, skip_example
 from validation.models import Consensus, JudgeLease, Skip, Validation
-from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db
 OPEN = re.compile(r"/(c/elsewhere|help|privacy|me/news|i18n|status)/$|/status/incident/$")

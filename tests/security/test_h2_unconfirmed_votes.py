@@ -19,10 +19,10 @@ from tests.support.campaigns import agree, open_campaign
 from tests.support.judging import write
 from tests.support.roles import answer
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Vote
 from validation.judging.confirmed import Unconfirmed, may_decide
 from validation.judging.services import cast_validation, lease_next, undo_validation
 from validation.models import JudgeLease, Validation
-from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db
 JUDGE = "/t/nli/judge/"

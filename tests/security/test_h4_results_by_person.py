@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from annotation import selectors as annotation_selectors
 from annotation.aids.suggestions import SUGGESTIONS, suggestions_today
-from annotation.assignments.services import assign
+from annotation.context_picking.services import assign
 from annotation.models import Suggestion
 from annotation.selectors import TRIES
 from core.accounts.counting import (
@@ -42,10 +42,10 @@ from dynabench.people.services import delete_person
 from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
-from evaluation.sets.shown_scores import describe_disclosure
 from evaluation.submissions.services import check_quota, remaining_quota, submit_model
 from evaluation.submissions.teams.services import make_team
 from evaluation.submissions.tidying import tidy_submitters
+from evaluation.test_sets.shown_scores import describe_disclosure
 from leaderboard.arena.battles.selectors import BATTLES, battles_today, begun_today
 from leaderboard.models import Battle, Contestant
 from tests.support.evaluations import (

@@ -5,8 +5,8 @@ import pickle
 
 import pytest
 
-from evaluation.sets import parsing
-from evaluation.sets.parsing import SetFile
+from evaluation.test_sets import parsing
+from evaluation.test_sets.parsing import SetFile
 from tasks import line_files
 from tasks.contexts import files
 from tasks.contexts.files import summary_of

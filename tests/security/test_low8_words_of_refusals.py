@@ -23,7 +23,7 @@ from evaluation.isolation.uploads.archives import ArchiveRefused, check_archive
 from evaluation.isolation.uploads.eval_logs import read_samples
 from evaluation.isolation.uploads.model_folders import read_object
 from evaluation.isolation.uploads.safetensors_headers import BadTensors, check_tensors
-from evaluation.sets.parsing import read_set
+from evaluation.test_sets.parsing import read_set
 from serving.errors import MisconfiguredError, ServingError
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from core.accounts.models import ApiToken
 from core.accounts.tokens import create_token
-from evaluation.sets.forms import LARGEST
+from evaluation.test_sets.forms import LARGEST
 from tests.support.factories import RoundFactory, TaskFactory
 
 LARGE = 10 * 2**20

@@ -9,10 +9,10 @@ import pytest
 from core.accounts.services import annotator_of
 from tests.support.factories import UserFactory
 from tests.support.judging import write
+from validation.consensus.consensus import Vote
 from validation.judging.blind import AlreadyShown
 from validation.judging.services import cast_validation, lease_next, undo_validation
 from validation.models import Consensus, Validation
-from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db
 

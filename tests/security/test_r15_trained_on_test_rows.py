@@ -9,9 +9,9 @@ import pytest
 from evaluation.models import EvaluationRun, TrainedRows
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
-from evaluation.sets.seen_in_training import SEEN
 from evaluation.submissions.services import withdraw_model
 from evaluation.submissions.training_data import digests_of, training_rows
+from evaluation.test_sets.seen_in_training import SEEN
 from tests.support.evaluations import (
     LABELS,
     ScriptedRunner,

@@ -16,9 +16,9 @@ from dynabench.campaigns import place_services
 from dynabench.campaigns.models import SUBMITTED, LedgerRow, Place
 from tests.support.campaigns import agree, open_campaign
 from tests.support.judging import write
+from validation.consensus.consensus import Vote
 from validation.judging.services import cast_validation, lease_next, undo_validation
 from validation.models import Validation
-from validation.rules.consensus import Vote
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ import pytest
 
 from core.accounts.tokens import create_token
 from evaluation.models import EvaluationSet, Submission
-from evaluation.sets.services import make_version
+from evaluation.test_sets.services import make_version
 from tests.support.boards import ranks_any
 from tests.support.evaluations import nli_rows, without_deltas
 from tests.support.factories import (

@@ -5,7 +5,7 @@ import pytest
 
 from evaluation.scoring.bootstrap import LEAST_RESAMPLED, bounded_difference
 from leaderboard.board.pairs import sure_pairs
-from leaderboard.scoring.ranks import difference
+from leaderboard.ranking.ranks import difference
 from tests.support.crowds import ALIKE, AUTHORS, shares, sizes
 
 RUNS, DRAWS, MODELS, SHARE = 600, 200, 5, 0.8

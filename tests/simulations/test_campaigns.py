@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from dynabench.campaigns.simulation import Plan, play
-from validation.rules.consensus import Policy
+from validation.consensus.consensus import Policy
 
 SEEDS = 20
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.support.crowds import ALIKE, AUTHORS, shares, sizes
-from validation.rules.agreement import code_votes, reliabilities
-from validation.rules.rates import Compared, clustered_rate, human_and_model
+from validation.rates.agreement import code_votes, reliabilities
+from validation.rates.rates import Compared, clustered_rate, human_and_model
 
 RUNS = 1500
 

@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from evaluation.models import EvaluationSet
-from evaluation.sets.services import make_version
+from evaluation.test_sets.services import make_version
 from tests.support.evaluations import nli_rows
 from tests.support.factories import RoundFactory, TaskFactory
 

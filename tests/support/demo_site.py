@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from annotation.assignments.services import assign_next
 from annotation.attempts.services import ask_targets, begin_attempt
+from annotation.context_picking.services import assign_next
 from annotation.models import Example, Report
 from core.accounts.services import annotator_of
 from evaluation.models import Submission

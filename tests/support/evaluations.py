@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from evaluation.contract import Ending, Outcome, SetRow, Usage
 from evaluation.models import EvaluationRun, EvaluationSet, EvaluationSetVersion, Submission
 from evaluation.runs import execute as executing
-from evaluation.sets.services import make_version
+from evaluation.test_sets.services import make_version
 
 LABELS = ("entailment", "neutral", "contradiction")
 

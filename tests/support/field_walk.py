@@ -15,12 +15,12 @@ from annotation.models import Assignment, Example
 from annotation.selectors import resembling
 from core.accounts.models import User
 from dynabench.people.export import export
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset, evaluate_next
 from evaluation.models import Score
-from evaluation.releases.build import Options
-from evaluation.releases.services import request_release
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.source_services import version_of_closed_round
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.source_services import version_of_closed_round
 from tasks.config.checks import types_of
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember

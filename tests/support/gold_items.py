@@ -4,12 +4,12 @@ import pytest
 
 from core.accounts.services import annotator_of
 from tests.support.judging import write
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.judging import gold
 from validation.models import (
     Validation,
 )
-from validation.rules.consensus import Vote
 
 REFRESHER = "/t/nli/judge/refresher/"
 

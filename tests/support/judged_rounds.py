@@ -5,7 +5,7 @@ import pytest
 from tests.support.factories import UserFactory
 from tests.support.gold_items import voted
 from tests.support.judging import write
-from validation.rules.consensus import Vote
+from validation.consensus.consensus import Vote
 
 NEUTRAL, ENTAILMENT = Vote("neutral"), Vote("entailment")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.contract import SetRow
-from evaluation.sets.services import create_set, make_version
+from evaluation.test_sets.services import create_set, make_version
 from tests.support.factories import TaskFactory
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from leaderboard.board.columns import drawn_metrics
 from leaderboard.board.matrix import DRAWS, Frozen, Matrix, Model, Numbers
 from leaderboard.board.sets import BoardSet
-from leaderboard.scoring.pools import Pool
+from leaderboard.ranking.pools import Pool
 
 METRICS = ("accuracy", "throughput", "memory", "fairness", "robustness")
 

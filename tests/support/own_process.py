@@ -12,8 +12,8 @@ KNOWN = (
     *("core.files.bounded", "functools", "pathlib"),
     *(
         "evaluation.isolation.inference.precheck",
-        "evaluation.sets.parsing",
-        "evaluation.sets.writing",
+        "evaluation.test_sets.parsing",
+        "evaluation.test_sets.writing",
     ),
     *(
         "evaluation.training.row_files",

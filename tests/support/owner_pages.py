@@ -11,9 +11,9 @@ from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.policies import rederive
+from validation.consensus.consensus import Policy
 from validation.judging.queue_services import fill_queue
 from validation.models import Skip, Validation
-from validation.rules.consensus import Policy
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from evaluation.judges.paraphrases.selectors import base_of
 from evaluation.models import EvaluationSetVersion, Paraphrase, Paraphrasing
-from evaluation.sets.selectors import set_rows
+from evaluation.test_sets.selectors import set_rows
 from tests.support.judged_answers import chat_target
 
 

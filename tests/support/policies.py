@@ -3,9 +3,9 @@
 from dataclasses import asdict
 
 from tasks.models import Round
+from validation.consensus.consensus import Policy
 from validation.decisions.services import derive_round
 from validation.models import RoundPolicy
-from validation.rules.consensus import Policy
 
 
 def rederive(*, round: Round, policy: Policy) -> int:

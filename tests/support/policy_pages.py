@@ -7,9 +7,9 @@ from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.policies import rederive
+from validation.consensus.consensus import Policy
 from validation.judging.queue_services import fill_queue
 from validation.models import Consensus, Validation
-from validation.rules.consensus import Policy
 
 VOTES = [
     ("neutral", "neutral", "entailment"),  # verified by most of three, not by 3 equal votes

@@ -12,9 +12,9 @@ from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
 from tests.support.judging import answered, write
 from tests.support.policies import rederive
 from tests.support.snapshots import UPDATES
+from validation.consensus.consensus import Policy, Vote
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.models import Validation
-from validation.rules.consensus import Policy, Vote
 
 KNOWN = Path(__file__).parents[1] / "query_counts.json"
 

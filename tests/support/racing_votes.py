@@ -5,8 +5,8 @@ from django.db.models import Count, Q
 
 from annotation.models import Example
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory
+from validation.consensus.consensus import Policy, Vote, decide, votes_still_needed
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
-from validation.rules.consensus import Policy, Vote, decide, votes_still_needed
 
 LABELS = ("entailment", "neutral", "contradiction")
 

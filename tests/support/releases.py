@@ -7,9 +7,9 @@ from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
 from core.accounts.models import Annotator
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset
-from evaluation.releases.build import Options
-from evaluation.releases.services import request_release
 from tasks.models import Round, TargetVersion
 from tests.support.factories import scripted_target
 from validation.decisions.consensus_rows import derive_all, derive_one

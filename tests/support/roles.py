@@ -10,11 +10,11 @@ from tasks.models import Task, TaskMember
 from tasks.roles import May, roles_that
 from tests.support.factories import UserFactory
 from tests.support.snapshots import compare_with_file
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.discussion.services import say
 from validation.judging.blind_services import begin_blind
 from validation.models import Validation
-from validation.rules.consensus import Vote
 
 ROLES = [role.value for role in TaskMember.Role]
 READ = roles_that(May.READ)

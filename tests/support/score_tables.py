@@ -1,6 +1,6 @@
 """Tables of scores for the Dynascore."""
 
-from leaderboard.scoring.dynascore import (
+from leaderboard.ranking.dynascore import (
     Rule,
     exchange_rates,
     score_models,

@@ -14,8 +14,8 @@ from django.urls import URLPattern
 from annotation.models import Example
 from core.accounts.models import Annotator
 from dynabench.urls import urlpatterns
-from evaluation.sets.selectors import input_rows
-from evaluation.sets.source_services import version_of_held, version_of_release
+from evaluation.test_sets.selectors import input_rows
+from evaluation.test_sets.source_services import version_of_held, version_of_release
 from tasks.models import Round
 from tests.api.world import make_world
 from tests.support.boards import measured

@@ -6,9 +6,9 @@ from core.accounts.services import annotator_of
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.policies import rederive
+from validation.consensus.consensus import Policy
 from validation.decisions import review_queue
 from validation.models import Validation
-from validation.rules.consensus import Policy
 
 
 @pytest.fixture

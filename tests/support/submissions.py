@@ -8,7 +8,7 @@ from evaluation.contract import Answer, SetRow
 from evaluation.isolation.inference.evaluate import prediction_line
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import Dataset, EvaluationRun, Score, Submission
-from evaluation.sets.services import create_set, make_version
+from evaluation.test_sets.services import create_set, make_version
 from tests.support.factories import RoundFactory
 
 State = Submission.State

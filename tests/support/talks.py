@@ -3,9 +3,9 @@
 import json
 import re
 
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset
-from evaluation.releases.build import Options
-from evaluation.releases.services import request_release
 from tasks.models import Round, Task, TaskMember
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.writing import ok, signed_in

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from core.jobs.queue import enqueue
+from evaluation.dataset_releases.build import Options
 from evaluation.models import Dataset, DatasetItem
-from evaluation.releases.build import Options
 from tasks.models import Round, TargetModel, Task
 from tasks.rounds.loop import register_target
 from tasks.services import OFFICIAL

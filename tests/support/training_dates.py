@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
-from evaluation.sets.services import make_version
+from evaluation.test_sets.services import make_version
 from tests.support.evaluations import nli_rows
 from tests.support.factories import RoundFactory
 

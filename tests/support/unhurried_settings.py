@@ -1,6 +1,6 @@
 """The site's own settings for a server in a test, where votes may follow at once."""
 
 from dynabench.settings import *  # noqa: F403
-from validation.rules import reading
+from validation.consensus import reading
 
 reading.LEAST_SECONDS = 0

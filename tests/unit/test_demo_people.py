@@ -7,7 +7,7 @@ import pytest
 
 from dynabench.operations.demo.people import FLAG, Judge, Text, draw_people
 from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, contexts, word_idea
-from validation.rules.consensus import Vote
+from validation.consensus.consensus import Vote
 
 
 @pytest.mark.parametrize("idea", IDEAS, ids=lambda idea: idea.pattern)

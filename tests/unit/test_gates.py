@@ -14,7 +14,7 @@ from annotation.writing.forms import ComponentForm
 from core.text.words import composed
 from evaluation.isolation.inference.elsewhere import read_lines
 from evaluation.isolation.inference.exchange import CollectedAnswers
-from evaluation.sets.parsing import SetRow, read_set
+from evaluation.test_sets.parsing import SetRow, read_set
 from tasks.config.components import Component
 from tasks.config.field_types.chat import Chat
 from tasks.config.loading import load_config

@@ -8,7 +8,7 @@ from scripts import snapshots, tests_for
 @pytest.mark.parametrize(
     ("file", "needed"),
     [
-        ("validation/rules/consensus.py", "tests/unit/validation/test_consensus.py"),
+        ("validation/consensus/consensus.py", "tests/unit/validation/test_consensus.py"),
         ("templates/leaderboard/board.html", "tests/web/test_board.py"),
         ("docs/owners.md", "tests/unit/test_docs.py"),
         ("tests/unit/test_docs.py", "tests/unit/test_docs.py"),
@@ -22,7 +22,7 @@ def test_a_change_needs_its_tests(file, needed):
 
 
 def test_a_pure_rule_does_not_need_all_tests():
-    assert len(tests_for.tests_for(["leaderboard/scoring/pareto.py"])) < 60
+    assert len(tests_for.tests_for(["leaderboard/ranking/pareto.py"])) < 60
 
 
 def test_each_kind_of_compared_files_has_tests():

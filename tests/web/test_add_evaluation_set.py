@@ -10,9 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.sets.parsing import NO_ANSWER
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.source_services import control_version
+from evaluation.test_sets.parsing import NO_ANSWER
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.source_services import control_version
 from tests.support.factories import TaskFactory
 
 ROW = {"uid": "u1", "text": "The soup was warm.", "label": "positive"}
@@ -144,8 +144,8 @@ from pathlib import Path
 import django
 django.setup()
 import pyarrow.parquet
-from evaluation.sets.parsing import SetFile
-from evaluation.sets.writing import _write
+from evaluation.test_sets.parsing import SetFile
+from evaluation.test_sets.writing import _write
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 

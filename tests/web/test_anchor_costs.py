@@ -12,7 +12,7 @@ from leaderboard.board.services import store_anchor_costs
 from leaderboard.board.tables import board_table
 from leaderboard.management.commands import measure_anchors
 from leaderboard.models import Board
-from leaderboard.scoring.weights import Weighting
+from leaderboard.ranking.weights import Weighting
 from tests.support.boards import fill_board
 from tests.support.factories import TaskFactory
 

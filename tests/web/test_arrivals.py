@@ -26,12 +26,12 @@ from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission, Upload
 from evaluation.runs.endpoints import CannotFetch, endpoint_for
 from evaluation.runs.runners import open_model
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.services import make_version
 from evaluation.submissions import intake
 from evaluation.submissions.quota import Charge, charge_of
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import cancel, submit_model, withdraw_model
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.services import make_version
 from serving import spec
 from tests.support.archives import zipped
 from tests.support.factories import ContextFactory, RoundFactory

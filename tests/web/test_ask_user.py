@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Attempt, Example
-from evaluation.releases.rows import Freezer, releasable
+from evaluation.dataset_releases.rows import Freezer, releasable
 from tasks.models import Round, TargetModel, Task, TaskMember
 from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.writing import ok, open_form, signed_in

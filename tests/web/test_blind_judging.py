@@ -9,7 +9,7 @@ import pytest
 
 from annotation.models import ShownExample
 from core.errors import Refused
-from evaluation.releases.cards import _blind_owners
+from evaluation.dataset_releases.cards import _blind_owners
 from tasks.contexts import uploads
 from tasks.making.services import make_task
 from tasks.making.templates import templates
@@ -19,10 +19,10 @@ from tests.support.factories import UserFactory
 from tests.support.judging import decide_many, write
 from tests.support.new_tasks import ada, as_ada  # noqa: F401
 from tests.support.writing import signed_in
+from validation.consensus.consensus import Vote
 from validation.judging.blind_services import begin_blind, end_blind
 from validation.judging.services import cast_validation, lease_next
 from validation.models import Consensus, QueueItem, Validation
-from validation.rules.consensus import Vote
 
 SWITCH = "/own/mine/access/blind/"
 

@@ -19,7 +19,7 @@ from leaderboard.board.services import freeze_rates, note_renewed
 from leaderboard.board.tables import canonical_bytes, public_table, table_digest
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Board, Snapshot, Weights
-from leaderboard.scoring.weights import Weighting, WeightsError, saved_weights
+from leaderboard.ranking.weights import Weighting, WeightsError, saved_weights
 from leaderboard.snapshots.diff import what_changed
 from leaderboard.snapshots.services import refreeze_rates, take_daily_snapshot, take_snapshot
 from tests.support.boards import fill_board, measured

@@ -11,7 +11,7 @@ from core.files.storage import disk
 from core.web.outages import outage_of
 from evaluation.isolation.uploads.chunked import PIECE_BYTES, UploadRefused, add_piece, begin_upload
 from evaluation.models import Upload
-from evaluation.sets.forms import LARGEST
+from evaluation.test_sets.forms import LARGEST
 from tasks.models import Round, TaskMember
 from tests.support.factories import RoundFactory, TaskFactory
 

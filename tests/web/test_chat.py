@@ -14,8 +14,8 @@ from annotation.models import Attempt, Conversation, Example, TargetOutput
 from annotation.writing import talk_views
 from evaluation.jobs import evaluate_next
 from evaluation.models import EvaluationSet, Score
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.source_services import version_of_closed_round
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.source_services import version_of_closed_round
 from leaderboard.board.tables import public_table
 from tasks.config.loading import check_config
 from tasks.models import Round, Task

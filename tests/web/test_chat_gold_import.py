@@ -14,10 +14,10 @@ from tests.support.gold_items import always  # noqa: F401
 from tests.support.talks import hidden, opened, released, say
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.judging import gold
 from validation.models import GoldAnswer
-from validation.rules.consensus import Vote
 
 URL = "/t/talks/write/"
 

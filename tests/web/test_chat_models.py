@@ -18,8 +18,8 @@ from evaluation.runs.chat.settings import ChatSettings, problem_of, settings_for
 from evaluation.runs.chat.shots import ShotsGone, draw_shots, read_shots
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next, run_again
-from evaluation.sets.services import change_set
 from evaluation.submissions.services import change_cap
+from evaluation.test_sets.services import change_set
 from tasks.targets.endpoints.base import Usage
 from tests.support.chat_models import (  # noqa: F401
     CALL,
@@ -216,7 +216,7 @@ def test_an_estimate_counts_perturbed_examples_where_they_are_asked(task, versio
 def test_an_estimate_of_tokens_is_near_what_a_server_would_count(task, version):
     """Four characters a token, so the sum of what is sent, in characters, over four."""
     from evaluation.runs.chat.asking import chat_endpoint
-    from evaluation.sets.selectors import input_rows
+    from evaluation.test_sets.selectors import input_rows
 
     chat = settings_for(task.config, model="m")
     endpoint = chat_endpoint(task.config, "https://a.example", "", chat)

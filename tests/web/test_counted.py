@@ -15,10 +15,10 @@ from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.policies import rederive
+from validation.consensus.consensus import Policy
 from validation.judging.services import fill_queue
 from validation.models import Validation
-from validation.rules.consensus import Policy
-from validation.rules.terms import TERMS
+from validation.rates.terms import TERMS
 from validation.statistics.people import author_statistics
 
 OUTCOMES = ("fooled", "not_fooled", "undecided")

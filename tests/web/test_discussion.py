@@ -12,7 +12,7 @@ from core.accounts.services import annotator_of
 from dynabench.notices.models import Digest, Notice
 from dynabench.notices.services import renew_notices, send_digests
 from dynabench.people.services import delete_person
-from evaluation.releases.reading import standing_lines
+from evaluation.dataset_releases.reading import standing_lines
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.judging import write

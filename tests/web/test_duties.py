@@ -16,13 +16,13 @@ from tasks.services import change_members
 from tests.support.factories import UserFactory, scripted_target
 from tests.support.judging import judge, write, write_many
 from tests.support.writing import open_form
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.judging import gold
 from validation.judging.duties import progress_of
 from validation.judging.queue_services import fill_queue
 from validation.judging.services import cast_validation, lease_next, skip_example
 from validation.models import JudgeLease, QueueItem, Validation
-from validation.rules.consensus import Vote
 
 NEUTRAL = Vote(label="neutral")
 OWN, MINE, WRITE = "/own/nli/access/assignments/", "/me/assignments/", "/t/nli/write/"

@@ -12,14 +12,14 @@ from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
 from core.errors import Refused
 from evaluation import jobs
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import request_release
 from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
-from evaluation.releases.build import Options
-from evaluation.releases.services import request_release
-from evaluation.sets import services, source_services
-from evaluation.sets.parsing import WrongLines
-from evaluation.sets.selectors import input_rows, latest_version, set_rows
-from evaluation.sets.services import change_set, create_set, make_version
-from evaluation.sets.source_services import (
+from evaluation.test_sets import services, source_services
+from evaluation.test_sets.parsing import WrongLines
+from evaluation.test_sets.selectors import input_rows, latest_version, set_rows
+from evaluation.test_sets.services import change_set, create_set, make_version
+from evaluation.test_sets.source_services import (
     control_version,
     sweep_rounds,
     take_round,

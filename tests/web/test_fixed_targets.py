@@ -8,9 +8,9 @@ from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.urls import reverse
 
-from annotation.assignments.services import assign
 from annotation.attempts import services
 from annotation.attempts.services import ask_targets
+from annotation.context_picking.services import assign
 from annotation.models import Attempt, Example
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of

@@ -17,7 +17,7 @@ from django.utils import timezone
 from evaluation.jobs import sweep_all
 from evaluation.models import Dataset, EvaluationRun, EvaluationSetVersion
 from evaluation.runs.services import request_missing
-from evaluation.sets.source_services import version_of_release
+from evaluation.test_sets.source_services import version_of_release
 from leaderboard.board.tables import table_digest
 from leaderboard.jobs import renew_boards
 from leaderboard.models import Follow

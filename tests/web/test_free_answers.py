@@ -17,8 +17,8 @@ from dynabench.people.work import example_rows, own_examples, statuses_of
 from evaluation.contract import SetRow
 from evaluation.jobs import evaluate_next
 from evaluation.models import Score
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.source_services import version_of_closed_round
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.source_services import version_of_closed_round
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
@@ -27,8 +27,8 @@ from tests.support.factories import ContextFactory, UserFactory, scripted_target
 from tests.support.releases import content, lines, released
 from tests.support.writing import ok, signed_in
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Policy
 from validation.models import Consensus, RoundPolicy
-from validation.rules.consensus import Policy
 from validation.statistics.report import task_report
 
 DYNABENCH1 = Path(__file__).parents[1] / "fixtures/dynabench1"

@@ -21,6 +21,8 @@ from tests.support.gold_items import (
 )
 from tests.support.judging import URL, answered, judge, write
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Vote
+from validation.consensus.gold_check import Check
 from validation.decisions.consensus_rows import derive_all
 from validation.decisions.services import override_consensus
 from validation.judging import gold
@@ -34,8 +36,6 @@ from validation.models import (
     Skip,
     Validation,
 )
-from validation.rules.consensus import Vote
-from validation.rules.gold_check import Check
 from validation.statistics.people import validator_statistics
 
 

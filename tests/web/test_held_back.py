@@ -6,11 +6,11 @@ import pytest
 from django.utils import timezone
 
 from annotation.moderation import withdraw_example
+from evaluation.dataset_releases.services import HELD_FOR, ReleaseRefused, release_held
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationRun, EvaluationSet, Score, Submission
-from evaluation.releases.services import HELD_FOR, ReleaseRefused, release_held
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.source_services import sweep_rounds
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.source_services import sweep_rounds
 from leaderboard.board.cells import Cell
 from leaderboard.rounds.matrix import minus
 from tasks.models import TaskMember
@@ -23,7 +23,7 @@ from tests.support.releases import (  # noqa: F401
     people,
     released,
 )
-from validation.rules.rates import wilson
+from validation.rates.rates import wilson
 
 
 def held_of(dataset):

@@ -17,10 +17,10 @@ from tests.support.factories import (
     scripted_target,
 )
 from tests.support.judging import answered, judge, write
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.judging.gold import mark_gold
 from validation.judging.queue_services import fill_queue
-from validation.rules.consensus import Vote
 
 TEXT = "Nobody waits for the ferry."
 

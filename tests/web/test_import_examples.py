@@ -19,8 +19,8 @@ from core.accounts.models import Annotator, LogEntry
 from core.accounts.services import annotator_of
 from core.errors import Refused
 from dynabench.manage.activity import count_activity
+from evaluation.dataset_releases.cards import made_against
 from evaluation.models import Dataset
-from evaluation.releases.cards import made_against
 from tasks.models import Context, Round, TargetModel, Task, TaskMember
 from tasks.rounds.forms import RoundForm
 from tasks.rounds.services import plan_round
@@ -29,10 +29,10 @@ from tests.support.arenas import make_arena
 from tests.support.factories import UserFactory, importing
 from tests.support.judging import judge
 from tests.support.policies import rederive
+from validation.consensus.consensus import Policy, Vote
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging.queue_services import fill_queue
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
-from validation.rules.consensus import Policy, Vote
 from validation.statistics.report import task_report
 
 ROOT = Path(__file__).parents[2]

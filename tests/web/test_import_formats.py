@@ -15,8 +15,8 @@ from tests.support.factories import RoundFactory, TaskFactory, UserFactory, impo
 from tests.support.field_walk import TEXT, Walk, kinds_in, opened
 from tests.support.gold_items import voted
 from tests.support.judging import write
+from validation.consensus.consensus import Vote
 from validation.models import QueueItem, Validation
-from validation.rules.consensus import Vote
 
 PAIR = {
     "context": "A cat sleeps.",

@@ -9,7 +9,7 @@ from django.core.files.storage import default_storage
 
 from evaluation.isolation.queue import cleanup
 from evaluation.isolation.sandbox import containers
-from evaluation.sets.selectors import set_rows
+from evaluation.test_sets.selectors import set_rows
 from tests.support.evaluations import set_version
 from tests.support.factories import TaskFactory
 

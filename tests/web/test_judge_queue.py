@@ -16,13 +16,13 @@ from tests.support.factories import UserFactory
 from tests.support.judging import URL, judge, write
 from tests.support.policies import rederive
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Policy, Vote
+from validation.consensus.sampling import is_in_share
 from validation.decisions.services import override_consensus, withdraw_override
 from validation.judging import queue as selectors
 from validation.judging.queue import Place, next_place, round_numbers
 from validation.judging.services import lease_next
 from validation.models import Consensus, JudgeLease, QueueItem, Validation
-from validation.rules.consensus import Policy, Vote
-from validation.rules.sampling import is_in_share
 
 
 def test_the_next_example_is_found_through_the_index(alice, nli, bob):

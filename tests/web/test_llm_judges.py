@@ -13,13 +13,13 @@ from sklearn.metrics import cohen_kappa_score
 
 from annotation.models import TargetOutput
 from evaluation.contract import SetRow
+from evaluation.dataset_releases.tools import _display_answer
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.jobs import ask_llm_judge
 from evaluation.judges.llm_judges.forms import PROMPT, prompt_for
 from evaluation.judges.llm_judges.selectors import calibration, judged_by_people
 from evaluation.judges.llm_judges.services import CHANGED, JudgeRefused, make_judge
 from evaluation.models import LlmJudge, LlmScore, LlmVerdict
-from evaluation.releases.tools import _display_answer
 from evaluation.runs.chat.target_services import MOST_FAILURES, settings_of
 from evaluation.runs.ray_models import NodeTransport
 from evaluation.scoring.metrics import METRICS

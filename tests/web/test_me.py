@@ -8,8 +8,8 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from annotation.assignments.services import pass_gate
 from annotation.attempts.services import retract_example
+from annotation.context_picking.services import pass_gate
 from annotation.models import Example
 from annotation.writing.page import result
 from core.accounts.services import annotator_of
@@ -20,13 +20,13 @@ from tasks.models import TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import answered, decide_many, judge, write, write_many
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Vote
+from validation.consensus.sampling import is_judged
 from validation.decisions.filter_forms import FilterForm
 from validation.decisions.services import override_consensus
 from validation.judging.queue import UNDO_TIME
 from validation.judging.queue_services import fill_queue
 from validation.models import Validation
-from validation.rules.consensus import Vote
-from validation.rules.sampling import is_judged
 
 URL = "/me/"
 

@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 
-from annotation.assignments.services import save_draft
 from annotation.attempts.services import begin_attempt, finish_attempt
+from annotation.context_picking.services import save_draft
 from annotation.models import (
     Assignment,
     Attempt,

@@ -16,9 +16,9 @@ from annotation.models import Example
 from core.accounts.services import annotator_of
 from core.errors import Invalid
 from dynabench.people.services import delete_person
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset
-from evaluation.releases.build import Options
-from evaluation.releases.services import request_release
 from tasks.contexts.media.selectors import for_models
 from tasks.contexts.media.services import store_media, tidy_media
 from tasks.models import Media, Round, Task

@@ -13,7 +13,7 @@ from annotation.attempts.services import retract_example
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
 from core.accounts.services import annotator_of
-from evaluation.releases.stored_files import damages
+from evaluation.dataset_releases.stored_files import damages
 from tasks.contexts.media.services import delete_unnamed, keep, store_media, tidy_orphans
 from tasks.models import Media, Round, TaskMember
 from tests.support import media

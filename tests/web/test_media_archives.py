@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from annotation.models import Example
-from evaluation.sets.parsing import read_set
+from evaluation.test_sets.parsing import read_set
 from tasks.contexts.media.services import store_media
 from tasks.contexts.services import undo_import
 from tasks.line_files import FileError

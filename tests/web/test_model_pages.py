@@ -16,8 +16,8 @@ from evaluation.contract import SetRow
 from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.runs.services import ensure_targets
-from evaluation.sets.services import create_set, make_version
 from evaluation.templatetags.model_words import ENDINGS
+from evaluation.test_sets.services import create_set, make_version
 from leaderboard.rounds.standing import model_standing
 from tasks.models import RoundTarget, TargetVersion, TaskMember
 from tests.support.boards import fill_board, measured

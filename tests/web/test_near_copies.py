@@ -4,9 +4,9 @@ import pytest
 
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationRun, NearCopy, Team
-from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import near_copy_services
 from evaluation.submissions.near_copy_services import note_near_copies
+from evaluation.test_sets.services import create_set, make_version
 from tasks.models import TaskMember
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.submissions import answered, scored, submission_of, url_of

@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation.assignments.services import assign
+from annotation.context_picking.services import assign
 from annotation.models import Example, Report
 from core.accounts.services import annotator_of
 from dynabench.campaigns.models import ConsentText, LedgerRow, Pause, Place

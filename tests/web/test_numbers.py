@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from django.template.loader import render_to_string
 
-from validation.rules.rates import Rate, Undefined, clustered_rate, rate
+from validation.rates.rates import Rate, Undefined, clustered_rate, rate
 from validation.statistics.definitions import DEFINITIONS
 
 

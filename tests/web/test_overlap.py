@@ -6,8 +6,8 @@ from rest_framework.test import APIClient
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSetVersion, TrainingRun
 from evaluation.seeds import held_out, seed_rows
-from evaluation.sets.seen_in_training import compare_sets, trained_on
-from evaluation.sets.source_services import control_version
+from evaluation.test_sets.seen_in_training import compare_sets, trained_on
+from evaluation.test_sets.source_services import control_version
 from leaderboard.board.matrix import score_matrix
 from tests.support.boards import measured
 from tests.support.evaluations import accepted_model, set_version
@@ -53,10 +53,10 @@ def test_a_set_of_seeds_is_marked_and_what_is_held_out_is_not(client, task, seen
 def test_a_new_release_is_compared_too(task, seen, monkeypatch):
     compare_sets()
     monkeypatch.setattr(
-        "evaluation.sets.seen_in_training._find_sources", lambda task: {"seed": 0, "round1": 9}
+        "evaluation.test_sets.seen_in_training._find_sources", lambda task: {"seed": 0, "round1": 9}
     )
     monkeypatch.setattr(
-        "evaluation.sets.seen_in_training._read_source",
+        "evaluation.test_sets.seen_in_training._read_source",
         lambda task, name, pk: [{"premise": "New.", "hypothesis": "It is"}] if pk else [],
     )
     assert compare_sets() == 1

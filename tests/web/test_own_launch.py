@@ -4,7 +4,7 @@ import pytest
 from django.contrib.messages import get_messages
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from annotation.assignments.services import assign
+from annotation.context_picking.services import assign
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
 from tasks.contexts import uploads

@@ -17,9 +17,9 @@ from dynabench.notices.services import renew_notices
 from tests.support.factories import RoundFactory, UserFactory
 from tests.support.judging import write
 from tests.support.owner_pages import crowd  # noqa: F401
+from validation.consensus.gold_check import Check
+from validation.consensus.reading import WORDS_A_SECOND
 from validation.models import Validation
-from validation.rules.gold_check import Check
-from validation.rules.reading import WORDS_A_SECOND
 from validation.statistics.people import author_statistics, validator_statistics
 
 URL = "/own/nli/annotators/"

@@ -16,12 +16,12 @@ from tests.support.policy_pages import (
     stored,
 )
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Policy, Vote
 from validation.decisions import policy_preview, services
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.policy_preview import in_words, preview
 from validation.decisions.services import derive_round, override_consensus
 from validation.models import Consensus, QueueItem, RoundPolicy
-from validation.rules.consensus import Policy, Vote
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")
 

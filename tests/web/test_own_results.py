@@ -15,8 +15,8 @@ from tests.support.factories import UserFactory
 from tests.support.judging import answered, decide_many, write
 from tests.support.new_tasks import ada, as_ada  # noqa: F401
 from tests.support.writing import signed_in
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
-from validation.rules.consensus import Vote
 from validation.statistics.answers import right_answers
 
 CASES = [  # model, tag, what people say

@@ -11,12 +11,12 @@ from tests.support.factories import UserFactory
 from tests.support.judging import answered, write
 from tests.support.policies import rederive
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Policy, Vote
+from validation.consensus.sampling import is_in_share, is_sampled_for_review
 from validation.decisions import review_queue
 from validation.decisions.review_queue import Kind, to_review
 from validation.decisions.services import override_consensus
 from validation.models import Consensus, Gold, OwnerDecision, Validation
-from validation.rules.consensus import Policy, Vote
-from validation.rules.sampling import is_in_share, is_sampled_for_review
 
 URL = "/own/nli/review/"
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from annotation.assignments.services import assign
+from annotation.context_picking.services import assign
 from annotation.models import Assignment, Example
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
@@ -21,9 +21,9 @@ from tests.support.factories import (
     scripted_target,
 )
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Vote
 from validation.judging.queue import waiting_examples
 from validation.judging.services import cast_validation, lease_next
-from validation.rules.consensus import Vote
 
 URL = "/own/nli/rounds/"
 PAGES = [URL, URL + "new/", URL + "1/edit/", URL + "1/close/"]

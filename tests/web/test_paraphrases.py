@@ -9,8 +9,8 @@ from evaluation.jobs import evaluate_next, write_paraphrases
 from evaluation.judges.paraphrases.services import ask_for_paraphrases, take_paraphrases
 from evaluation.models import EvaluationRun, Paraphrase, Paraphrasing
 from evaluation.runs.chat.target_services import MOST_FAILURES
-from evaluation.sets.selectors import checked_of, latest_version
-from evaluation.sets.services import make_version
+from evaluation.test_sets.selectors import checked_of, latest_version
+from evaluation.test_sets.services import make_version
 from tasks.models import ModelUse, TaskMember
 from tests.support.chat_server import chat_server
 from tests.support.evaluations import (

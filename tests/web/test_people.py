@@ -10,8 +10,8 @@ from core.accounts.models import Annotator
 from core.accounts.services import annotator_of
 from tests.support.factories import TaskFactory, UserFactory
 from tests.support.judging import decide_many, write, write_many
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
-from validation.rules.consensus import Vote
 
 URL = "/t/nli/people/"
 

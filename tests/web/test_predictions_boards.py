@@ -15,9 +15,9 @@ from evaluation.contract import SetRow
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission, evaluate_next
 from evaluation.models import EvaluationRun, Submission
-from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import remaining_quota, submit_model
+from evaluation.test_sets.services import create_set, make_version
 from leaderboard.board.matrix import score_matrix
 from leaderboard.jobs import renew_boards
 from tests.support.factories import TaskFactory, UserFactory

@@ -7,8 +7,8 @@ from django.core.management import call_command
 
 from annotation.models import Example
 from annotation.moderation import withdraw_example
-from evaluation.releases.reading import standing_lines
-from evaluation.sets.source_services import version_of_closed_round
+from evaluation.dataset_releases.reading import standing_lines
+from evaluation.test_sets.source_services import version_of_closed_round
 from tests.support.releases import (
     SPLITS,
     _own_storage,  # noqa: F401

@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
-from annotation.assignments.services import assign
 from annotation.attempts.services import begin_attempt
+from annotation.context_picking.services import assign
 from annotation.models import Example
 from annotation.refusals import ForPeople
 from core.accounts.services import annotator_of
@@ -16,12 +16,12 @@ from tasks.questions import used_of
 from tests.support.factories import UserFactory
 from tests.support.judging import write
 from tests.support.task_reports import report
+from validation.consensus.consensus import Policy
 from validation.decisions.consensus_rows import derive_one
 from validation.decisions.policy_preview import preview
 from validation.judging.queue import round_numbers
 from validation.models import Validation
 from validation.rewards.scores import points_of
-from validation.rules.consensus import Policy
 from validation.statistics.people import author_statistics, validator_statistics
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")

@@ -13,10 +13,10 @@ from tests.support.factories import UserFactory
 from tests.support.gold_items import voted
 from tests.support.judging import write
 from tests.support.policies import rederive
+from validation.consensus.consensus import Policy, Vote
+from validation.consensus.gold_check import Check
 from validation.models import Skip
-from validation.rules.consensus import Policy, Vote
-from validation.rules.gold_check import Check
-from validation.rules.rates import Undefined
+from validation.rates.rates import Undefined
 from validation.statistics.people import author_statistics, validator_statistics
 
 

@@ -15,12 +15,12 @@ from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
 from core.accounts.services import annotator_of
 from evaluation.contract import SetRow
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.services import request_release
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset
-from evaluation.releases.build import Options
-from evaluation.releases.services import request_release
-from evaluation.sets.services import create_set_of, make_version
 from evaluation.submissions.teams.services import accept_invitation, invite_member, make_team
+from evaluation.test_sets.services import create_set_of, make_version
 from leaderboard.snapshots.services import take_snapshot
 from tasks.models import Round, TaskMember
 from tests.support.boards import fill_board
@@ -36,10 +36,10 @@ from tests.support.writing_aids import (
     publish,
     worked_example,
 )
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.judging import gold, services
 from validation.models import JudgeLease, Validation
-from validation.rules.consensus import Vote
 
 PAGES = {
     "home": "/",

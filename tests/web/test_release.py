@@ -18,15 +18,15 @@ from django.utils import timezone
 from annotation.models import Assignment, Example
 from annotation.moderation import withdraw_example
 from core.accounts.models import Annotator
+from evaluation.dataset_releases import build as release
+from evaluation.dataset_releases.build import Build, Options
+from evaluation.dataset_releases.cards import languages_of
+from evaluation.dataset_releases.reading import split_rows
+from evaluation.dataset_releases.services import ReleaseRefused, request_release
 from evaluation.isolation.queue import leases
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, DatasetFile
-from evaluation.releases import build as release
-from evaluation.releases.build import Build, Options
-from evaluation.releases.cards import languages_of
-from evaluation.releases.reading import split_rows
-from evaluation.releases.services import ReleaseRefused, request_release
-from evaluation.sets.source_services import version_of_release
+from evaluation.test_sets.source_services import version_of_release
 from tasks.models import Round
 from tests.support.releases import (  # noqa: F401
     LABELS,

@@ -11,6 +11,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from annotation.models import Example, TargetOutput
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.census import REASONS, census_of
+from evaluation.dataset_releases.services import ReleaseRefused, request_release
+from evaluation.dataset_releases.undo_services import UndoRefused, preventing, undo_release
 from evaluation.jobs import build_dataset
 from evaluation.models import (
     Dataset,
@@ -20,11 +24,7 @@ from evaluation.models import (
     Submission,
     TrainingRun,
 )
-from evaluation.releases.build import Options
-from evaluation.releases.census import REASONS, census_of
-from evaluation.releases.services import ReleaseRefused, request_release
-from evaluation.releases.undo_services import UndoRefused, preventing, undo_release
-from evaluation.sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import sweep_rounds
 from tasks.models import Round, TargetVersion, TaskMember
 from tests.support.factories import scripted_target
 from tests.support.releases import (  # noqa: F401

@@ -10,24 +10,24 @@ from django.db.models import BooleanField, ExpressionWrapper
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation.assignments.services import assign, begin_mending
 from annotation.attempts.services import begin_attempt, finish_attempt
+from annotation.context_picking.services import assign, begin_mending
 from annotation.models import Example, Report
 from annotation.refusals import NotAllowed, RoundClosed
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
 from dynabench.manage.review_many import state_words
-from evaluation.releases.reading import standing_lines
-from evaluation.releases.rows import releasable
+from evaluation.dataset_releases.reading import standing_lines
+from evaluation.dataset_releases.rows import releasable
 from tasks.models import TaskMember
 from tests.support.factories import ContextFactory, UserFactory
 from tests.support.judging import answered, write, write_many
 from tests.support.policies import rederive
+from validation.consensus.consensus import Policy
 from validation.decisions import bulk_services
 from validation.decisions.bulk_services import Action, Wish, act_on, matched, undo
 from validation.decisions.filter_forms import STATE_WORDS, FilterForm
 from validation.models import Consensus, ExampleTag, OwnerDecision, Validation
-from validation.rules.consensus import Policy
 
 URL = "/own/nli/review/examples/"
 

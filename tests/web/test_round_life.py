@@ -7,8 +7,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from annotation.assignments.services import assign, change_goal, save_draft
 from annotation.attempts.services import begin_attempt
+from annotation.context_picking.services import assign, change_goal, save_draft
 from annotation.models import Assignment, Example
 from annotation.refusals import RoundClosed
 from core.accounts.models import LogEntry
@@ -21,9 +21,9 @@ from tasks.rounds.states import close_if_due, set_round_state
 from tasks.selectors import still_writing
 from tests.support.factories import RoundFactory, scripted_target
 from tests.support.writing import open_form
+from validation.consensus.consensus import Vote
 from validation.judging.services import cast_validation, lease_next
 from validation.models import JudgeLease
-from validation.rules.consensus import Vote
 
 URL = "/t/nli/write/"
 HTMX = {"HTTP_HX_REQUEST": "true"}

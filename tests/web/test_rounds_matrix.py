@@ -20,7 +20,7 @@ from tests.support.boards import fill_board, measured
 from tests.support.evaluations import accepted_model, set_version
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.query_counts import check, count
-from validation.rules.rates import Rate
+from validation.rates.rates import Rate
 from validation.statistics.cache import Kept
 
 URL = "/t/nli/leaderboard/rounds/"

@@ -15,13 +15,17 @@ from evaluation.isolation.queue import leases
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
-from evaluation.sets.sealing import Disclosure, rounded
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.services import change_set
-from evaluation.sets.shown_scores import describe_disclosure, find_sealed_versions, select_readable
 from evaluation.submissions.quota import Charge
 from evaluation.submissions.services import _entries
 from evaluation.submissions.visibility import Viewer, as_seen
+from evaluation.test_sets.sealing import Disclosure, rounded
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.services import change_set
+from evaluation.test_sets.shown_scores import (
+    describe_disclosure,
+    find_sealed_versions,
+    select_readable,
+)
 from leaderboard.board import matrix
 from leaderboard.board.tables import public_table
 from leaderboard.jobs import renew_boards

@@ -16,12 +16,12 @@ from tests.support.judged_rounds import (
 from tests.support.judging import judge, write
 from tests.support.policies import rederive
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Policy, Vote
 from validation.decisions.policy_preview import preview
 from validation.decisions.second_opinion import second_opinion
 from validation.models import Consensus, QueueItem, RoundPolicy
-from validation.rules.agreement import MOST_CHOICES
-from validation.rules.consensus import Policy, Vote
-from validation.rules.rates import Undefined
+from validation.rates.agreement import MOST_CHOICES
+from validation.rates.rates import Undefined
 
 POLICY = Policy("dawid-skene", threshold=0.9)
 

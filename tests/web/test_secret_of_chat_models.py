@@ -8,7 +8,7 @@ import pytest
 from annotation.models import Example
 from evaluation.models import EvaluationRun, EvaluationSet, Score
 from evaluation.runs.services import request_missing
-from evaluation.sets.source_services import version_of_closed_round
+from evaluation.test_sets.source_services import version_of_closed_round
 from tasks.models import Round, TargetModel
 from tests.support.chat_server import chat_server
 from tests.support.submissions import work_off

@@ -14,10 +14,10 @@ from annotation.models import Example
 from core.files.bounded import TOO_LARGE, Bounds
 from evaluation.contract import GIB, MIB
 from evaluation.models import EvaluationSet, Upload
-from evaluation.sets import writing as set_writing
-from evaluation.sets.selectors import latest_version, set_rows
-from evaluation.sets.services import create_set_of
-from evaluation.sets.source_services import sweep_rounds, version_of_closed_round
+from evaluation.test_sets import writing as set_writing
+from evaluation.test_sets.selectors import latest_version, set_rows
+from evaluation.test_sets.services import create_set_of
+from evaluation.test_sets.source_services import sweep_rounds, version_of_closed_round
 from tasks.models import Round, TaskMember
 from tests.support.factories import UserFactory
 from tests.support.sets import ROWS, verified
@@ -146,7 +146,7 @@ def test_nobody_adds_the_file_of_somebody_else(owner, client):
 
 
 def test_files_that_are_too_large_for_the_page(owner, monkeypatch):
-    monkeypatch.setattr("evaluation.sets.forms.LARGEST", 10)
+    monkeypatch.setattr("evaluation.test_sets.forms.LARGEST", 10)
     response = owner.post(f"{URL}new/", FIELDS | {"file": file_of(GOOD)})
     assert [*response.context["form"].errors] == ["file"]
     assert not Upload.objects.exists()

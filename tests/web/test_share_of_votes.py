@@ -10,9 +10,9 @@ from core.accounts.services import annotator_of
 from tests.support.factories import ContextFactory, RoundFactory
 from tests.support.judging import write
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Vote
 from validation.judging import gold, services, vote_caps
 from validation.models import JudgeLease, Validation
-from validation.rules.consensus import Vote
 
 URL = "/t/nli/judge/"
 REACHED = 'id="share-reached"'

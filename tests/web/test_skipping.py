@@ -9,9 +9,9 @@ from core.accounts.services import annotator_of
 from tests.support.factories import UserFactory
 from tests.support.judging import URL, judge, write
 from tests.web.conftest import HTMX
+from validation.consensus.consensus import Vote
 from validation.judging import services
 from validation.models import JudgeLease, Skip, Validation
-from validation.rules.consensus import Vote
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from django.core.files.base import ContentFile
 
 from dynabench.operations.soundness import doctor
+from evaluation.dataset_releases.stored_files import damages
 from evaluation.isolation.uploads.model_folders import digest_folder
 from evaluation.models import DatasetFile, EvaluationSetVersion, Submission
-from evaluation.releases.stored_files import damages
 from evaluation.runs.model_cache import pack_folder
 from tests.support.programs import _sound_engine, told  # noqa: F401
 from tests.support.releases import _own_storage, closed, people, released  # noqa: F401

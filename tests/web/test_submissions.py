@@ -22,9 +22,9 @@ from evaluation.contract import SetRow
 from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, EvaluationSet, Submission, Upload
-from evaluation.sets.services import create_set, make_version
 from evaluation.submissions import services as submissions
 from evaluation.submissions.services import ModelCard, remaining_quota, submit_model
+from evaluation.test_sets.services import create_set, make_version
 from tasks.models import TargetModel
 from tests.support.factories import TaskFactory, UserFactory
 

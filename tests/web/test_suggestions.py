@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from annotation.aids import suggestions
-from annotation.assignments.services import assign
+from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example, Suggestion
 from core.accounts.services import annotator_of
 from tasks.models import Round

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from annotation.aids import example_gallery
 from annotation.aids.example_gallery import open_worked, shown_examples
-from annotation.assignments import challenges
-from annotation.assignments.services import assign
+from annotation.context_picking import challenges
+from annotation.context_picking.services import assign
 from annotation.models import Assignment, Attempt, Example, ShownExample
 from core.accounts.models import Annotator
 from core.accounts.services import annotator_of

@@ -24,7 +24,7 @@ from tests.support.task_pages import (
     rounds,  # noqa: F401
 )
 from tests.support.task_reports import by, load, mood, report, row  # noqa: F401
-from validation.rules.rates import Rate
+from validation.rates.rates import Rate
 from validation.statistics.cache import all_numbers, headline_numbers
 from validation.templatetags.numbers import missing
 

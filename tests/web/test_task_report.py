@@ -21,10 +21,10 @@ from tests.support.task_reports import (
     row,
     words,
 )
+from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.models import Consensus
-from validation.rules.agreement import ALL_THE_SAME
-from validation.rules.consensus import Vote
+from validation.rates.agreement import ALL_THE_SAME
 from validation.statistics.report import NO_AUTHOR, NO_VOTES
 
 pytestmark = pytest.mark.usefixtures("few_are_enough")

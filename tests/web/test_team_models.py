@@ -12,10 +12,10 @@ from dynabench.webhooks.events import may_know
 from dynabench.webhooks.models import Webhook
 from evaluation.contract import Outcome
 from evaluation.models import Submission
-from evaluation.sets.shown_scores import decide_if_shown
 from evaluation.submissions.services import files_of, remaining_quota
 from evaluation.submissions.teams import services
 from evaluation.submissions.teams.selectors import place_of
+from evaluation.test_sets.shown_scores import decide_if_shown
 from leaderboard.board.matrix import score_matrix
 from tests.support.submissions import (
     answered,

@@ -15,10 +15,10 @@ from core.errors import Invalid
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.jobs import check_submission
 from evaluation.models import Submission, Upload
-from evaluation.sets.overlap import DIGEST_BYTES
-from evaluation.sets.source_services import sweep_rounds
 from evaluation.submissions import intake
 from evaluation.submissions.services import submit_model
+from evaluation.test_sets.overlap import DIGEST_BYTES
+from evaluation.test_sets.source_services import sweep_rounds
 from tasks.config.dynabench1 import convert
 from tasks.contexts.media.decoding import picture
 from tasks.contexts.media.services import store_decoded

@@ -10,7 +10,7 @@ from leaderboard.board.cells import Cell
 from leaderboard.rounds.matrix import minus
 from tests.support.factories import TaskFactory
 from tests.support.training_dates import model_of, round_set
-from validation.rules.rates import wilson
+from validation.rates.rates import wilson
 
 URL = "/t/nli/leaderboard/training-dates/"
 DAY = date(2026, 3, 1)

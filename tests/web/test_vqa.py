@@ -9,10 +9,10 @@ from PIL import Image
 
 from annotation.models import Assignment, Example
 from evaluation import cli
-from evaluation.sets import control
-from evaluation.sets.parsing import RowMaker
-from evaluation.sets.selectors import set_rows
-from evaluation.sets.source_services import control_version
+from evaluation.test_sets import control
+from evaluation.test_sets.parsing import RowMaker
+from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.source_services import control_version
 from evaluation.training.shipped import install_starter
 from serving.registry import ModelRegistry
 from serving.spec import ModelSpec

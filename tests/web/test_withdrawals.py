@@ -3,9 +3,9 @@
 from annotation.moderation import withdraw_example
 from core.accounts.models import LogEntry
 from tests.support.judging import write
+from validation.consensus.consensus import Vote
 from validation.judging.queue import round_numbers
 from validation.judging.services import cast_validation, lease_next
-from validation.rules.consensus import Vote
 
 
 def test_a_judged_example_leaves_the_numbers_and_is_logged_once(nli, alice, bob):

@@ -367,8 +367,8 @@ def test_an_unknown_key_makes_no_500(as_alice, nli):
 
 
 def test_a_zombie_cannot_store_what_was_asked_anew(as_alice, alice, nli):
-    from annotation.assignments.services import assign
     from annotation.attempts.services import begin_attempt, fail_attempt, finish_attempt
+    from annotation.context_picking.services import assign
     from tasks.targets.endpoints.base import Prediction
 
     scripted_target(nli, label="entailment")
@@ -398,8 +398,8 @@ def test_a_page_left_waiting_fails_after_the_deadline(as_alice, alice, nli):
     from django.utils import timezone
 
     from annotation import selectors
-    from annotation.assignments.services import assign
     from annotation.attempts.services import begin_attempt
+    from annotation.context_picking.services import assign
 
     assignment = assign(annotator=annotator_of(alice), round=nli)
     attempt, _ = begin_attempt(

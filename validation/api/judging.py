@@ -33,13 +33,13 @@ from validation.api.serializers import (
     OwnValidationSerializer,
     vote_of,
 )
+from validation.consensus.consensus import Vote
+from validation.consensus.gold_check import Check
 from validation.judging import blind, duties, gold, page, services, vote_caps
 from validation.judging.forms import flag_reasons
 from validation.judging.services import JudgeSession
 from validation.judging.wording import FLAG, choices, legend
 from validation.models import GoldAnswer, Validation
-from validation.rules.consensus import Vote
-from validation.rules.gold_check import Check
 
 
 class JudgingView(APIView):

@@ -17,13 +17,13 @@ from core.web.api import check_form, read
 from tasks.access import find_edited
 from tasks.models import Round
 from validation.api.statistics import RateSerializer
+from validation.consensus.consensus import Policy
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.policy_forms import RULES, PolicyForm
 from validation.decisions.policy_preview import Preview, in_words, is_too_large, preview
 from validation.decisions.services import apply_policy
 from validation.models import Consensus
-from validation.rules.consensus import Policy
-from validation.rules.rates import Rate
+from validation.rates.rates import Rate
 
 RULE_CHOICES = [*RULES.items()]
 # Without MER, which counts no votes, so that no policy changes it.

@@ -16,9 +16,9 @@ from annotation.api.serializers import (
 from annotation.models import Example
 from annotation.selectors import with_outputs
 from core.accounts.people import shown_name
+from validation.consensus.claims import confirming, is_about_model, label_field
 from validation.judging import blind
 from validation.models import Choice, Consensus, GoldAnswer, Validation, ValidatorAnswer
-from validation.rules.claims import confirming, is_about_model, label_field
 
 VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."
 

@@ -17,7 +17,7 @@ from core.web.api import versioned
 from tasks.access import find_task
 from tasks.models import Round, Task
 from tasks.selectors import known_rounds
-from validation.rules.terms import TERMS
+from validation.rates.terms import TERMS
 from validation.statistics.cache import kept_report
 
 

@@ -7,7 +7,7 @@ from django.db.models import F, Q, QuerySet
 
 from annotation.models import Example
 from tasks.models import Round
-from validation.rules.sampling import is_judged
+from validation.consensus.sampling import is_judged
 
 # In paused and closed rounds only writing has stopped.
 JUDGED_STATES = [Round.State.OPEN, Round.State.PAUSED, Round.State.CLOSED]

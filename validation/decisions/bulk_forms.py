@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Example
 from core.errors import Invalid
 from tasks.models import Task
+from validation.consensus.tags import LONGEST, tag_name
 from validation.decisions.bulk_services import MOST, TAGS, Action, TooMany, Wish
-from validation.rules.tags import LONGEST, tag_name
 
 
 class WishForm(forms.Form):

@@ -18,11 +18,11 @@ from core.accounts.models import LogEntry, User
 from core.accounts.services import log
 from core.errors import Refused
 from tasks.models import Round, Task
+from validation.consensus.claims import accepting, label_field, rejecting
+from validation.consensus.consensus import Vote
 from validation.decisions.consensus_rows import derive_all
 from validation.decisions.filter_forms import tags_of
 from validation.models import ExampleTag, OwnerDecision
-from validation.rules.claims import accepting, label_field, rejecting
-from validation.rules.consensus import Vote
 
 # Few enough that votes on these examples wait only for a moment.
 CHUNK = 500

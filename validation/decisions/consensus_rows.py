@@ -14,11 +14,11 @@ from core.data.prepared import PreparedRead, Slot
 from core.data.prepared_insert import PreparedInsert
 from core.data.sql import change_rows
 from tasks.models import Round
+from validation.consensus.claims import check_claim, label_field
+from validation.consensus.consensus import Policy, decide, votes_still_needed
+from validation.consensus.posterior import Fitted
+from validation.consensus.sampling import order_key
 from validation.models import Consensus, Gold, OwnerDecision, QueueItem, RoundPolicy, Validation
-from validation.rules.claims import check_claim, label_field
-from validation.rules.consensus import Policy, decide, votes_still_needed
-from validation.rules.posterior import Fitted
-from validation.rules.sampling import order_key
 
 # All columns but the example and its round, which never change.
 DERIVED = (

@@ -1,7 +1,7 @@
 """What is counted of examples, under one word each: tries, fooled, judged, decided, confirmed.
 
 Pages, charts, files and the API count by these conditions alone; the words are defined in
-`validation.rules.terms`.
+`validation.rates.terms`.
 """
 
 from collections.abc import Mapping

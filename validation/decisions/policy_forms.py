@@ -7,8 +7,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tasks.models import Round
-from validation.rules.claims import label_field
-from validation.rules.consensus import Policy, Rule
+from validation.consensus.claims import label_field
+from validation.consensus.consensus import Policy, Rule
 
 RULES = {
     "n-equal": _("N equal votes: at once, however many may follow"),

@@ -8,11 +8,11 @@ from django.utils.translation import gettext as _
 
 from annotation.models import Example
 from tasks.models import Round
+from validation.consensus.consensus import Policy
 from validation.decisions.replay import UNDECIDED, ExampleStatus, replay
 from validation.models import Consensus
-from validation.rules.consensus import Policy
-from validation.rules.rates import Rate, Undefined, round_rates
-from validation.rules.round_counts import Part
+from validation.rates.rates import Rate, Undefined, round_rates
+from validation.rates.round_counts import Part
 
 SHOWN_CHANGES = 20
 # What a request can decide; of larger rounds manage.py task_report tells the same.

@@ -12,12 +12,12 @@ from django.utils.translation import gettext_noop
 
 from annotation.models import Example, TargetOutput
 from tasks.models import Round
+from validation.consensus.claims import check_claim
+from validation.consensus.consensus import Decision, Policy, Vote, decide
+from validation.consensus.posterior import Fitted
 from validation.decisions.second_opinion import fitted
 from validation.models import Consensus, OwnerDecision, Validation
-from validation.rules.claims import check_claim
-from validation.rules.consensus import Decision, Policy, Vote, decide
-from validation.rules.posterior import Fitted
-from validation.rules.round_counts import Cell
+from validation.rates.round_counts import Cell
 
 UNDECIDED = gettext_noop("undecided")
 

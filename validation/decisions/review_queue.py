@@ -11,8 +11,8 @@ from django.db.models import Count, Q
 from django.utils.translation import gettext_lazy
 
 from tasks.models import Round
+from validation.consensus.sampling import is_sampled_for_review
 from validation.models import Consensus, Validation, Verdict
-from validation.rules.sampling import is_sampled_for_review
 
 PAGE = 20
 LOOKED_AT = 1000

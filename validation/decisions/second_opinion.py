@@ -9,12 +9,12 @@ from django.utils.translation import gettext as _
 
 from core.accounts.models import Annotator
 from tasks.models import Round
+from validation.consensus.dawid_skene import Aggregation, dawid_skene
+from validation.consensus.posterior import Fitted
 from validation.decisions.consensus_rows import round_policy_of
 from validation.models import RoundPolicy, Validation
-from validation.rules.agreement import MOST_CHOICES, code_votes
-from validation.rules.dawid_skene import Aggregation, dawid_skene
-from validation.rules.posterior import Fitted
-from validation.rules.rates import Undefined
+from validation.rates.agreement import MOST_CHOICES, code_votes
+from validation.rates.rates import Undefined
 
 GROWTH = 1.1
 """A model is fitted again once the round has so many times the votes that it is from."""

@@ -13,10 +13,10 @@ from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
 from tasks.models import Round
+from validation.consensus.consensus import Policy, Vote
 from validation.decisions.consensus_rows import derive_all, lock_example, policy_of
 from validation.decisions.second_opinion import fit
 from validation.models import OwnerDecision, RoundPolicy
-from validation.rules.consensus import Policy, Vote
 
 # Few enough that votes on these examples wait only for a moment.
 CHUNK = 500

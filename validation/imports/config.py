@@ -9,8 +9,8 @@ from core.text.words import label_text
 from tasks.config.loading import dump_config, load_config
 from tasks.formats.base import UNKNOWN, Terms
 from tasks.services import title_of
+from validation.consensus.consensus import Policy
 from validation.imports.columns import titled
-from validation.rules.consensus import Policy
 
 ANSWER = "label"
 # Whole digits that a float keeps exactly, so that numbers sort by size.

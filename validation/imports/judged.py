@@ -18,11 +18,11 @@ from tasks.formats.base import UNKNOWN, Line, Terms, digest_of
 from tasks.line_files import FileError
 from tasks.models import Round
 from tasks.permissions import is_blind_owner
+from validation.consensus.claims import is_about_model, label_field
 from validation.imports.load import import_examples
 from validation.imports.summary import Summary as Stored
 from validation.imports.task import ImportRefused, Options
 from validation.judging.blind_services import has_claim, note_told_examples
-from validation.rules.claims import is_about_model, label_field
 
 UID, PREDICTION, MODEL = "uid", "prediction", "model"
 ANSWERS = ("multiclass", "text", "long_text", "span")

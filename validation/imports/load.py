@@ -23,6 +23,8 @@ from tasks.formats.base import Line
 from tasks.line_files import BadRow
 from tasks.models import Context, ContextBatch, Round
 from validation.bulk_insert import Table
+from validation.consensus.claims import check_claim, is_about_model
+from validation.consensus.consensus import Decision, Policy, Vote, decide, votes_still_needed
 from validation.decisions.consensus_rows import policy_of
 from validation.decisions.replay import replay
 from validation.decisions.second_opinion import fit
@@ -32,8 +34,6 @@ from validation.imports.summary import LATER_VOTES, NO_FIELD, Summary
 from validation.imports.task import ImportedTask, ImportRefused, Options
 from validation.judging.queue_services import queue_all
 from validation.models import Consensus, QueueItem, RoundPolicy, Validation
-from validation.rules.claims import check_claim, is_about_model
-from validation.rules.consensus import Decision, Policy, Vote, decide, votes_still_needed
 
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ELSEWHERE = "import what was exported from it into another round, with --round"

@@ -18,11 +18,11 @@ from tasks.formats.base import UNKNOWN, Terms
 from tasks.models import TargetModel, TargetVersion, Task
 from tasks.services import make_imported
 from validation.bulk_insert import Table
+from validation.consensus.claims import is_about_model, label_field
+from validation.consensus.consensus import Policy
 from validation.imports.columns import KnownFields, NewFields
 from validation.imports.config import MOST_LABELS, are_texts, created_config, in_order
 from validation.imports.rows import HistoryRow
-from validation.rules.claims import is_about_model, label_field
-from validation.rules.consensus import Policy
 
 # Ids of people in memory; beyond that they are forgotten and looked up again.
 MOST_REMEMBERED = 100_000

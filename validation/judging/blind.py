@@ -13,11 +13,11 @@ from tasks.config.components import Component
 from tasks.config.schema import CORRECTION, TaskConfig
 from tasks.models import BlindJudging, Task
 from tasks.permissions import can_judge, can_read, is_blind_owner
+from validation.consensus.claims import label_field
+from validation.consensus.reading import words_in
 from validation.judging import gold
 from validation.judging.confirmed import check_may_decide, may_decide
 from validation.models import GoldAnswer, Validation, ValidatorAnswer, Verdict
-from validation.rules.claims import label_field
-from validation.rules.reading import words_in
 
 
 class NotBlind(NotAllowed):

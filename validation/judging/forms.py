@@ -11,9 +11,9 @@ from annotation.models import Example
 from annotation.writing.forms import ComponentForm
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
+from validation.consensus.consensus import Vote
 from validation.judging.wording import choices, decision_legend
 from validation.models import Validation
-from validation.rules.consensus import Vote
 
 
 class KeyedRadios(forms.RadioSelect):

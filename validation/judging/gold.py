@@ -22,12 +22,12 @@ from core.data.prepared import PreparedRead, Slot
 from core.errors import Refused
 from core.text.words import composed
 from tasks.models import Task
+from validation.consensus.gold_check import Check, gold_check
+from validation.consensus.sampling import draw
 from validation.decisions.awaited import JUDGED_STATES
 from validation.decisions.consensus_rows import derive_all, lock_example
 from validation.judging.queue import Held
 from validation.models import Consensus, Gold, GoldAnswer, JudgeLease, QueueItem, Verdict
-from validation.rules.gold_check import Check, gold_check
-from validation.rules.sampling import draw
 
 EVERY = 12
 """One of so many items that a validator is given is gold, by chance."""

@@ -6,7 +6,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.errors import Refused
-from validation.rules import reading
+from validation.consensus import reading
 
 
 class TooSoon(Refused):

@@ -21,6 +21,13 @@ from tasks.config.schema import TaskConfig
 from tasks.contexts.media.markup import shown_value
 from tasks.models import Task, parsed_config
 from tasks.permissions import can_review, may_be_blind
+from validation.consensus.claims import (
+    asks_of_attempt,
+    confirming,
+    is_about_model,
+    is_proved,
+    label_field,
+)
 from validation.judging import blind, queue, vote_caps
 from validation.judging.confirmed import may_decide
 from validation.judging.duties import is_asked_no_more
@@ -34,13 +41,6 @@ from validation.judging.wording import (
     verdict_words,
 )
 from validation.models import Choice, GoldAnswer, Validation
-from validation.rules.claims import (
-    asks_of_attempt,
-    confirming,
-    is_about_model,
-    is_proved,
-    label_field,
-)
 
 
 def shown_inputs(config: TaskConfig, example: Example) -> list[tuple[str, str]]:

@@ -7,10 +7,10 @@ from django.db import transaction
 
 from annotation.models import Example
 from tasks.models import Round
+from validation.consensus.consensus import Policy, votes_still_needed
+from validation.consensus.sampling import is_judged, order_key
 from validation.decisions.consensus_rows import round_policy_of
 from validation.models import QueueItem, RoundPolicy
-from validation.rules.consensus import Policy, votes_still_needed
-from validation.rules.sampling import is_judged, order_key
 
 # Few enough that nobody waits long, in a round of any size.
 CHUNK = 500

@@ -24,6 +24,9 @@ from core.errors import Refused
 from core.text.words import composed
 from tasks.models import Round, Task
 from tasks.rounds.states import close_if_due
+from validation.consensus.consensus import Vote
+from validation.consensus.gold_check import Check
+from validation.consensus.sampling import order_key
 from validation.decisions.awaited import JUDGED_STATES
 from validation.decisions.consensus_rows import (
     derive_one,
@@ -35,9 +38,6 @@ from validation.judging.duties import Part, Parts, parts_of, whole_rounds
 from validation.judging.queue import Held, Place
 from validation.judging.queue_services import fill_queue
 from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validation
-from validation.rules.consensus import Vote
-from validation.rules.gold_check import Check
-from validation.rules.sampling import order_key
 
 # After this time others can get the example of a person who went away.
 LEASE_TIME = timedelta(minutes=15)

@@ -10,9 +10,9 @@ from annotation import selectors as writing
 from annotation.models import Example
 from core.accounts.models import Annotator
 from tasks.models import Round, Task
+from validation.consensus.consensus import votes_still_needed
 from validation.decisions.consensus_rows import policy_of
 from validation.judging.queue import Held, has_given, rounds_to_fill, rounds_with_places
-from validation.rules.consensus import votes_still_needed
 
 KEPT_SECONDS = 300
 """For this time the size of a round is not counted again."""

@@ -5,8 +5,7 @@ from django.utils.translation import gettext_noop
 
 from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
-from validation.models import Verdict
-from validation.rules.claims import (
+from validation.consensus.claims import (
     Written,
     asks_of_attempt,
     confirming,
@@ -14,6 +13,7 @@ from validation.rules.claims import (
     is_about_model,
     label_field,
 )
+from validation.models import Verdict
 
 CORRECT, INCORRECT = f"verdict:{Verdict.CORRECT}", f"verdict:{Verdict.INCORRECT}"
 FLAG = f"verdict:{Verdict.FLAGGED}"

@@ -11,11 +11,11 @@ from annotation.rules.near_duplicates import jaccard
 from core.accounts.models import Annotator
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
+from validation.consensus.claims import label_field
 from validation.judging.queue import UNDO_TIME
 from validation.models import Consensus, Validation, Verdict
+from validation.rates.agreement import Reliability, code_votes, reliabilities
 from validation.rewards.points import example_points, novelty, scarcity
-from validation.rules.agreement import Reliability, code_votes, reliabilities
-from validation.rules.claims import label_field
 
 EARLIER = 50
 """How many of the author's earlier texts a text is compared with."""

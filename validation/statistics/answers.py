@@ -11,9 +11,9 @@ from django.db.models.fields.json import KeyTextTransform
 from annotation.models import Example
 from core.text.words import gettext_noop
 from tasks.models import Round
+from validation.consensus.claims import BY_RULE, is_about_model, label_field
 from validation.models import Consensus
-from validation.rules.claims import BY_RULE, is_about_model, label_field
-from validation.rules.rates import Rate, Undefined, share_by_author
+from validation.rates.rates import Rate, Undefined, share_by_author
 from validation.statistics.counts import tag_of, target_right
 
 NONE_DECIDED = gettext_noop("people decided about none of its answers")

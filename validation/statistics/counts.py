@@ -27,12 +27,12 @@ from django.db.models.functions import Cast, Coalesce, Left, NullIf, TruncDay, T
 from annotation.models import Example
 from tasks.config.schema import TaskConfig
 from tasks.models import Round
+from validation.consensus.claims import ASKED, FOOLED, is_about_model, label_field
 from validation.decisions.counted import is_counted
 from validation.models import Consensus, Validation, Verdict
-from validation.rules.agreement import MOST_CHOICES
-from validation.rules.claims import ASKED, FOOLED, is_about_model, label_field
-from validation.rules.rates import Compared, compare
-from validation.rules.round_counts import Cell, Choice, Part
+from validation.rates.agreement import MOST_CHOICES
+from validation.rates.rates import Compared, compare
+from validation.rates.round_counts import Cell, Choice, Part
 
 BY = ("target", "tag", "label", "day", "week")
 """What a round can be broken down by: the target that answered, the tag of the context, the

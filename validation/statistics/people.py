@@ -17,12 +17,12 @@ from django.db.models.functions import Cast
 from annotation.models import Example
 from core.accounts.models import Annotator
 from tasks.models import Round
+from validation.consensus.gold_check import Check, gold_check
+from validation.consensus.reading import LEAST_VOTES, WORDS_A_SECOND, reads_too_little
 from validation.decisions.counted import counts_of, is_counted, is_try
 from validation.models import GoldAnswer, Skip, Validation, Verdict
-from validation.rules.agreement import MOST_CHOICES, Reliability, code_votes, reliabilities
-from validation.rules.gold_check import Check, gold_check
-from validation.rules.rates import Rate, Undefined, rate
-from validation.rules.reading import LEAST_VOTES, WORDS_A_SECOND, reads_too_little
+from validation.rates.agreement import MOST_CHOICES, Reliability, code_votes, reliabilities
+from validation.rates.rates import Rate, Undefined, rate
 from validation.statistics.report import FREE_TEXT
 
 UNKNOWN_TYPING = "no browser told how the texts were typed"

@@ -9,17 +9,17 @@ from typing import Any
 
 from core.text.words import gettext_noop
 from tasks.models import Round
+from validation.consensus.consensus import Policy
 from validation.decisions.replay import replay
-from validation.rules.agreement import MOST_CHOICES, fleiss_kappa, krippendorff_alpha
-from validation.rules.consensus import Policy
-from validation.rules.rates import (
+from validation.rates.agreement import MOST_CHOICES, fleiss_kappa, krippendorff_alpha
+from validation.rates.rates import (
     Rate,
     Undefined,
     human_and_model,
     round_rates,
     share_by_author,
 )
-from validation.rules.round_counts import Cell, Choice, Part, sum_of
+from validation.rates.round_counts import Cell, Choice, Part, sum_of
 from validation.statistics.counts import Counted, count
 
 NO_VOTES = gettext_noop("no example has a vote")

@@ -6,7 +6,7 @@ from django import template
 from django.utils.translation import gettext
 
 from core.charts import percent
-from validation.rules.rates import Rate, Undefined
+from validation.rates.rates import Rate, Undefined
 from validation.statistics.definitions import DEFINITIONS, Definition
 from validation.statistics.report import Number
 

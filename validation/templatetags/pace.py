@@ -6,7 +6,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from validation.rules import reading
+from validation.consensus import reading
 
 register = template.Library()
 

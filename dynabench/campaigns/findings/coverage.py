@@ -16,8 +16,8 @@ from dynabench.campaigns.rules.novelty import clusters, novelty
 from dynabench.campaigns.rules.questionnaire import read_questionnaire
 from dynabench.campaigns.selectors import fooling_of
 from tasks.models import Task
+from validation.consensus.claims import label_field
 from validation.models import Consensus, ExampleTag
-from validation.rules.claims import label_field
 
 MOST = 5000
 """The newest verified errors are looked at, up to this many."""

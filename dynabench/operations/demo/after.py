@@ -13,13 +13,13 @@ from django.db import connection, transaction
 from core.accounts.models import User
 from dynabench.operations.demo.community import plan
 from evaluation import jobs
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.rows import counts_of
+from evaluation.dataset_releases.services import request_release, suggested_sizes
+from evaluation.dataset_releases.splits import Sizes, make_plan
 from evaluation.models import EvaluationRun, Job, TrainingRun
-from evaluation.releases.build import Options
-from evaluation.releases.rows import counts_of
-from evaluation.releases.services import request_release, suggested_sizes
-from evaluation.releases.splits import Sizes, make_plan
 from evaluation.runs.services import request_missing
-from evaluation.sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import sweep_rounds
 from evaluation.training.services import default_base, free_name, register_trained, request_training
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError

@@ -13,12 +13,12 @@ from dynabench.operations.demo.after import finish_job
 from dynabench.operations.demo.community import make_user
 from dynabench.operations.demo.texts import LABELS, POOL
 from evaluation import jobs
+from evaluation.dataset_releases.reading import split_rows
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Dataset, EvaluationSetVersion, Submission
-from evaluation.releases.reading import split_rows
-from evaluation.sets.selectors import input_rows, open_versions
 from evaluation.submissions.services import ModelCard, publish, submit_model
 from evaluation.task_shape import released_row, shape_of
+from evaluation.test_sets.selectors import input_rows, open_versions
 from tasks.models import Task
 
 Model = Callable[[str], str]

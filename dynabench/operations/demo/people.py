@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from dynabench.operations.demo.texts import IDEAS, LABELS, PLAIN, Idea, word_idea
-from validation.rules.consensus import Vote
+from validation.consensus.consensus import Vote
 
 REPERTOIRE = 30
 """How many ideas a writer has in a round, drawn again for each."""

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from annotation.assignments.services import assign_next
 from annotation.attempts.services import ask_targets, begin_attempt, explain, retract_example
+from annotation.context_picking.services import assign_next
 from annotation.models import Assignment, Attempt, Example, Report
 from annotation.moderation import report_context
 from annotation.refusals import CapReached, Duplicate, RoundClosed
@@ -21,12 +21,12 @@ from core.accounts.models import Annotator, User
 from dynabench.operations.demo.community import new_id
 from dynabench.operations.demo.people import FLAG, UNCLEAR, Judge, Text, Writer
 from tasks.models import Round
+from validation.consensus.consensus import Vote
 from validation.decisions.review_queue import Kind, to_review
 from validation.decisions.services import override_consensus
 from validation.judging.gold import finish_refresher, mark_gold
 from validation.judging.services import cast_validation, open_session, skip_example
 from validation.models import Consensus, JudgeLease, Validation
-from validation.rules.consensus import Vote
 
 AGAIN, TAKEN_BACK, REPORTED, SKIPPED = 0.4, 0.02, 0.02, 0.02  # shares
 GOLD, GOLD_AT = 6, 0.4  # items a round, marked after this share of the round

@@ -20,12 +20,12 @@ from dynabench.operations.soundness import health, outside
 from dynabench.operations.soundness.cluster import check_cluster
 from dynabench.operations.soundness.health import Finding, State
 from evaluation.contract import GIB
+from evaluation.dataset_releases.stored_files import damages
 from evaluation.isolation.sandbox.containers import RUNTIME_IMAGE
 from evaluation.isolation.sandbox.engine import engine
 from evaluation.isolation.sandbox.images import has_image
 from evaluation.isolation.sandbox.limits import SPARE_BYTES
 from evaluation.isolation.uploads.chunked import site_bytes
-from evaluation.releases.stored_files import damages
 from tasks.models import Round, TargetModel
 from tasks.targets.connect import endpoint_of
 from tasks.targets.endpoints.base import EndpointError

@@ -12,7 +12,7 @@ from evaluation.contract import Outcome, SetRow
 from evaluation.judges.custom_metrics.running import AnswerToScore
 from evaluation.models import CustomMetric, EvaluationRun, EvaluationSet, EvaluationSetVersion
 from evaluation.runs.selectors import counting
-from evaluation.sets.selectors import newest_versions, set_rows
+from evaluation.test_sets.selectors import newest_versions, set_rows
 from tasks.config.schema import CUSTOM_PREFIX, TaskConfig
 from tasks.models import Round, Task
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Literal, NamedTuple
 
-from validation.rules.rates import Rate, clustered_rate
-from validation.rules.sampling import draw
+from validation.consensus.sampling import draw
+from validation.rates.rates import Rate, clustered_rate
 
 LEAST = 50
 """The fewest examples, judged by both, on which an agreement counts as a calibration."""

@@ -15,11 +15,11 @@ from evaluation.contract import Outcome
 from evaluation.judges.llm_judges.agreement import Agreement, Pair, Part, agreement, part_of
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
 from evaluation.runs.selectors import counting
-from evaluation.sets.selectors import input_rows
+from evaluation.test_sets.selectors import input_rows
 from tasks.config.schema import TaskConfig
 from tasks.models import Task
+from validation.consensus.claims import is_about_model
 from validation.models import Verdict
-from validation.rules.claims import is_about_model
 
 ANSWER = "answer_to_judge"
 """The field of a judge's prompt that holds the answer."""

@@ -29,7 +29,7 @@ from tasks.models import TargetModel, Task
 from tasks.targets.connect import chooser_endpoint
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.transport import Transport
-from validation.rules.rates import Rate, rate
+from validation.rates.rates import Rate, rate
 
 LABELS = ("correct", "incorrect")
 MOST_CALLS = 20_000

@@ -13,7 +13,7 @@ from django.db.models import Count
 
 from evaluation.contract import SetRow
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase, Paraphrasing
-from evaluation.sets.selectors import set_rows
+from evaluation.test_sets.selectors import set_rows
 from tasks.config.schema import TaskConfig
 
 State = Paraphrase.State

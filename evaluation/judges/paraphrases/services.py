@@ -14,7 +14,7 @@ from evaluation.contract import MOST_BASES
 from evaluation.judges.paraphrases.selectors import fitting_rows
 from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase, Paraphrasing
 from evaluation.runs.chat.target_services import CHAT, settings_of
-from evaluation.sets.selectors import latest_version
+from evaluation.test_sets.selectors import latest_version
 from tasks.config.schema import TaskConfig
 from tasks.models import TargetModel
 

@@ -19,7 +19,7 @@ from evaluation.judges.paraphrases.services import (
     take_paraphrases,
 )
 from evaluation.models import EvaluationSet, Paraphrase
-from evaluation.sets.selectors import latest_version
+from evaluation.test_sets.selectors import latest_version
 from tasks.access import find_edited
 
 State = Paraphrase.State

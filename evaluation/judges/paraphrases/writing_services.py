@@ -15,8 +15,8 @@ from evaluation.models import Paraphrase, Paraphrasing
 from evaluation.runs.chat.target_services import Asker, Stopped, end_job
 from evaluation.runs.elsewhere import own_model
 from evaluation.scoring.paraphrase import paraphrased
-from evaluation.sets.selectors import latest_version
-from evaluation.sets.services import note_taken
+from evaluation.test_sets.selectors import latest_version
+from evaluation.test_sets.services import note_taken
 from tasks.targets.connect import writer_endpoint
 from tasks.targets.endpoints.base import Endpoint
 from tasks.targets.endpoints.transport import Transport

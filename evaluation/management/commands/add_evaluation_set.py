@@ -9,8 +9,8 @@ from django.template.defaultfilters import pluralize
 
 from core.errors import Refused
 from evaluation.models import EvaluationSet, EvaluationSetVersion
-from evaluation.sets.parsing import SetFile, WrongLines
-from evaluation.sets.services import Access, create_set_of, make_version
+from evaluation.test_sets.parsing import SetFile, WrongLines
+from evaluation.test_sets.services import Access, create_set_of, make_version
 from tasks.line_files import FileError
 from tasks.management.named import task_of
 from tasks.models import Task

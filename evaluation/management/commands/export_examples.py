@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from core.web.refusals import as_command_error
-from evaluation.releases.tools import tool_file
+from evaluation.dataset_releases.tools import tool_file
 from tasks.formats import TOOLS
 from tasks.formats.base import KEPT, Left
 from tasks.management.named import round_of, task_of

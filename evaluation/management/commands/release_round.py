@@ -7,14 +7,14 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from core.web.refusals import as_command_error
+from evaluation.dataset_releases.build import Options, make
+from evaluation.dataset_releases.census import REASONS, census_of
+from evaluation.dataset_releases.forecast import Forecast
+from evaluation.dataset_releases.services import check_sizes, request_release, suggested_sizes
+from evaluation.dataset_releases.splits import HELD, PROGRAM, SPLITS
+from evaluation.dataset_releases.undo_services import undo_release
 from evaluation.isolation.queue.leases import claim_job
 from evaluation.models import Dataset
-from evaluation.releases.build import Options, make
-from evaluation.releases.census import REASONS, census_of
-from evaluation.releases.forecast import Forecast
-from evaluation.releases.services import check_sizes, request_release, suggested_sizes
-from evaluation.releases.splits import HELD, PROGRAM, SPLITS
-from evaluation.releases.undo_services import undo_release
 from tasks.management.named import round_of, task_of
 
 

@@ -13,8 +13,8 @@ from evaluation.runs.chat.asking import NOWHERE, chat_endpoint, check_settings
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.chat.shots import read_shots
 from evaluation.scoring.perturb import variants
-from evaluation.sets.selectors import newest_versions, set_rows
 from evaluation.task_shape import labels_of
+from evaluation.test_sets.selectors import newest_versions, set_rows
 from tasks.contexts.media.selectors import for_models
 from tasks.models import Task
 

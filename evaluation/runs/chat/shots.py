@@ -8,8 +8,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from core.errors import Invalid
+from evaluation.dataset_releases.reading import decode_row, latest_datasets
 from evaluation.models import DatasetItem
-from evaluation.releases.reading import decode_row, latest_datasets
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.task_shape import Shape, Untrainable, released_row, shape_of
 from tasks.models import Task

@@ -20,7 +20,7 @@ from leaderboard.arena.board import LARGE
 from leaderboard.models import Battle, Contestant, GoldPair, ReleaseConsent, Turn
 from tasks.models import Task
 from tasks.targets.spending_services import spent
-from validation.rules.sampling import draw
+from validation.consensus.sampling import draw
 
 BATTLES = "battles"
 CONSENT_VERSION = 1

@@ -9,7 +9,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from leaderboard.models import Weights
-from leaderboard.scoring.weights import Weighting, check_weights
+from leaderboard.ranking.weights import Weighting, check_weights
 from tasks.models import Task
 
 FORK = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")

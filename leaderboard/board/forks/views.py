@@ -16,7 +16,7 @@ from core.web.refusals import as_form_error
 from leaderboard.board.forks import services
 from leaderboard.board.opening import start_of
 from leaderboard.board.query import BoardRequest, read_request
-from leaderboard.scoring.weights import Weighting, WeightsError
+from leaderboard.ranking.weights import Weighting, WeightsError
 from tasks.access import find_task, require
 from tasks.models import Task
 from tasks.permissions import can_edit

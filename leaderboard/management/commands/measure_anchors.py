@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from evaluation.cli import CannotEvaluate, evaluate_by_hand, find_examples, find_model, outcome_of
 from evaluation.contract import GIB, Outcome
-from evaluation.sets.services import CONTROL
+from evaluation.test_sets.services import CONTROL
 from leaderboard.board.services import store_anchor_costs
-from leaderboard.scoring.pools import shipped_pool
+from leaderboard.ranking.pools import shipped_pool
 from tasks.models import Task
 
 

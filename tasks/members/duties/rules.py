@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Literal
 
 PLACES = 2**63
-"""Examples have places from 0 to PLACES - 1, by chance (`validation.rules.sampling.order_key`)."""
+"""Examples have places from 0 to PLACES - 1, by chance: `validation.consensus.sampling`."""
 Span = tuple[int, int]
 """From one place to another, both included."""
 EVERY: Span = (0, PLACES - 1)

@@ -6,7 +6,7 @@ import pytest
 
 from dynabench.campaigns.rules.evidence import LEAST, Cast, accuracies, copiers, proposals
 from dynabench.campaigns.simulation import Plan, play
-from validation.rules.consensus import Policy
+from validation.consensus.consensus import Policy
 
 ITEMS = range(40)
 

@@ -15,7 +15,7 @@ from bench.guessing import (
     share_right,
     stated_bounds,
 )
-from evaluation.sets.sealing import Disclosure, rounded
+from evaluation.test_sets.sealing import Disclosure, rounded
 
 SIZE = 200
 
@@ -36,7 +36,7 @@ def test_the_table_of_the_documents_is_what_the_rule_gives():
 
 
 def test_another_rule_than_the_stated_one_is_found(monkeypatch):
-    monkeypatch.setattr("evaluation.sets.sealing.BITS_PER_EXAMPLE", 0.5)
+    monkeypatch.setattr("evaluation.test_sets.sealing.BITS_PER_EXAMPLE", 0.5)
     with pytest.raises(ValueError, match="200"):
         stated_bounds([SIZE], ("a", "b"))
 

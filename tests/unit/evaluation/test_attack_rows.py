@@ -2,8 +2,8 @@
 
 import pytest
 
-from evaluation.sets.harmless import with_harmless
-from evaluation.sets.parsing import RowMaker
+from evaluation.test_sets.harmless import with_harmless
+from evaluation.test_sets.parsing import RowMaker
 from tasks.config.loading import load_config
 from tasks.line_files import BadRow
 

@@ -12,7 +12,7 @@ from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring import bootstrap as scoring
 from evaluation.scoring.bootstrap import UNDEFINED
 from evaluation.scoring.robustness import ALWAYS_THE_SAME, NO_VARIANTS, Perturbed, delta_numbers
-from validation.rules.rates import wilson
+from validation.rates.rates import wilson
 
 LABELS = ("yes", "no")
 NAMES = ("accuracy_before", "accuracy_after", "drop", "consistency", "worst_case")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from annotation.rules import outcome
 from evaluation.contract import Answer, SetRow
-from evaluation.releases.exporters import SHIPPED, dynabench_task, instructions, task_files
-from evaluation.releases.exporters.dynabench_task import (
+from evaluation.dataset_releases.exporters import SHIPPED, dynabench_task, instructions, task_files
+from evaluation.dataset_releases.exporters.dynabench_task import (
     evaluated,
     examples,
     load,

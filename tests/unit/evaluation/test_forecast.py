@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.releases.forecast import FEW_AUTHORS, TOLERATED, Census, forecast, proposals
-from evaluation.releases.splits import AUTHOR, HELD, PROGRAM, SIZE, Counts, Dealer, Sizes
+from evaluation.dataset_releases.forecast import FEW_AUTHORS, TOLERATED, Census, forecast, proposals
+from evaluation.dataset_releases.splits import AUTHOR, HELD, PROGRAM, SIZE, Counts, Dealer, Sizes
 
 rows = st.lists(
     st.tuples(st.one_of(st.none(), st.integers(1, 9)), st.sampled_from("abc"), st.booleans()),

@@ -3,7 +3,7 @@
 import pytest
 
 from evaluation.models import EvaluationSetVersion
-from evaluation.sets.overlap import count_overlaps, digest, known_rows, named
+from evaluation.test_sets.overlap import count_overlaps, digest, known_rows, named
 
 FIELDS = ("premise", "hypothesis")
 

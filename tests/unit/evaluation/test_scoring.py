@@ -13,7 +13,7 @@ from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring import bootstrap as scoring
 from evaluation.scoring.bootstrap import MOST_VALUES, UNDEFINED, score
 from evaluation.scoring.mean_intervals import difference_interval, means_of, powers
-from validation.rules.rates import student, wilson
+from validation.rates.rates import student, wilson
 
 LABELS = ("yes", "no")
 

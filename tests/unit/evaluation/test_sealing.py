@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.sets.sealing import BITS_PER_EXAMPLE, Disclosure, interval, rounded, steps_in_one
+from evaluation.test_sets.sealing import (
+    BITS_PER_EXAMPLE,
+    Disclosure,
+    interval,
+    rounded,
+    steps_in_one,
+)
 
 SIZES = st.integers(1, 1_000_000)
 METRICS = st.lists(

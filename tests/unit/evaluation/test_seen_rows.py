@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.sets.overlap import DIGEST_BYTES, count_packed, digest, is_much, pack
+from evaluation.test_sets.overlap import DIGEST_BYTES, count_packed, digest, is_much, pack
 
 FIELDS = ("premise", "hypothesis")
 

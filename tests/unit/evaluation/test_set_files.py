@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from core.text.words import composed
 from evaluation.contract import SetRow
-from evaluation.sets import parsing as set_files
-from evaluation.sets.parsing import (
+from evaluation.test_sets import parsing as set_files
+from evaluation.test_sets.parsing import (
     MOST_ERRORS,
     NO_ANSWER,
     WITHDRAWN,

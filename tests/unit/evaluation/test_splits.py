@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.releases.splits import (
+from evaluation.dataset_releases.splits import (
     DEV,
     HELD,
     SPLITS,

@@ -22,7 +22,7 @@ from evaluation.training.confidence import score_rows
 from evaluation.training.fine_tune import Reading, text_answers
 from evaluation.training.low_rank import merge, squeeze
 from evaluation.training.starters import CODES, STARTERS, is_calibrated, is_fresh
-from leaderboard.scoring import anchored, pools
+from leaderboard.ranking import anchored, pools
 from serving import backends
 from serving.codecs import Answer
 from serving.registry import ServedModel

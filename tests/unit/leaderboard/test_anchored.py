@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evaluation.seeds import OFFICIAL
 from leaderboard.board.presets import FULL, PRESETS
 from leaderboard.dynascore import main
-from leaderboard.scoring.anchored import (
+from leaderboard.ranking.anchored import (
     BASELINES,
     Anchors,
     AnchorsError,
@@ -21,8 +21,8 @@ from leaderboard.scoring.anchored import (
     plain_anchors,
     score_on_anchors,
 )
-from leaderboard.scoring.dynascore import WEIGHTS
-from leaderboard.scoring.pools import plain_pool, shipped_pool
+from leaderboard.ranking.dynascore import WEIGHTS
+from leaderboard.ranking.pools import plain_pool, shipped_pool
 from tasks.config.loading import load_config
 from tests.support.score_tables import METRICS, table
 

@@ -11,9 +11,9 @@ from leaderboard.board.cells import BoardScore
 from leaderboard.board.query import read_request
 from leaderboard.board.ranked import rank_board
 from leaderboard.board.tables import anchors_of as page_anchors
-from leaderboard.scoring.anchored import anchors_of, score_on_anchors
-from leaderboard.scoring.formula import PLACE, SENTENCE, formula
-from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
+from leaderboard.ranking.anchored import anchors_of, score_on_anchors
+from leaderboard.ranking.formula import PLACE, SENTENCE, formula
+from leaderboard.ranking.weights import OF_SET, Weighting, WeightsError
 from tasks.config.schema import FURTHER
 from tests.support.matrices import METRICS, POOL, chance_matrix
 

@@ -18,7 +18,7 @@ from leaderboard.board.query import (
     typed_sliders,
     weight_text,
 )
-from leaderboard.scoring.weights import METRIC, Weighting, WeightsError, opening_weights
+from leaderboard.ranking.weights import METRIC, Weighting, WeightsError, opening_weights
 from tasks.config.loading import load_config
 
 weights = st.floats(0, 8).filter(bool)

@@ -11,9 +11,9 @@ from leaderboard.board.matrix import DRAWS
 from leaderboard.board.means import MOST_KEPT, means_over_sets
 from leaderboard.board.pairs import bar, sure_pairs
 from leaderboard.board.ranked import describe_moves, rank_board
-from leaderboard.scoring import dynascore
-from leaderboard.scoring.ranks import ALPHA
-from leaderboard.scoring.weights import OF_SET, Weighting, WeightsError
+from leaderboard.ranking import dynascore
+from leaderboard.ranking.ranks import ALPHA
+from leaderboard.ranking.weights import OF_SET, Weighting, WeightsError
 from tests.support.matrices import METRICS, chance_matrix, over_datasets
 
 WEIGHTS = {"accuracy": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
@@ -26,7 +26,7 @@ def weighting(matrix, **metrics):
 
 
 def tables(matrix, draw=None):
-    """A board as `leaderboard.scoring.dynascore` reads it, set by set."""
+    """A board as `leaderboard.ranking.dynascore` reads it, set by set."""
     found = {}
     for place, one in enumerate(matrix.counting):
         found[one.name] = {}

@@ -13,7 +13,7 @@ from leaderboard.board.intervals import correlations, difference_ends, ends_of
 from leaderboard.board.matrix import DRAWS
 from leaderboard.board.ranked import rank_board
 from leaderboard.board.tables import cell_of
-from leaderboard.scoring.weights import Weighting
+from leaderboard.ranking.weights import Weighting
 from tests.support.matrices import METRICS, POOL, chance_matrix
 
 ACCURACY = METRICS.index("accuracy")

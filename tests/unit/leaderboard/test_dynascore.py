@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leaderboard.scoring.dynascore import (
+from leaderboard.ranking.dynascore import (
     MEMORY_BUDGET,
     WEIGHTS,
     Interval,
@@ -350,7 +350,7 @@ class TestBootstrap:
 
 
 def test_the_rules_load_neither_numpy_nor_django():
-    names = [f"leaderboard.scoring.{name}" for name in ("dynascore", "ranks", "pareto")]
+    names = [f"leaderboard.ranking.{name}" for name in ("dynascore", "ranks", "pareto")]
     names += ["leaderboard.dynascore", "leaderboard.rounds.progress"]
     code = f"import importlib, sys\nfor n in {names}: importlib.import_module(n)\n"
     code += "print('numpy' in sys.modules, 'django' in sys.modules)"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leaderboard.scoring.dynascore import (
+from leaderboard.ranking.dynascore import (
     MEMORY_BUDGET,
     WEIGHTS,
     Rule,

@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.scoring.pareto import front
+from leaderboard.ranking.pareto import front
 
 SIGNS = {"perf": 1, "memory": -1}
 POINTS = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest, false_discovery_control, t
 
-from leaderboard.scoring.ranks import (
+from leaderboard.ranking.ranks import (
     benjamini_hochberg,
     difference,
     holm,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leaderboard.rounds.progress import Progress, progress_steps
-from validation.rules.rates import rate
+from validation.rates.rates import rate
 
 
 def progress(counts, noises=()):

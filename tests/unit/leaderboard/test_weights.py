@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.scoring.weights import (
+from leaderboard.ranking.weights import (
     MOST,
     OF_SET,
     Weighting,

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from validation.rules.agreement import (
+from validation.rates.agreement import (
     code_votes,
     fleiss_kappa,
     krippendorff_alpha,
     reliabilities,
 )
-from validation.rules.rates import Undefined, wilson
+from validation.rates.rates import Undefined, wilson
 
 # Ten subjects, five categories, fourteen raters: the worked example of Fleiss' kappa, 0.210.
 FLEISS = [

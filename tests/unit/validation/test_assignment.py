@@ -5,7 +5,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validation.rules.sampling import is_in_share, is_judged, is_sampled_for_review, order_key
+from validation.consensus.sampling import is_in_share, is_judged, is_sampled_for_review, order_key
 
 KEY = "the site's"
 UUIDS = [UUID(int=number) for number in range(4000)]

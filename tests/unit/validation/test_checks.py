@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validation.rules.gold_check import GOLD_BOUND, LEAST_GOLD, Check, gold_check
-from validation.rules.rates import wilson
+from validation.consensus.gold_check import GOLD_BOUND, LEAST_GOLD, Check, gold_check
+from validation.rates.rates import wilson
 
 
 @given(st.integers(0, LEAST_GOLD - 1).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

@@ -6,7 +6,7 @@ import pytest
 
 from tasks.config.loading import load_config
 from tests.unit.tasks.config_texts import FULL, MINIMAL
-from validation.rules.claims import (
+from validation.consensus.claims import (
     accepting,
     asks_of_attempt,
     check_claim,
@@ -16,9 +16,9 @@ from validation.rules.claims import (
     label_field,
     rejecting,
 )
-from validation.rules.consensus import Decision, Vote
-from validation.rules.corrections import right_answers
-from validation.rules.tags import tag_name
+from validation.consensus.consensus import Decision, Vote
+from validation.consensus.corrections import right_answers
+from validation.consensus.tags import tag_name
 
 ASKS = load_config(MINIMAL + "validation: {mode: verdict}\n")
 LABELS = load_config(FULL)

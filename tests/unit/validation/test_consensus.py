@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tasks.config.judging import Votes
-from validation.rules.consensus import (
+from validation.consensus.consensus import (
     Decision,
     Policy,
     Vote,

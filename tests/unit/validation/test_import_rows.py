@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.config.loading import load_config
+from validation.consensus.consensus import Policy
 from validation.imports.columns import NewFields
 from validation.imports.config import MOST_LABELS, created_config
 from validation.imports.rows import BadRow, HistoryRow, ModelPrediction, parse_line, spelled_row
-from validation.rules.consensus import Policy
 
 ROW = {
     "task": "mood",

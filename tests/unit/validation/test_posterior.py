@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from validation.rules.agreement import code_votes
-from validation.rules.dawid_skene import _Cells, dawid_skene
-from validation.rules.posterior import Fitted
+from validation.consensus.dawid_skene import _Cells, dawid_skene
+from validation.consensus.posterior import Fitted
+from validation.rates.agreement import code_votes
 
 LABELS = ("neg", "neu", "pos")
 ROWS = st.lists(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validation.rules import reading
-from validation.rules.reading import is_too_soon, reads_too_little, words_in
+from validation.consensus import reading
+from validation.consensus.reading import is_too_soon, reads_too_little, words_in
 
 SECONDS = st.floats(0, 1e6)
 

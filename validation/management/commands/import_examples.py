@@ -18,10 +18,10 @@ from tasks.formats.reading import lines_of
 from tasks.line_files import BadRow, FileError, LineError, ending_of, unpacked_lines
 from tasks.management.datasets import SOURCES, add_dataset_arguments, dataset_of, is_dataset
 from tasks.table_files import DELIMITERS, read_table
+from validation.consensus.consensus import Policy
 from validation.imports.load import import_examples
 from validation.imports.summary import Place, Summary
 from validation.imports.task import ImportRefused, Options
-from validation.rules.consensus import Policy
 
 # A longer line is no example, and must not fill the memory.
 LONGEST_LINE = 16 * 2**20

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from tasks.management.named import round_of, task_of
-from validation.rules.consensus import Policy
+from validation.consensus.consensus import Policy
 from validation.statistics.counts import BY
 from validation.statistics.report import report_by, task_report
 

@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 from dynabench.campaigns.simulation import Plan, play
 from tasks.management.named import task_of
 from tasks.models import Round, Task
+from validation.consensus.claims import label_field
+from validation.consensus.consensus import Policy
 from validation.decisions.consensus_rows import policy_of
-from validation.rules.claims import label_field
-from validation.rules.consensus import Policy
 
 PAY = {"example": 40, "validation": 15, "bonus": 100}
 """What a judgement and so on costs where the task's latest round pays nothing."""

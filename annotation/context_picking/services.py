@@ -1,0 +1,207 @@
+"""Writes about assignments: what a person is given to write about. Locks: docs/locking.md."""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation import selectors
+from annotation.context_picking.challenges import next_challenge
+from annotation.models import Assignment, Example, GatePass, ShownExample
+from annotation.open_round import not_open
+from annotation.refusals import NoContext, NotAllowed, RoundClosed, Unfinished
+from annotation.shown_services import note_shown_examples
+from core.accounts.models import Annotator
+from tasks.config.schema import TaskConfig
+from tasks.contexts.media.services import digests_in, touch
+from tasks.models import Context, Round, Task
+
+
+def pass_gate(*, annotator: Annotator, task: Task) -> None:
+    """Note that the annotator accepts the task's content warning; no lock."""
+    GatePass.objects.get_or_create(annotator=annotator, task=task)
+
+
+def check_can_be_asked(config: TaskConfig) -> None:
+    """Raise Unfinished if the configuration has an input that no page can show."""
+    if component := config.unfinished_input:
+        message = _("This task asks for “%(title)s” (%(type)s), which does not work yet.")
+        raise Unfinished(message % {"title": component.title, "type": component.type})
+
+
+def assign(
+    *, annotator: Annotator, round: Round, fresh: bool = False, minimal_edit: bool = False
+) -> Assignment:
+    """Return the annotator's assignment in the round: the current one, or with `fresh` a new one.
+
+    It has the least used context and the least used goal. Locks the round, so that two people who
+    come at once get different contexts. Raises RoundClosed, NoContext, Unfinished.
+    """
+    check_can_be_asked(round.task.config)
+    current = selectors.current_assignment(annotator, round)
+    if current and not fresh:
+        return current
+    with transaction.atomic():
+        # Looked for once more under the lock: another tab may have taken one meanwhile.
+        locked = _open_round(round.pk)
+        current = selectors.current_assignment(annotator, locked)
+        if current and not fresh:
+            return current
+        if current:
+            # Left before the next one is made, because assignment_one_current allows one.
+            current.left_at = timezone.now()
+            current.save(update_fields=["left_at"])
+        if minimal_edit:
+            return _assign_edit(annotator, locked)
+        return Assignment.objects.create(
+            annotator=annotator,
+            round=locked,
+            context=_next_context(locked, current),
+            goal=_next_goal(locked),
+            challenge=next_challenge(locked),
+        )
+
+
+def _open_round(pk: int) -> Round:
+    """Lock the round and return it. Raises RoundClosed unless it is open."""
+    # Whoever assigns here waits, and then counts this assignment.
+    round = Round.objects.select_for_update(of=("self",)).select_related("task").get(pk=pk)
+    if round.state != Round.State.OPEN:
+        raise RoundClosed(not_open(round))
+    return round
+
+
+def _next_context(round: Round, left: Assignment | None) -> Context:
+    # Two, so that a person who asks for another context gets another one where there is one.
+    candidates = list(selectors.least_used_contexts(round)[:2])
+    if not candidates:
+        message = _("Nothing is left to write about in round %(number)d.")
+        raise NoContext(message % {"number": round.number})
+    if left and len(candidates) == 2 and candidates[0].pk == left.context_id:
+        return candidates[1]
+    return candidates[0]
+
+
+def _next_goal(round: Round, after: str = "") -> str:
+    """Draw the least assigned goal, by chance among equals.
+
+    Another one than `after` if possible.
+    """
+    choices = [value for value in round.task.config.goal_choices if value != after]
+    if not choices:
+        return after
+    uses = selectors.goal_uses(round)
+    fewest = min(uses.get(value, 0) for value in choices)
+    return random.choice([value for value in choices if uses.get(value, 0) == fewest])
+
+
+def _assign_edit(annotator: Annotator, round: Round) -> Assignment:
+    """Assign an example of an earlier round to change, in the locked round. Raises NoContext."""
+    parent = selectors.parent_to_change(annotator, round)
+    if parent is None:
+        raise NoContext(
+            _("Examples to change appear once an earlier round is released. Write your own.")
+        )
+    note_shown_examples(annotator=annotator, examples=[parent.pk], way=ShownExample.Way.EDIT)
+    return Assignment.objects.create(
+        annotator=annotator,
+        round=round,
+        context=_same_context(parent.context, round),
+        goal=_next_goal(round, after=parent.goal),
+        parent=parent,
+        challenge=next_challenge(round),
+    )
+
+
+def _same_context(context: Context, round: Round) -> Context:
+    """Return the locked round's own copy of an earlier round's context.
+
+    It is retired from the start: only those who change its example are given it.
+    """
+    copied = {name: getattr(context, name) for name in ("fields", "tag", "metadata")}
+    return Context.objects.get_or_create(
+        round=round, digest=context.digest, defaults={**copied, "is_retired": True}
+    )[0]
+
+
+def assign_next(*, annotator: Annotator, round: Round | None, want: str) -> Assignment:
+    """Assign what a person wants next.
+
+    want: `current` for their assignment, or another `context`, `goal` or `edit`.
+    Raises RoundClosed (also for no round), NoContext, Unfinished.
+    """
+    if round is None:
+        raise RoundClosed(_("No round is open."))
+    fresh, minimal_edit = want in ("context", "edit"), want == "edit"
+    assignment = assign(annotator=annotator, round=round, fresh=fresh, minimal_edit=minimal_edit)
+    return change_goal(assignment=assignment) if want == "goal" else assignment
+
+
+def begin_mending(*, annotator: Annotator, example: Example) -> Assignment:
+    """Assign to its author an example that was sent back, with its context and its goal.
+
+    Locks the round, as `assign` does. Raises NotAllowed, RoundClosed.
+    """
+    with transaction.atomic():
+        round = _open_round(example.round_id)
+        # Under the lock, as the reviewer may have decided otherwise since the page was shown.
+        if not selectors.is_sent_back(example):
+            raise NotAllowed(_("A reviewer has decided otherwise meanwhile. Nothing is to mend."))
+        current = selectors.current_assignment(annotator, round)
+        if current and current.mends_id == example.pk:
+            return current
+        if current:
+            # As in `assign`: the constraint allows one current assignment.
+            current.left_at = timezone.now()
+            current.save(update_fields=["left_at"])
+        parent = example.parent
+        return Assignment.objects.create(
+            annotator=annotator,
+            round=round,
+            context=example.context,
+            goal=example.goal,
+            # Only another person's text is one to change minimally; one's own was edited freely.
+            parent=parent if parent and parent.annotator_id != annotator.pk else None,
+            challenge=example.challenge,
+            mends=example,
+        )
+
+
+def change_goal(*, assignment: Assignment) -> Assignment:
+    """Draw another goal for the same context. Locks the round, as `assign` does."""
+    with transaction.atomic():
+        round = _open_round(assignment.round_id)
+        assignment.goal = _next_goal(round, after=assignment.goal)
+        assignment.save(update_fields=["goal"])
+    return assignment
+
+
+def begin_kept(*, assignment: Assignment, goal: str, inputs: Mapping[str, Any]) -> Assignment:
+    """Make a text that was kept in practice the draft, with the goal that it was written for.
+
+    A goal that the task no longer has stays the drawn one. Locks the round, as `assign` does.
+    Raises RoundClosed.
+    """
+    with transaction.atomic():
+        round = _open_round(assignment.round_id)
+        if goal in round.task.config.goal_choices:
+            assignment.goal = goal
+            assignment.save(update_fields=["goal"])
+        save_draft(assignment=assignment, inputs=inputs)
+    return assignment
+
+
+def save_draft(*, assignment: Assignment, inputs: Mapping[str, Any]) -> None:
+    """Keep the text typed so far; the last save wins.
+
+    `draft_saved_at` shows who was writing when a round closed, so it does not change after that.
+    """
+    # Files that a draft names must not be deleted as unused ones.
+    touch(task=assignment.round.task, digests=digests_in(inputs.values()))
+    assignment.draft = dict(inputs)
+    if assignment.round.state != Round.State.CLOSED:
+        assignment.draft_saved_at = timezone.now()
+    assignment.save(update_fields=["draft", "draft_saved_at"])

@@ -1,0 +1,367 @@
+"""Make a version of a round's dataset: rows, then files, and then all appears at once."""
+
+import json
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Count, F
+from django.utils.translation import gettext, gettext_noop
+
+from core.accounts.services import log
+from core.days import today
+from core.errors import Refused
+from core.files.storage.stored import files_in
+from evaluation.dataset_releases.cards import write_cards
+from evaluation.dataset_releases.census import census_of
+from evaluation.dataset_releases.columns import FEATURES
+from evaluation.dataset_releases.files import SplitFiles, digest_of
+from evaluation.dataset_releases.forecast import Forecast, forecast
+from evaluation.dataset_releases.media_files import MediaFiles
+from evaluation.dataset_releases.rows import CHUNK, Freezer, pick, releasable, to_json
+from evaluation.dataset_releases.splits import (
+    DEV,
+    HELD,
+    PROGRAM,
+    SPLITS,
+    TEST,
+    TRAIN,
+    Counts,
+    Dealer,
+    Sizes,
+)
+from evaluation.isolation.queue import leases
+from evaluation.models import Dataset, DatasetFile, DatasetItem
+from tasks.config.schema import TaskConfig
+from tasks.models import Round
+from tasks.rounds.loop import RoundError
+from tasks.rounds.states import set_round_state
+from validation.bulk_insert import Table
+from validation.statistics.report import task_report
+
+logger = logging.getLogger(__name__)
+
+Show = Callable[[float, str], None]
+COLUMNS = (
+    *("dataset_id", "position", "split", "uid", "example_id", "line"),
+    *("label", "is_validated", "is_withdrawn"),
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an owner chooses. train None: all rows that are not in dev or test.
+
+    url: of the public page, if known. canary: finds the data in training corpora.
+    held_until: the day (ISO) from which on new versions publish the rows that are held back.
+    confirmed: the rows of each split that the owner was shown; None if none were.
+    """
+
+    train: int | None = None
+    dev: int = 0
+    test: int = 0
+    seed: int = 0
+    license: str = "cc-by-4.0"
+    description: str = ""
+    private_test: bool = False
+    hold_back: bool = False
+    held_until: str = ""
+    url: str = ""
+    canary: str = ""
+    confirmed: Mapping[str, int] | None = None
+
+    def sizes(self, counts: Counts) -> Sizes:
+        """Return the requested rows of each split; of the verified ones a fifth is held back."""
+        held = counts.labels(True).total() // 5 if self.hold_back else 0
+        return Sizes(self.train, self.dev, self.test, held)
+
+
+class RoundChanged(Refused):
+    """A release would not hold what its owner has confirmed."""
+
+    code = "changed"
+
+
+def check_confirmed(planned: Forecast, options: Options) -> None:
+    """Raise RoundChanged unless the release would hold the rows that its owner has confirmed."""
+    if options.confirmed is not None and dict(options.confirmed) != dict(planned.rows):
+        raise RoundChanged(
+            gettext(
+                "The round has changed: the release would now hold %(now)d rows, or others than "
+                "the %(before)d that you confirmed. Check the numbers and release again."
+            )
+            % {"now": planned.total, "before": sum(options.confirmed.values())}
+        )
+
+
+class Build:
+    """One try at making a claimed dataset. Nothing of it is visible until `run` has ended.
+
+    Each step that writes holds the job's lease, so a worker that was taken for dead cannot mix its
+    rows with those of the next one. Raises LeaseLost.
+    """
+
+    def __init__(self, dataset: Dataset, show: Show | None = None):
+        self.dataset, self.round = dataset, dataset.round
+        self.options = Options(**dataset.options)
+        self.show = show
+        # Only finished versions: one that failed or runs has no rows to go on from.
+        done = self.round.datasets.filter(state=Dataset.State.DONE, version__lt=dataset.version)
+        self.previous = done.order_by("-version").first()
+        self.table = Table(DatasetItem, COLUMNS)
+        until = self.options.held_until
+        # Today the rows that were held back are published, so this version has them.
+        self.holds = bool(until) and date.fromisoformat(until) > today()
+        self.planned: Forecast | None = None  # of a first version, once it is dealt
+
+    def run(self) -> None:
+        """Make the version and release the round.
+
+        1. Clear what an earlier try has left.
+        2. Store the rows: copy the version before, or freeze the round's examples.
+        3. Count the numbers that cards and pages show.
+        4. Write the files of each split, then the cards, and store all of them.
+        5. Publish: files, round and dataset change in one transaction.
+
+        Raises RoundError if the round is open again, and RoundChanged.
+        """
+        self._clear()
+        if self.previous:
+            self._copy_rows(self.previous)
+        else:
+            self._freeze_rows()
+        self._report(0.6, gettext_noop("counting"))
+        numbers = self._count_numbers()
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            self._write_splits(folder, numbers["rows"])
+            self._report(0.9, gettext_noop("writing cards"))
+            private = ["test.jsonl", "test.parquet"] if self.options.private_test else []
+            write_cards(self.dataset, folder, numbers, private)
+            files = []
+            for path in sorted(folder.iterdir()):
+                files.append(self._store_file(path, is_public=path.name not in private))
+        self._publish(numbers, files)
+
+    def _report(self, progress: float, message: str) -> None:
+        """Note the progress and renew the lease. Raises LeaseLost."""
+        leases.heartbeat(self.dataset, progress, message)
+        if self.show:
+            self.show(progress, message)
+
+    def _clear(self) -> None:
+        """Delete what a killed try has left."""
+        self._report(0, gettext_noop("starting"))
+        # Rows and files of a try whose worker died: this try counts positions from 0 again.
+        self.dataset.items.all().delete()
+        for name in files_in(f"releases/{self.dataset}"):
+            default_storage.delete(name)
+
+    def _store_rows(self, rows: Sequence[tuple[Any, ...]], progress: float) -> None:
+        # One transaction: rows are stored only while the lease is ours.
+        with transaction.atomic():
+            self._report(0.6 * progress, gettext_noop("freezing rows"))
+            self.table.insert(rows)
+
+    def _freeze_rows(self) -> None:
+        """Store the rows of a first version, split as it was forecast.
+
+        Raises RoundChanged if votes or withdrawals have changed what the owner confirmed.
+        """
+        census, seed = census_of(self.round), self.options.seed
+        self.planned = forecast(census, self.options.sizes(census.counts), seed=seed)
+        check_confirmed(self.planned, self.options)
+        dealer = Dealer(self.planned.plan, seed=seed)
+        examples = releasable(self.round)
+        total, position = examples.count(), 0
+        # Chunks, so that memory does not grow with the round, and so that each renews the lease.
+        for number, chunk in enumerate(Freezer(self.round).chunks(examples)):
+            rows = []
+            for frozen in chunk:
+                row, label, is_verified = frozen.row, frozen.label, frozen.is_verified
+                if row["by_program"]:
+                    split: str | None = PROGRAM
+                else:
+                    split = dealer.deal(frozen.author, label, is_verified)
+                row |= {"split": split, "canary": self.options.canary}
+                if split:
+                    line = to_json(row)
+                    values = (split, frozen.uid, frozen.example, line, label, is_verified, False)
+                    rows.append((self.dataset.pk, position, *values))
+                    position += 1
+            self._store_rows(rows, min(1, number * CHUNK / max(total, 1)))
+        # Withdrawals do not wait for a release.
+        # What was withdrawn while rows were read does not enter at all.
+        self.dataset.items.filter(example__retracted_at__isnull=False).delete()
+
+    def _copy_rows(self, previous: Dataset) -> None:
+        """Store the rows of a later version: those before, tombstones for withdrawn ones."""
+        total, last = previous.items.count(), -1
+        rows = previous.items.select_related("example").order_by("position")
+        # By position and not by offset: an offset reads all rows before it again.
+        while chunk := list(rows.filter(position__gt=last)[:CHUNK]):
+            last = chunk[-1].position
+            self._store_rows(list(map(self._copy_row, chunk)), last / max(total, 1))
+
+    def _copy_row(self, item: DatasetItem) -> tuple[Any, ...]:
+        """Return the columns of a row of the version before, or of its tombstone."""
+        is_withdrawn = item.example is None or item.example.retracted_at is not None
+        label, is_validated, line = item.label, item.is_validated, item.line
+        if is_withdrawn:
+            label, is_validated = "", False
+            tombstone: dict[str, Any] = {"uid": item.uid, "split": item.split}
+            tombstone |= {"task": self.round.task.code, "round": self.round.number}
+            tombstone |= {"withdrawn": True, "canary": self.options.canary}
+            line = to_json(tombstone)
+        values = (item.split, item.uid, item.example_id, line, label, is_validated, is_withdrawn)
+        return (self.dataset.pk, item.position, *values)
+
+    def _count_numbers(self) -> dict[str, Any]:
+        """Return what cards and pages show of the version, counted from its rows."""
+        public_items = self.dataset.items.all()
+        if self.holds:
+            public_items = public_items.exclude(split=HELD)
+        split_names = public_items.order_by().values_list("split", flat=True)
+        present = set(split_names.distinct())
+        splits = list(SPLITS) + [split for split in (PROGRAM, HELD) if split in present]
+        held = self.dataset.items.filter(split=HELD, is_withdrawn=False)
+        held_rows = held.count() if self.holds else 0
+        items = public_items.filter(is_withdrawn=False)
+        # Programs have authors, too, but "authors" on cards are people.
+        by_people = items.exclude(split=PROGRAM)
+        labels: dict[str, Any] = {}
+        for split in splits:
+            labels[split] = {"validated": {}, "unjudged": {}}
+        rows = dict.fromkeys(splits, 0)
+        cells = items.order_by("label").values_list("split", "is_validated", "label")
+        for split, is_validated, label, n in cells.annotate(n=Count("pk")):
+            labels[split]["validated" if is_validated else "unjudged"][label] = n
+            rows[split] += n
+        authors = (
+            items.order_by()
+            .values_list("split")
+            .annotate(n=Count("example__annotator", distinct=True))
+        )
+        by_split = dict.fromkeys(splits, 0) | dict(authors)
+        everybody = by_people.aggregate(n=Count("example__annotator", distinct=True))["n"]
+        # Grouped below: one query for all splits.
+        withdrawn = public_items.filter(is_withdrawn=True).order_by().values_list("split")
+        # Long queries: the lease must not run out.
+        self._report(0.6, gettext_noop("comparing splits"))
+        in_train = items.filter(split=TRAIN).values("example__context")
+        edits = by_people.filter(example__parent__dataset_items__dataset=self.dataset)
+        people = releasable(self.round).filter(by_program=False)
+
+        shared_contexts = {}
+        for split in (DEV, TEST):
+            sharing = items.filter(split=split, example__context__in=in_train)
+            shared_contexts[split] = sharing.count()
+        rows_by_people = sum(rows.values()) - rows.get(PROGRAM, 0)
+        authors_by_split = sum(by_split.values()) - by_split.get(PROGRAM, 0)
+        parted = edits.exclude(example__parent__dataset_items__split=F("split")).count()
+        self._report(0.6, gettext_noop("counting votes"))
+        return {
+            "rows": rows,
+            "labels": labels,
+            "authors": by_split,
+            "withdrawn": dict.fromkeys(splits, 0) | dict(withdrawn.annotate(n=Count("pk"))),
+            "held": held_rows,
+            "left_out": max(0, people.count() - rows_by_people - held_rows),
+            "reasons": dict(self.planned.left_out) if self.planned else {},
+            # Counted once in each split and once altogether: the difference is in several.
+            "shared_authors": authors_by_split - everybody,
+            "shared_contexts": shared_contexts,
+            "parted_edits": parted,
+            "report": task_report([self.round], code=self.round.task.code)["rounds"][0],
+        }
+
+    def _write_splits(self, folder: Path, splits: Collection[str]) -> None:
+        """Write the files in one pass; those of a private test split once more without answers."""
+        names, private = list(splits), ""
+        if self.options.private_test:
+            names, private = [*names, "test-unlabelled"], TEST
+        config = self.round.task.config
+        media = None
+        if config.media_fields:
+            media = MediaFiles(folder, self.round.task)
+        files = {}
+        for name in names:
+            files[name] = SplitFiles(folder, name, config, media, is_public=name != private)
+        # Of a private test split everybody gets the texts without answers.
+        hidden = files.get("test-unlabelled")
+        items = self.dataset.items.filter(split__in=list(splits))
+        total, number = items.count(), 0
+        lines = items.order_by("position").values_list("split", "line")
+        for number, (split, line) in enumerate(lines.iterator(chunk_size=CHUNK)):
+            files[split].write(line)
+            if hidden and split == TEST:
+                hidden.write(to_json(without_label(json.loads(line), config)))
+            # Not at each line: renewing a lease is a query.
+            if number % (10 * CHUNK) == 0:
+                self._report(0.6 + 0.3 * number / total, gettext_noop("writing files"))
+        for file in files.values():
+            file.close()
+        if media:
+            media.close()
+
+    def _store_file(self, path: Path, is_public: bool) -> DatasetFile:
+        """Store a file, and return its row, which is not saved yet."""
+        self._report(0.95, f"storing {path.name}")
+        stored = DatasetFile(dataset=self.dataset, name=path.name, is_public=is_public)
+        # Of the file that was written, so that damage on the way into the storage is found.
+        stored.size, stored.sha256 = path.stat().st_size, digest_of(path)
+        with path.open("rb") as file:
+            stored.file.save(path.name, File(file), save=False)
+        return stored
+
+    @transaction.atomic
+    def _publish(self, numbers: dict[str, Any], files: Sequence[DatasetFile]) -> None:
+        """Change files, round and dataset together. Locks the round, then the dataset."""
+        by = self.dataset.requested_by
+        round = Round.objects.select_for_update(of=("self",)).get(pk=self.round.pk)
+        # Later versions find the round released already.
+        if round.state != Round.State.RELEASED:
+            set_round_state(round=self.round, state=Round.State.RELEASED, actor=by)
+        DatasetFile.objects.bulk_create(files)
+        leases.finish_job(self.dataset, numbers=numbers)
+        log(by, "dataset.released", self.dataset, files={f.name: f.sha256 for f in files})
+
+
+def make(dataset: Dataset, show: Show | None = None) -> None:
+    """Make a claimed version, or note on its row why it could not be made."""
+    try:
+        try:
+            # Expected endings are noted for the owner. A database that is away is nobody's fault.
+            # Everything else is logged, and its type is told.
+            Build(dataset, show).run()
+        except (RoundError, RoundChanged) as error:
+            leases.fail(dataset, str(error))
+        # Passed on to the outer handler, past the one for unexpected errors.
+        except leases.LeaseLost:
+            raise
+        except leases.DATABASE_AWAY:
+            # Not the job's fault: another worker tries it again once the database is back.
+            again = partial(leases.try_again, dataset, "The database was away.")
+            leases.Heartbeat(dataset).patiently(again)
+        except Exception as error:
+            logger.exception("%s cannot be made", dataset)
+            leases.fail(dataset, f"{type(error).__name__}. The worker's log says more; ask again.")
+    except leases.LeaseLost as lost:
+        logger.warning("%s", lost)
+
+
+def without_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:
+    """Return a row as a model may see it: neither the answer nor what people and targets said."""
+    if row["withdrawn"]:
+        return row
+    inputs = json.loads(row["input_json"])
+    fields = pick(inputs, config.model_fields)
+    return pick(row, FEATURES) | {"input_json": to_json(fields)}

@@ -1,0 +1,491 @@
+"""Write what a version says of itself: dataset card, Croissant metadata, BenchmarkCard, checksums.
+
+All are filled from the version's numbers and the task's configuration; none names a person.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import yaml
+from django.conf.locale import LANG_INFO
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.fields.json import KeyTextTransform
+from django.template.loader import render_to_string
+from django.utils.translation import override
+
+from evaluation.dataset_releases.columns import FEATURES, FIELDS, Field
+from evaluation.dataset_releases.exporters import task_files
+from evaluation.dataset_releases.files import digest_of
+from evaluation.dataset_releases.media_files import media_columns
+from evaluation.dataset_releases.splits import DEV, HELD, PROGRAM, TEST, TRAIN
+from evaluation.models import Dataset
+from tasks.config.components import told_apart
+from tasks.config.schema import TaskConfig
+from tasks.models import Context, TargetModel
+from validation.models import Validation
+
+LICENSES = {
+    "cc-by-4.0": "https://creativecommons.org/licenses/by/4.0/",
+    "cc-by-sa-4.0": "https://creativecommons.org/licenses/by-sa/4.0/",
+    "cc-by-nc-4.0": "https://creativecommons.org/licenses/by-nc/4.0/",
+    "cc-by-nc-sa-4.0": "https://creativecommons.org/licenses/by-nc-sa/4.0/",
+    "cc0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+}
+"""The hub's name of a licence, and where its text is."""
+HUB_SPLIT = {TRAIN: "train", DEV: "validation", TEST: "test", PROGRAM: "program", HELD: "held"}
+HIDDEN_TEST = "test-unlabelled"
+"""The name of a private test split's public files."""
+LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+SIMULATION = "Simulated: programs wrote and judged all rows of this release."
+CONTEXT = json.loads(Path(__file__).with_name("croissant_context.json").read_text())
+"""Names of Croissant's format, as its specification gives them."""
+HUB_SIZES = {  # below so many rows
+    1_000: "n<1K",
+    10_000: "1K<n<10K",
+    100_000: "10K<n<100K",
+    1_000_000: "100K<n<1M",
+    10_000_000: "1M<n<10M",
+    100_000_000: "10M<n<100M",
+}
+Numbers = Mapping[str, Any]
+
+
+@override("en")
+def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Sequence[str]) -> None:
+    """Write the cards of the files in the folder, tasks for other tools, and SHA256SUMS of all.
+
+    private: names of files that cards leave out.
+    """
+    round = dataset.round
+    tasks = task_files(round.task.config, round.task.code, round.number, dataset.version)
+    # Before the cards are written, so that these are of the data only.
+    digests = _digest_files(folder)
+    public = {name: digest for name, digest in digests.items() if name not in private}
+    texts = {
+        "croissant.json": _write_json(croissant(dataset, public, folder)),
+        "benchmark_card.json": _write_json(benchmark_card(dataset, numbers)),
+        "README.md": readme(dataset, numbers, has_tasks=bool(tasks)),
+    }
+    texts |= _mark_simulated(tasks) if round.task.is_simulated else tasks
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    # Now of all files, the cards included.
+    lines = ""
+    for name, digest in _digest_files(folder).items():
+        lines += f"{digest}  {name}\n"
+    (folder / "SHA256SUMS").write_text(lines)
+
+
+def _digest_files(folder: Path) -> dict[str, str]:
+    return {path.name: digest_of(path) for path in sorted(folder.iterdir())}
+
+
+def _mark_simulated(tasks: Mapping[str, str]) -> dict[str, str]:
+    """Return the files with a mark in those of Python, and one more that only has the mark."""
+    marked = {"SIMULATED.txt": f"{SIMULATION}\n"}
+    for name, text in tasks.items():
+        if name.endswith(".py"):
+            text = f"# {SIMULATION}\n{text}"
+        marked[name] = text
+    return marked
+
+
+def _write_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+
+def title_of(dataset: Dataset) -> str:
+    """Return the version's name for people."""
+    round = dataset.round
+    return f"{round.task.config.name}, round {round.number}, version {dataset.version}"
+
+
+def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
+    """Return how to cite the version; digest: of its SHA256SUMS, which pins every byte."""
+    # BibTeX would read these characters as commands or groups.
+    title = title_of(dataset).translate(str.maketrans("", "", "{}\\%"))
+    # While the version is being made it has no end yet.
+    at = dataset.finished_at or dataset.started_at
+    assert at  # a job that runs has been started
+    lines = [
+        f"  title = {{{title}}},",
+        f"  author = {{{{The {dataset.round.task.code} annotators}}}},",
+        f"  year = {{{at:%Y}}},",
+        f"  version = {{{dataset.version}}},",
+    ]
+    if url:
+        lines.append(f"  url = {{{url}}},")
+    if digest:
+        lines.append(f"  note = {{sha256 of SHA256SUMS: {digest}}},")
+    return "\n".join([f"@misc{{{dataset},", *lines, "}"])
+
+
+def languages_of(dataset: Dataset) -> list[str]:
+    """Return the languages of a release's texts, the task's own first.
+
+    Contexts name theirs in a field `language`, or in tags if all of them are languages. One query.
+    """
+    config = dataset.round.task.config
+    own = KeyTextTransform("language", "fields")
+    contexts = Context.objects.filter(examples__dataset_items__dataset=dataset)
+    values = contexts.order_by().values_list(own, "tag").distinct()
+    # A field of contexts is meant to say the language; a tag may say anything.
+    column = 0 if _has_language(config) else 1
+    languages: set[str | None] = set()
+    for row in values:
+        languages.add(row[column])
+    named = set(filter(None, languages))
+    # A single tag that is no language shows that tags mean something else in this task.
+    if not named or not all(map(_is_language, named)):
+        return [config.language]
+    if len(named) < len(languages):  # a text that names none is in the task's language
+        named.add(config.language)
+    return sorted(named, key=lambda language: (language != config.language, language))
+
+
+def _has_language(config: TaskConfig) -> bool:
+    return any(component.name == "language" for component in config.context)
+
+
+def _is_language(text: str | None) -> bool:
+    """Return whether it is a tag such as de or pt-BR, of a language that Django has by its code."""
+    return bool(text and LANGUAGE.fullmatch(text)) and str(text).split("-")[0] in LANG_INFO
+
+
+def _description(dataset: Dataset) -> str:
+    return str(dataset.options["description"]) or dataset.round.task.config.summary
+
+
+# The dataset card
+
+
+def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
+    """Return the dataset card in the hub's format: YAML about it, then Markdown."""
+    config, test = dataset.round.task.config, _test_file(dataset)
+    files = {split: f"{split}.parquet" for split in HUB_SPLIT} | {TEST: f"{test}.parquet"}
+    rows, sources = sum(numbers["rows"].values()), _sources(dataset)
+    front = {
+        "pretty_name": title_of(dataset),
+        "license": dataset.options["license"],
+        # The hub wants codes without region, each once.
+        "language": list(dict.fromkeys(tag.split("-")[0] for tag in languages_of(dataset))),
+        "task_categories": [config.component(config.answer_field).kind.category],
+        "size_categories": [next(size for most, size in HUB_SIZES.items() if rows < most)],
+        "annotations_creators": ["crowdsourced"],
+        "language_creators": ["crowdsourced"],
+        "source_datasets": ["extended" if sources else "original"],
+        "tags": ["dynabench", "adversarial", "human-in-the-loop"],
+        "configs": [
+            {
+                "config_name": "default",
+                "data_files": [
+                    {"split": HUB_SPLIT[split], "path": files[split]} for split in numbers["rows"]
+                ],
+            }
+        ],
+    }
+    text = render_to_string(
+        "evaluation/README.md",
+        {
+            "title": title_of(dataset),
+            "description": _description(dataset),
+            "card": benchmark_card(dataset, numbers)["benchmark_card"],
+            "splits": _describe_splits(numbers),
+            "numbers": numbers,
+            "fields": (*FIELDS, *media_columns(config)),
+            "parts": _describe_fields(config),
+            "bibtex": bibtex(dataset, dataset.options["url"]),
+            "canary": dataset.options["canary"],
+            "held_until": dataset.options.get("held_until"),
+            "has_tasks": has_tasks,
+            "sources": sources,
+            "round": dataset.round,
+            "blind": _blind_owners(dataset),
+        },
+    )
+    return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True)}---\n\n{text}"
+
+
+def _describe_splits(numbers: Numbers) -> list[dict[str, Any]]:
+    """Return what the card says of each split."""
+    splits = []
+    for name, rows in numbers["rows"].items():
+        split = {"name": name, "rows": rows}
+        split["authors"] = numbers["authors"][name]
+        split["withdrawn"] = numbers["withdrawn"][name]
+        split["labels"] = _describe_labels(numbers["labels"][name])
+        splits.append(split)
+    return splits
+
+
+def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
+    """Return when owners judged the task blindly, and how many votes of the round are theirs."""
+    votes = Validation.objects.filter(
+        validator=OuterRef("annotator"), example__round=dataset.round
+    ).order_by()
+    # Grouped by hand: an annotation over both joins would count votes several times.
+    count = votes.values("validator").annotate(n=Count("pk")).values("n")
+    rows = dataset.round.task.blind_judgings.annotate(votes=Subquery(count)).exclude(votes=None)
+    return list(map(dict, rows.values("began_at", "ended_at", "votes")))
+
+
+def _sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
+    """Return (name, licence, citation, address) of other people's data in the round."""
+    batches = dataset.round.batches.exclude(license="", citation="", origin="").order_by("pk")
+    sources = []
+    # A source that was imported in several batches is listed once.
+    for name, licence, citation, origin in dict.fromkeys(
+        batches.values_list("file_name", "license", "citation", "origin")
+    ):
+        sources.append((name, licence, indent(citation, "      "), origin))
+    return sources
+
+
+def _describe_fields(config: TaskConfig) -> list[tuple[str, str, str]]:
+    """Return (column, field, meaning) of the task's own fields, which columns hold as JSON."""
+    columns = {
+        "context_json": config.context,
+        "input_json": config.input,
+        "metadata_json": config.metadata.create,
+    }
+    rows = []
+    for column, components in columns.items():
+        for component in components:
+            meaning = " ".join(component.kind.described(component).split())
+            rows.append((column, component.name, meaning))
+    return rows
+
+
+def _test_file(dataset: Dataset) -> str:
+    return HIDDEN_TEST if dataset.options["private_test"] else TEST
+
+
+def _describe_labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
+    """Return how many rows each label has, in words."""
+    sums: Counter[str] = Counter()
+    for counts in kinds.values():
+        sums.update(counts)
+    labels = sorted(label for label in sums if label)
+    named = zip(told_apart(labels), labels, strict=True)
+    return ", ".join(f"{name} {sums[label]}" for name, label in named)
+
+
+# Croissant
+
+
+def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
+    """Return metadata in MLCommons' format, version 1.1; files are named as they lie next to it."""
+    options, round = dataset.options, dataset.round
+    formats = {
+        "jsonl": "application/jsonlines",
+        "parquet": "application/x-parquet",
+        "zip": "application/zip",
+    }
+    assert dataset.started_at
+    test, languages = _test_file(dataset), languages_of(dataset)
+    splits = [split for split in HUB_SPLIT if split not in (PROGRAM, HELD)]
+    splits += [split for split in (PROGRAM, HELD) if f"{split}.parquet" in digests]
+    media = media_columns(round.task.config)
+    files = []
+    for name, digest in digests.items():
+        files.append(
+            {
+                "@type": "cr:FileObject",
+                "@id": name,
+                "name": name,
+                "contentUrl": name,
+                "contentSize": f"{(folder / name).stat().st_size} B",
+                "encodingFormat": formats[name.rsplit(".", 1)[1]],
+                "sha256": digest,
+            }
+        )
+    metadata = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
+        "name": f"{round.task.code}-round{round.number}",
+        "description": _description(dataset) or title_of(dataset),
+        "version": f"{dataset.version}.0.0",
+        "datePublished": f"{dataset.started_at:%Y-%m-%d}",
+        "license": LICENSES[options["license"]],
+        "inLanguage": languages[0] if len(languages) == 1 else languages,
+        "creator": {"@type": "sc:Organization", "name": f"The {round.task.code} annotators"},
+        "citeAs": bibtex(dataset, options["url"]),
+        "distribution": files,
+        "recordSet": [
+            _record_set(split, test if split == TEST else split, media) for split in splits
+        ],
+    }
+    if options["url"]:
+        metadata["url"] = options["url"]
+    return metadata
+
+
+def _record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]:
+    # Files of a private test split have only the columns without answers.
+    fields = list(FIELDS)
+    if name == HIDDEN_TEST:
+        fields = [field for field in FIELDS if field.name in FEATURES]
+    fields += files
+    return {
+        "@type": "cr:RecordSet",
+        "@id": split,
+        "name": split,
+        "description": f"The {split} split.",
+        "key": {"@id": f"{split}/uid"},
+        "field": [_croissant_field(field, split, f"{name}.parquet") for field in fields],
+    }
+
+
+def _croissant_field(field: Field, place: str, file: str, column: str = "") -> dict[str, Any]:
+    """Describe a field, and where Parquet has it: in a column, or in an object of one."""
+    own = f"{place}/{field.name}"
+    described: dict[str, Any] = {
+        "@type": "cr:Field",
+        "@id": own,
+        "name": field.name,
+        "description": field.meaning,
+    }
+    # Croissant knows lists, but no lists of lists: `validations` is an array of triples.
+    if field.depth == 1:
+        described["repeated"] = True
+    elif field.depth == 2:
+        described |= {"isArray": True, "arrayShape": "-1,3"}
+    if field.parts:
+        parts = [_croissant_field(part, own, file, field.name) for part in field.parts]
+        return {**described, "subField": parts}
+    source: dict[str, Any] = {
+        "fileObject": {"@id": file},
+        "extract": {"column": column or field.name},
+    }
+    # A part of an object: the column holds JSON.
+    if column:
+        source["transform"] = {"jsonPath": field.name}
+    types = {
+        "whole": "cr:Int64",
+        "number": "sc:Float",
+        "flag": "sc:Boolean",
+        "image": "sc:ImageObject",
+        "audio": "sc:AudioObject",
+    }
+    # `datasets` stores such a column as bytes and path.
+    if field.kind in ("image", "audio"):
+        source["transform"] = {"jsonPath": "bytes"}
+    return {**described, "dataType": types.get(field.kind, "sc:Text"), "source": source}
+
+
+# The BenchmarkCard
+
+
+def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
+    """Return the parts of Sokol et al. 2024 (BenchmarkCards), as far as we know their contents."""
+    config, options = dataset.round.task.config, dataset.options
+    # The task's own words about what may hurt its readers.
+    warning = config.content_warning
+    return {
+        "benchmark_card": {
+            "benchmark_details": {
+                "name": title_of(dataset),
+                "overview": _description(dataset),
+                "data_type": ", ".join(["text", *sorted(set(config.media_fields.values()))]),
+                "languages": languages_of(dataset),
+                "resources": [options["url"]] if options["url"] else [],
+            },
+            "purpose_and_intended_users": {
+                "goal": "Measure models on examples that people wrote to fool a model in the loop.",
+                "audience": ["researchers who train or evaluate models"],
+                "tasks": [config.name],
+                "out_of_scope_uses": ["judging or finding out who wrote an example"],
+                "limitations": _limits(dataset, numbers),
+            },
+            "data": _data(dataset, numbers),
+            "methodology": _methodology(dataset, numbers["report"]),
+            "targeted_risks": {
+                "risk_categories": list(warning.harms) if warning else [],
+                "description": warning.text if warning else "None is known to us.",
+            },
+            "ethical_and_legal_considerations": {
+                "privacy_and_anonymity": "People appear as keyed hashes whose key is not "
+                "published. Authors can withdraw; the next version has a tombstone.",
+                "data_licensing": options["license"],
+            },
+        }
+    }
+
+
+def _data(dataset: Dataset, numbers: Numbers) -> dict[str, str]:
+    report, rows = numbers["report"], numbers["rows"]
+    source = "Written by people for this round, each against the round's targets "
+    source += f"({made_against(dataset)})."
+    if PROGRAM in rows:
+        source += " The split program was written by programs."
+    return {
+        "source": source,
+        "size": ", ".join(f"{n} {split}" for split, n in rows.items()),
+        "format": "JSON lines and Parquet",
+        "canary": dataset.options["canary"],
+        "annotation": f"{report['votes']} votes by {report['validators']} people, each given "
+        "before the author's label was seen. Every row of dev and test has a consensus that "
+        "agrees with its author, or the owner's word.",
+    }
+
+
+def _methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
+    config = dataset.round.task.config
+    baseline = {"MER": "mer", "vMER": "vmer", "accuracy of the target": "model_accuracy"}
+    validation = {
+        "accuracy of people": "human_accuracy",
+        "unanimous share": "unanimous_share",
+        "Krippendorff's alpha": "krippendorff_alpha",
+    }
+    return {
+        "methods": [
+            "Rule of the round: an example counts as fooling when it "
+            f"{dataset.round.get_rule_display()}.",
+            f"Splits are drawn by author; the seed is {dataset.options['seed']}.",
+        ],
+        "metrics": list(config.metrics.computed),
+        "calculation": "MER: examples that fooled the targets ÷ all. vMER: those that others "
+        "confirmed ÷ all.",
+        "interpretation": "A model in the loop scores low on its own round; compare other models "
+        "with each other.",
+        "baseline_results": {title: _in_words(report, name) for title, name in baseline.items()},
+        "validation": {title: _in_words(report, name) for title, name in validation.items()},
+    }
+
+
+def made_against(dataset: Dataset) -> str:
+    """Return the names of the round's targets, and of those that imported rows name."""
+    entries = dataset.round.round_targets.select_related("target")
+    loop = [entry.target.name for entry in entries]
+    # Imported rows were written against models that the round never had.
+    answered = TargetModel.objects.filter(targetoutput__example__round=dataset.round)
+    others = answered.exclude(name__in=loop).distinct().values_list("name", flat=True)
+    return ", ".join(loop + list(others)) or "no model"
+
+
+def _limits(dataset: Dataset, numbers: Numbers) -> list[str]:
+    """Return what the numbers say against the data."""
+    shared = numbers["shared_contexts"]
+    unjudged = sum(numbers["labels"][TRAIN]["unjudged"].values())
+    return [
+        f"Made against {made_against(dataset)}: what they get wrong is common here.",
+        f"{shared[TEST]} test and {shared[DEV]} dev rows share their context with a train row.",
+        f"{unjudged} train rows were judged by nobody (validated is false).",
+        f"{numbers['parted_edits']} edits lie in another split than what they edit.",
+    ]
+
+
+def _in_words(report: Numbers, name: str) -> str:
+    """Return a number in words, a share with its interval; or why there is none."""
+    number = report[name]
+    if number is None:
+        return f"not known: {report['notes'][name]}"
+    if isinstance(number, Mapping):
+        return "{value:.3f} (95 % interval {low:.3f} to {high:.3f}, n = {n})".format(**number)
+    return f"{number:.3f}"

@@ -1,0 +1,124 @@
+"""Write a dataset's rows as files: JSON lines and Parquet, row by row."""
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.dataset_releases.columns import FIELDS, Field
+from evaluation.dataset_releases.media_files import (
+    MediaFiles,
+    MediaValues,
+    features_of,
+    media_columns,
+)
+from tasks.config.schema import TaskConfig
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK = 4 * 1024 * 1024
+"""Bytes of lines that wait before they are written; a row group of the Parquet file."""
+
+
+def arrow_schema() -> "pa.Schema":
+    """Return the columns of the Parquet files, without those of pictures and recordings."""
+    import pyarrow as pa
+
+    return pa.schema([(field.name, _arrow_type(field)) for field in FIELDS])
+
+
+def _with_files(schema: "pa.Schema", config: TaskConfig) -> "pa.Schema":
+    import pyarrow as pa
+
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    for column in media_columns(config):
+        schema = schema.append(pa.field(column.name, kind))
+    return schema.with_metadata({"huggingface": features_of(config)})
+
+
+def _arrow_type(field: Field) -> Any:
+    import pyarrow as pa
+
+    kinds = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "flag": pa.bool_()}
+    arrow_type = kinds.get(field.kind)
+    if arrow_type is None:
+        arrow_type = pa.struct([(column.name, _arrow_type(column)) for column in field.parts])
+    for _ in range(field.depth):
+        arrow_type = pa.list_(arrow_type)
+    return arrow_type
+
+
+class SplitFiles:
+    """`<name>.jsonl` and `<name>.parquet` in a folder, written side by side.
+
+    Lines go out as they come in, so both files say the same; Arrow reads the Parquet rows from
+    those very bytes, in C++. At most `BLOCK` bytes wait in memory. media: of a task whose rows name
+    files, which are columns of the Parquet file.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        config: TaskConfig,
+        media: MediaFiles | None = None,
+        is_public: bool = True,
+    ):
+        import pyarrow.parquet as pq
+
+        self._schema, self._media, self._is_public = arrow_schema(), media, is_public
+        self._whole = _with_files(self._schema, config) if media else self._schema
+        # Both files stay open until `close`: rows of all splits come mixed.
+        self._lines = (folder / f"{name}.jsonl").open("wb")
+        self._table = pq.ParquetWriter(folder / f"{name}.parquet", self._whole, compression="zstd")
+        self._waiting: list[bytes] = []
+        self._files: list[MediaValues] = []
+        self._size = 0
+
+    def write(self, line: str) -> None:
+        """Add a row, as JSON without a line end."""
+        data = line.encode() + b"\n"
+        self._waiting.append(data)
+        self._size += len(data)
+        if self._media:
+            media_values = self._media.read_row(line, self._is_public)
+            self._files.append(media_values)
+            self._size += sum(len(value["bytes"]) for value in media_values.values() if value)
+        if self._size >= BLOCK:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+        import pyarrow.json
+
+        if not self._waiting:
+            return
+        # Arrow parses the very bytes that the JSON lines have.
+        block = b"".join(self._waiting)
+        self._waiting, self._size = [], 0
+        self._lines.write(block)
+        table = pyarrow.json.read_json(
+            pa.BufferReader(block),
+            # One block, so that Arrow does not split it inside a line.
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=self._schema, unexpected_field_behavior="error"
+            ),
+        )
+        for column in self._whole.names[len(self._schema.names) :]:
+            values = pa.array([row[column] for row in self._files], self._whole.field(column).type)
+            table = table.append_column(self._whole.field(column), values)
+        self._files = []
+        self._table.write_table(table.cast(self._whole))
+
+    def close(self) -> None:
+        """Write what waits, and the ends of both files."""
+        self._flush()
+        self._lines.close()
+        self._table.close()
+
+
+def digest_of(path: Path) -> str:
+    """Return the sha256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,66 @@
+"""The form with which an owner releases a round."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.dataset_releases.build import Options
+from evaluation.dataset_releases.cards import LICENSES
+from evaluation.dataset_releases.splits import Sizes
+
+
+def _size(label: Any, **kwargs: Any) -> forms.IntegerField:
+    return forms.IntegerField(label=label, min_value=0, max_value=2**31 - 1, **kwargs)
+
+
+class ReleaseForm(forms.Form):
+    """What a version is called, its licence, and, for the first one, how large its splits are.
+
+    sizes: suggested ones; None for a later version, which keeps the splits.
+    """
+
+    train = _size(
+        _("Train"),
+        required=False,
+        help_text=_("Number of rows. Leave empty to use all rows not in dev or test."),
+    )
+    dev, test = _size(_("Dev")), _size(_("Test"))
+    seed = _size(_("Random seed"), initial=0, help_text=_("The same seed gives the same splits."))
+    license = forms.ChoiceField(
+        label=_("Licence"), choices=[(name, name.upper()) for name in LICENSES]
+    )
+    description = forms.CharField(
+        label=_("Description"),
+        required=False,
+        max_length=5000,
+        widget=forms.Textarea({"rows": 4}),
+        help_text=_("For the dataset card, in Markdown: what is special about this round."),
+    )
+    private_test = forms.BooleanField(
+        label=_("Keep the labels of the test split private"),
+        required=False,
+        help_text=_("Everybody gets the test texts without labels; members of the task get all."),
+    )
+
+    hold_back = forms.BooleanField(
+        label=_("Hold back a fifth of the confirmed examples for six months"),
+        required=False,
+        help_text=_("Models are run on them meanwhile; then a new version publishes them."),
+    )
+
+    def __init__(self, sizes: Sizes | None, data: Mapping[str, Any] | None = None) -> None:
+        initial = sizes and {"dev": sizes.dev, "test": sizes.test}
+        super().__init__(data, initial=initial, use_required_attribute=False)
+        # A later version keeps the splits and what is held back.
+        if sizes is None:
+            for name in ("train", "dev", "test", "seed", "hold_back"):
+                del self.fields[name]
+
+    def options(self, url: str) -> Options:
+        """Return the options of `request_release`, once the form is valid.
+
+        url: of the public page.
+        """
+        return Options(**self.cleaned_data, url=url)

@@ -1,0 +1,126 @@
+"""Read released datasets: their rows and files."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from django.db.models import Max, Prefetch, prefetch_related_objects
+from django.http import Http404, HttpRequest
+from rest_framework.request import Request
+
+from annotation.answers import with_open_answers
+from annotation.models import Example
+from core.data.adaptive_cache import read_or_count
+from evaluation.dataset_releases.rows import Freezer, Frozen, to_json
+from evaluation.models import Dataset, DatasetFile, DatasetItem
+from tasks.access import find_task
+from tasks.models import Round, Task
+from tasks.permissions import can_read, can_take
+
+DECODED = ("input_json", "output_json", "metadata_json")
+
+
+def latest_datasets(rounds: Iterable[Round]) -> Mapping[int, Dataset]:
+    """Return the newest finished dataset of each round, by round id; one query."""
+    rows = Dataset.objects.select_related("round__task")
+    # In ascending order, so that the newest version of a round is the one that stays.
+    done = rows.filter(round__in=rounds, state=Dataset.State.DONE)
+    return {dataset.round_id: dataset for dataset in done.order_by("version")}
+
+
+def public_datasets(rounds: Iterable[Round]) -> list[Dataset]:
+    """Return the newest finished dataset of each round with its public files.
+
+    The newest round comes first.
+    """
+    datasets = list(latest_datasets(rounds).values())
+    public_files = DatasetFile.objects.filter(is_public=True)
+    prefetch_related_objects(datasets, Prefetch("files", public_files))
+    return sorted(datasets, key=lambda dataset: -dataset.round.number)
+
+
+def released_failures(tasks: Iterable[Task]) -> list[Example]:
+    """Return one row of `train` of each task's newest dataset that fooled a model and may be shown.
+
+    At most four queries; none for tasks of which nothing is released.
+    """
+    # Kept for a while: teasers on the first page ask for it at each request.
+    newest = read_or_count("newest-datasets", _newest_datasets)
+    datasets = [newest[task.pk] for task in tasks if task.pk in newest]
+    if not datasets:
+        return []
+    rows = DatasetItem.objects.filter(
+        dataset__in=datasets,
+        split=DatasetItem.Split.TRAIN,
+        is_withdrawn=False,
+        example__consensus__is_validated_error=True,
+        example__in=with_open_answers(Example.objects.all()),
+    )
+    # The newest fitting example of each dataset.
+    chosen = rows.order_by().values("dataset").annotate(last=Max("example"))
+    newest_ids = list(chosen.values_list("last", flat=True))
+    examples = Example.objects.filter(pk__in=newest_ids)
+    return list(examples.select_related("round").prefetch_related("target_outputs"))
+
+
+def _newest_datasets() -> dict[int, int]:
+    """Return, by task, the id of the dataset that was released last."""
+    done = Dataset.objects.filter(state=Dataset.State.DONE).order_by("round__number", "version")
+    return dict(done.values_list("round__task", "pk"))  # the last one of a task stays
+
+
+def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of `train`, `dev` or `test` in their order, with labels, without tombstones.
+
+    Streams, so any size fits into memory. Fields as in docs/datasets.md, but for `context`, which
+    is the context's own fields here, and the JSON in `DECODED`, which is parsed.
+    """
+    items = dataset.items.filter(split=split, is_withdrawn=False).order_by("position")
+    for line in items.values_list("line", flat=True).iterator(chunk_size=2000):
+        yield decode_row(json.loads(line))
+
+
+def decode_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a stored row with its JSON texts parsed; `context` is the context's own fields."""
+    values = {name: json.loads(row[name]) for name in DECODED if row[name]}
+    return {**row, **values, "context": json.loads(row["context"]["context_json"])}
+
+
+def standing_lines(round: Round) -> Iterator[str]:
+    """Yield every example of a round that was not withdrawn, judged or not, as a line of JSON.
+
+    Fields as in a dataset, people's names too; `split` is empty, and `tags` are reviewers', which
+    no dataset has.
+    """
+    for chunk in _standing(round, Freezer(round, is_tagged=True)):
+        # One piece for each chunk: a piece for each line would make the response much slower.
+        yield "".join([f"{to_json(frozen.row)}\n" for frozen in chunk])
+
+
+def standing_rows(round: Round) -> Iterator[Mapping[str, Any]]:
+    """Yield the same rows, one at a time, with all corrections and what was imported with them."""
+    for chunk in _standing(round, Freezer(round, is_whole=True)):
+        for frozen in chunk:
+            yield frozen.row
+
+
+def _standing(round: Round, freezer: Freezer) -> Iterator[Iterator[Frozen]]:
+    return freezer.chunks(Example.objects.filter(round=round, retracted_at__isnull=True))
+
+
+def find_dataset_file(
+    request: HttpRequest | Request, code: str, number: int, version: int, name: str
+) -> DatasetFile:
+    """Return a file of a released version; raise Http404 if the reader may not have it."""
+    task = find_task(request, code, can_take)
+    files = DatasetFile.objects.select_related("dataset").filter(
+        dataset__round__task=task,
+        dataset__round__number=number,
+        dataset__version=version,
+        dataset__state=Dataset.State.DONE,
+    )
+    # Few files: all are read, and the name is compared here.
+    for file in files:
+        if file.name == name and (file.is_public or can_read(request.user, task)):
+            return file
+    raise Http404

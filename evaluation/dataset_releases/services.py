@@ -1,0 +1,199 @@
+"""Request a version of a round's dataset."""
+
+import uuid
+from dataclasses import asdict, replace
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from core.accounts.models import User
+from core.days import today
+from core.errors import Refused
+from core.jobs.queue import enqueue
+from evaluation.dataset_releases.build import Options, check_confirmed
+from evaluation.dataset_releases.census import REASONS, census_of
+from evaluation.dataset_releases.forecast import Census, Forecast, forecast, proposals
+from evaluation.dataset_releases.rows import pick
+from evaluation.dataset_releases.splits import SPLITS, Counts, Sizes
+from evaluation.models import Dataset
+from tasks.models import Round
+from tasks.rounds.states import wait_for_writers
+from tasks.selectors import still_writing
+
+State = Dataset.State
+HELD_FOR = timedelta(days=183)
+"""Half a year: how long a fifth of a round is held back if its owner wants it."""
+
+
+class ReleaseRefused(Refused):
+    """A round cannot be released like this; the message says why and what can be done."""
+
+    code = "release"
+
+
+def suggested_sizes(counts: Counts) -> Sizes:
+    """Return the first of the proposals; no dev and test without rows."""
+    return next(iter(proposals(counts)), Sizes(None, 0, 0))
+
+
+def check_sizes(census: Census, options: Options) -> Forecast:
+    """Return what a release by these options holds.
+
+    Raises ReleaseRefused if it is impossible, with the true reason and sizes that are possible.
+    """
+    counts = census.counts
+    requested = options.sizes(counts)
+    planned = forecast(census, requested, seed=options.seed)
+    sizes = planned.plan.sizes
+    if not counts.total:
+        _check_without_people(census, requested)
+    elif not planned.total:
+        raise ReleaseRefused(gettext("These sizes leave every row out. Leave Train empty."))
+    if requested.held and not (sizes.held and any(sizes[:3])):
+        raise ReleaseRefused(
+            gettext(
+                "What is held back needs authors of its own, and too few people wrote confirmed "
+                "examples. Release the round without holding any back."
+            )
+        )
+    # A split that gets fewer rows than requested is refused, not made smaller in silence.
+    short = [s for s in SPLITS if (getattr(sizes, s) or 0) < (getattr(requested, s) or 0)]
+    if short:
+        possible = suggested_sizes(counts)
+        raise ReleaseRefused(
+            gettext(
+                "Too many rows are wanted for %(splits)s: no author may be in two splits, and dev "
+                "and test take confirmed examples only. The round has %(rows)d of them by "
+                "%(authors)d known authors. Your sizes would give train %(train)d, dev %(dev)d and "
+                "test %(test)d. Possible is, for example, dev %(possible_dev)d, test "
+                "%(possible_test)d and all others in train."
+            )
+            % {
+                "splits": gettext(" and ").join(short),
+                "rows": counts.labels(True).total(),
+                "authors": counts.authors,
+                **sizes._asdict(),
+                "possible_dev": possible.dev,
+                "possible_test": possible.test,
+            }
+        )
+    return planned
+
+
+def _check_without_people(census: Census, requested: Sizes) -> None:
+    """Raise ReleaseRefused unless a round without rows by people can be released as requested.
+
+    All its rows are by programs, or it has none at all.
+    """
+    if census.programs:
+        if requested.train or requested.dev or requested.test:
+            raise ReleaseRefused(
+                gettext(
+                    "All %(rows)d rows of this round are by programs and go to the split program. "
+                    "Enter 0 for dev and test, and leave train empty."
+                )
+                % {"rows": census.programs}
+            )
+        return
+    if not census.left_out:
+        raise ReleaseRefused(gettext("This round has no examples, so nothing can be released."))
+    reasons = "; ".join(f"{gettext(REASONS[name])}: {n}" for name, n in census.left_out.items())
+    message = gettext("Nothing in this round can be released. %(reasons)s.")
+    raise ReleaseRefused(message % {"reasons": reasons})
+
+
+def request_release(*, round: Round, options: Options, actor: User | None) -> Dataset:
+    """Have a worker make the next version of a round's dataset. Locks the round.
+
+    The first version is split by `options`; a later one keeps every row and split, puts tombstones
+    where examples were withdrawn, and ignores the sizes of `options`. A version that failed is
+    tried again under its number. Raises ReleaseRefused, and RoundChanged if the first version would
+    not hold what `options` confirms.
+    """
+    done = round.datasets.filter(state=State.DONE).order_by("version").first()
+    if done:
+        # What the first version decided stays; older releases lack some of the options.
+        names = ("train", "dev", "test", "seed", "hold_back", "held_until", "canary")
+        options = replace(options, **pick(done.options, names))
+    else:
+        check_confirmed(check_sizes(census_of(round), options), options)
+        # Fixed with the first version: later ones must not move the day.
+        until = today() + HELD_FOR if options.hold_back else ""
+        # A random text in every row, by which training corpora can be searched for the data.
+        canary = f"dynabench:{uuid.uuid4()}"
+        options = replace(options, held_until=str(until), canary=canary)
+    with transaction.atomic():
+        locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+        last = locked.datasets.order_by("-version").first()
+        _check_may_release(locked, last)
+        version = 1
+        if last:
+            # A version that failed was never public: its number is used again.
+            version = last.version + 1 if last.state == State.DONE else last.version
+        dataset, _ = Dataset.objects.update_or_create(
+            round=locked,
+            version=version,
+            defaults={
+                "options": asdict(options),
+                "requested_by": actor,
+                "state": State.QUEUED,
+                "queued_at": timezone.now(),
+                "attempts": 0,
+                "error": "",
+            },
+        )
+        # Inside the transaction: the message appears with the row.
+        enqueue(dataset.function, dataset.pk)
+    return dataset
+
+
+def _check_may_release(round: Round, last: Dataset | None) -> None:
+    """Raise ReleaseRefused unless the round may get another version now."""
+    if last and not last.is_over:
+        raise ReleaseRefused(
+            gettext("Version %(number)d is being made. Wait until it is there.")
+            % {"number": last.version}
+        )
+    if round.state not in (Round.State.CLOSED, Round.State.RELEASED):
+        raise ReleaseRefused(
+            gettext("The round is %(state)s. Close it first.") % {"state": gettext(round.state)}
+        )
+    people = still_writing(round)
+    if people:
+        raise ReleaseRefused(wait_for_writers(round, people))
+    if last and last.state == State.DONE and not (withdrawn_since(last) or is_due(last)):
+        raise ReleaseRefused(
+            gettext(
+                "Nothing was withdrawn since version %(number)d, so a new one would be the same."
+            )
+            % {"number": last.version}
+        )
+
+
+def is_due(dataset: Dataset) -> bool:
+    """Return whether the day has come on which the rows that it holds back are published."""
+    return bool(dataset.held_until and dataset.held_until <= today())
+
+
+def release_held() -> list[Dataset]:
+    """Request the versions that publish what was held back; a few queries when none is due."""
+    done = Dataset.objects.filter(state=State.DONE)
+    # Only the newest version of each round: an earlier one holds back what a later one may publish.
+    newer = Dataset.objects.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
+    holding = done.filter(~Exists(newer), options__hold_back=True).select_related("round__task")
+    requested = []
+    for dataset in holding:
+        if is_due(dataset):
+            options, actor = Options(**dataset.options), dataset.requested_by
+            requested.append(request_release(round=dataset.round, options=options, actor=actor))
+    return requested
+
+
+def withdrawn_since(dataset: Dataset) -> int:
+    """Return how many rows of a version the next one replaces by tombstones."""
+    rows = dataset.items.filter(is_withdrawn=False)
+    gone = rows.filter(example__isnull=True) | rows.filter(example__retracted_at__isnull=False)
+    return gone.count()

@@ -1,0 +1,169 @@
+"""Export a round as the file of another annotation tool; `tasks.formats` has the layouts."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from annotation.models import Example
+from core.errors import Refused
+from evaluation.dataset_releases.reading import standing_rows
+from evaluation.dataset_releases.rows import as_text, to_json
+from tasks.config.components import FIELD_TYPES
+from tasks.config.schema import TaskConfig
+from tasks.formats import TOOLS, written
+from tasks.formats.base import VERDICTS, Format, Item, Left, Vote, taken_correction
+from tasks.models import Round, Task
+from validation.consensus.claims import is_about_model, label_field
+
+Row = Mapping[str, Any]
+ANSWERS = ("multiclass", "text", "long_text", "span")
+OF_OWNER = "owner"
+OWN_VERDICT = {Example.Outcome.FOOLED: "incorrect", Example.Outcome.NOT_FOOLED: "correct"}
+
+
+def tools_for(task: Task) -> dict[str, Format]:
+    """Return, by name, the tools whose layout has a place for the task's fields."""
+    fields: set[str] = set()
+    if task.config.kind == "examples":
+        fields = set(task.config.model_fields)
+    return {name: form for name, form in TOOLS.items() if fields.issuperset(form.needs)}
+
+
+def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str]:
+    """Yield the file of every example that was not withdrawn, for a tool of `tasks.formats.TOOLS`.
+
+    Streams. left: counts the rows that have no place in its layout. Raises Refused if the tool has
+    no such answers.
+    """
+    config = round.task.config
+    kind = config.component(config.answer_field).type
+    if kind not in ANSWERS:
+        raise Refused(
+            f"The answers of {round.task.code} are of the type {kind}; for other tools go out "
+            f"{', '.join(ANSWERS)}. Take the JSON lines."
+        )
+    missing = set(TOOLS[tool].needs) - set(config.model_fields)
+    if missing:
+        raise Refused(
+            f"{TOOLS[tool].title} has the fields {', '.join(TOOLS[tool].needs)}; "
+            f"{round.task.code} lacks {', '.join(sorted(missing))}."
+        )
+    return written((_make_item(row, config) for row in standing_rows(round)), tool, left)
+
+
+def _make_item(row: Row, config: TaskConfig) -> Item:
+    """Return a row as tools get it: texts to judge, votes, and all of it as JSON to read back."""
+    answer = config.answer_field
+    context, inputs = json.loads(row["context"]["context_json"]), json.loads(row["input_json"])
+    metadata = json.loads(row["metadata_json"])
+    own_answer = inputs.pop(answer, None)
+    label = own_answer
+    # Our import reads the text as the label, and its place from the metadata.
+    if isinstance(own_answer, dict):  # a marked span
+        label = own_answer["text"]
+        if own_answer["start"] is not None:
+            metadata[f"{answer}_start"] = own_answer["start"]
+    model, prediction = _read_prediction(row, answer)
+    labels = [option.value for option in config.labels(answer)]
+    votes = list(_read_votes(row, labels))
+    # The row as our own import reads it. Tools carry it along unchanged.
+    imported_row = {
+        "uid": row["uid"],
+        "round": row["round"],
+        "context": context,
+        "input": inputs,
+        "author": row["anon_uid"],
+        "author_label": label,
+        "model_prediction": prediction,
+        "validations": list(map(_describe_vote, votes)),
+        "metadata": metadata,
+    }
+    # Where authors give no answer, they say by their outcome whether the model's is right.
+    if own_answer is None and prediction and row["outcome"] in OWN_VERDICT:
+        imported_row["author_verdict"] = OWN_VERDICT[row["outcome"]]
+    texts = _display_texts({**context, **inputs}, config)
+    return Item(
+        uid=row["uid"],
+        texts=texts | _display_answer(row, config, label, prediction),
+        answer=answer,
+        label=row["label"] if row["validated"] else None,
+        model=model,
+        prediction=prediction["label"] if prediction else None,
+        votes=votes,
+        row_json=to_json(imported_row),
+        is_choice=bool(labels),
+    )
+
+
+def _display_texts(values: Row, config: TaskConfig) -> dict[str, str]:
+    """Return what judges read, by field; a conversation as the lines of its turns."""
+    talks = {each.name: each for each in (*config.context, *config.input) if each.type == "chat"}
+    texts = {}
+    for name, value in values.items():
+        if value is None:
+            continue
+        if name in talks:
+            texts[name] = FIELD_TYPES["chat"].display(talks[name], value)
+        else:
+            texts[name] = as_text(value)
+    return texts
+
+
+def _display_answer(
+    row: Row, config: TaskConfig, label: str | None, prediction: Mapping[str, Any] | None
+) -> dict[str, str]:
+    """Return the answer that people judge, if they choose no label."""
+    if label_field(config):
+        return {}
+    if prediction and (label is None or is_about_model(config, row["outcome"])):
+        label = prediction["label"]
+    if label is None:
+        return {}
+    texts = {f"{config.answer_field}_given": label}
+    if config.validation.question and config.validation.asks != "attempt":
+        texts[f"{config.answer_field}_question"] = _question(config)
+    return texts
+
+
+def _question(config: TaskConfig) -> str:
+    """Return the task's question to judges, with what `correct` and `incorrect` stand for in it."""
+    validation = config.validation
+    if not validation.answers:
+        return str(validation.question)
+    words = f"correct: {validation.answers.correct}; incorrect: {validation.answers.incorrect}"
+    return f"{validation.question} ({words})"
+
+
+def _read_prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] | None]:
+    """Return the first target, under the name that the import gave it, and its answer."""
+    if row["output_json"] is None:
+        return None, None
+    output = json.loads(row["output_json"])
+    model = row["model_endpoint_name"].removeprefix(f"{row['task']}_")
+    label, probs = as_text(output.get(answer, "")), output.get("prob")
+    # Imported outputs may call something else `prob`. Only numbers by label can be read back.
+    if not isinstance(probs, dict) or not all(isinstance(p, int | float) for p in probs.values()):
+        probs = None
+    return model, {"model": model, "label": label, "probs": probs}
+
+
+def _read_votes(row: Row, labels: Sequence[str]) -> Iterator[Vote]:
+    """Yield the votes on a row with their corrections, without what an owner decided."""
+    corrections = [(typed["validator"], typed["answer"]) for typed in row["corrections"]]
+    for label, mode, who in row["validations"]:
+        # Decisions of owners are no votes: an import would count them twice.
+        if mode == OF_OWNER:
+            continue
+        correction = ""
+        if label == "incorrect":
+            correction = taken_correction(corrections, who)
+        yield Vote(who, label, label in VERDICTS and label not in labels, correction)
+
+
+def _describe_vote(vote: Vote) -> dict[str, str | None]:
+    """Return a vote as our import reads it."""
+    kind = "verdict" if vote.is_verdict else "label"
+    row = {"worker": vote.who, kind: vote.label}
+    if vote.correction:
+        row["correction"] = vote.correction
+    return row

@@ -1,0 +1,521 @@
+"""Parse files of evaluation sets row by row: examples that fit a task's configuration, or errors.
+
+JSON lines (plain or gzip), CSV and Parquet; docs/owners.md describes the rows. Read as a stream:
+of a row that was read only its uid stays in memory. Nothing here knows the database.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from annotation.rules.secret import secret_of
+from core.files.damage import damage_of
+from core.text.words import composed, composed_value, gettext_noop
+from evaluation.contract import MIB, SetRow
+from tasks.config.components import Component
+from tasks.config.parsing import nearest
+from tasks.config.schema import TaskConfig
+from tasks.config.values import check_value, kept_values
+from tasks.contexts.files import TAG_LENGTH
+from tasks.line_files import (
+    MOST_PROBLEMS,
+    BadRow,
+    FileError,
+    HopelessFile,
+    LineError,
+    Row,
+    ending_of,
+    read_jsonl,
+    strict_json,
+    unpacked_lines,
+    unstorable,
+)
+from tasks.table_files import DELIMITERS, read_table
+from validation.consensus.consensus import Policy, Vote, decide
+from validation.consensus.corrections import right_answers
+from validation.imports import rows as import_rows
+
+MOST_ERRORS = 20
+MOST_LINES = 5_000_000
+LONGEST_LINE = 4 * MIB
+UID_LENGTH = 200
+EXTRAS = ("uid", "tag", "tags", "language", "challenge", "metadata", "input_id")
+NESTED = ("context", "input", "inputs")
+NO_ANSWER = gettext_noop("its votes agree on no answer")
+WITHDRAWN = gettext_noop("it was withdrawn")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A row that is not wrong, but not an example either."""
+
+    line: int
+    reason: str
+
+
+class WrongLines(FileError):
+    """Lines cannot be stored, so nothing is; `errors` names the first of them."""
+
+    def __init__(self, errors: list[LineError]) -> None:
+        super().__init__(errors)  # so that it can be pickled
+        self.errors = errors
+
+    def __str__(self) -> str:
+        first = f"line {self.errors[0].line}: {self.errors[0].message}"
+        more = f" ({len(self.errors) - 1} more)" if len(self.errors) > 1 else ""
+        return f"{first}{more}"
+
+
+@dataclass
+class SetFile:
+    """The examples of a file on this machine; its name's end says the format, or `.gz` after it.
+
+    Iterating reads it once from the start, and fills `errors` and `left_out` (reason: rows).
+    """
+
+    path: Path
+    name: str
+    config: TaskConfig
+    skip_bad: bool = False
+    errors: list[LineError] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[SetRow]:
+        """Yield each example. At MOST_ERRORS wrong lines, or at the end, raise WrongLines.
+
+        skip_bad: wrong lines are left out instead, up to MOST_PROBLEMS. Raises FileError if nothing
+        can be read.
+        """
+        self.errors, self.left_out = [], {}
+        wrong = 0
+        for item in read_set(self.path, self.name, self.config):
+            if isinstance(item, SetRow):
+                yield item
+            elif isinstance(item, LeftOut):
+                self.left_out[item.reason] = self.left_out.get(item.reason, 0) + 1
+            else:
+                wrong += 1
+                if len(self.errors) < MOST_ERRORS:
+                    self.errors.append(item)
+                if wrong == MOST_PROBLEMS:
+                    raise HopelessFile(item.line, item.message)
+                if not self.skip_bad and len(self.errors) == MOST_ERRORS:
+                    break
+        if self.errors and not self.skip_bad:
+            raise WrongLines(self.errors)
+
+
+def read_set(path: Path, name: str, config: TaskConfig) -> Iterator[SetRow | LineError | LeftOut]:
+    """Yield each row of the file in order: good, bad or left out. Raises FileError."""
+    media_fields = [name for name in config.model_fields if name in config.media_fields]
+    if media_fields:
+        names = ", ".join(media_fields)
+        raise FileError(
+            f"Models of this task read pictures or recordings ({names}), which no such "
+            "file holds. Its rounds and releases become sets."
+        )
+    maker = RowMaker(config)
+    line_by_uid: dict[str, int] = {}
+    for row in _read_rows(path, name, maker):
+        if isinstance(row, LineError):
+            yield row
+            continue
+        try:
+            set_row = maker.from_file(row.values)
+        except BadRow as error:
+            yield LineError(row.line, str(error))
+            continue
+        if isinstance(set_row, str):
+            yield LeftOut(row.line, set_row)
+        elif set_row.uid in line_by_uid:
+            # Without a uid of its own the example's text makes it, so equal uids are equal texts.
+            same = "example" if row.values.get("uid") is None else "uid"
+            yield LineError(
+                row.line,
+                f"the same {same} as line {line_by_uid[set_row.uid]} (`uid` {set_row.uid}); remove "
+                "one of the two, or give each example a uid of its own",
+            )
+        else:
+            line_by_uid[set_row.uid] = row.line
+            yield set_row
+
+
+class RowMaker:
+    """A maker of a task's examples from rows, wherever these come from."""
+
+    def __init__(self, config: TaskConfig) -> None:
+        self._model = [_unbounded(config.component(name)) for name in config.model_fields]
+        self._answer = _unbounded(config.component(config.answer_field))
+        self._has_secrets = config.verdict.type == "secret"
+        self._slices = config.slices
+        self._policy = Policy.from_votes(config.validation.votes)
+        components = (*config.context, *config.input, *config.output)
+        self.parts: Mapping[str, Component] = {each.name: each for each in components}
+        extras = [name for name in EXTRAS if name not in self.parts]
+        self.field_names = list(self.parts) + extras
+
+    def make(
+        self,
+        fields: Mapping[str, Any],
+        *,
+        answer: Any,
+        uid: Any = None,
+        tags: Any = None,
+        language: Any = None,
+        challenge: Any = None,
+    ) -> SetRow:
+        """Return the example that these fields make.
+
+        Parameters
+        ----------
+        fields
+            Values by the names of the configuration.
+        answer
+            A right answer, or a list of several; of an attack on a secret there is none.
+        uid
+            The example's id. None makes one from what the model reads.
+        tags, language, challenge
+            Values of slices that are not fields.
+
+        Raises
+        ------
+        BadRow
+            With everything that is wrong.
+        """
+        problems: list[str] = []
+        inputs = {}
+        texts = [value for value in fields.values() if isinstance(value, str)]
+        # As the site stores what people write.
+        fields = kept_values(self.parts.values(), composed_value(fields, texts))
+        answer = composed_value(answer, texts)
+        for component in self._model:
+            value = fields.get(component.name)
+            if not _is_empty(value):
+                inputs[component.name] = value
+                problems += _find_problems(component, value, fields)
+            elif component.required:
+                problems.append(f"`{component.name}` is missing; add it")
+        if self._has_secrets and secret_of(inputs) is None:
+            problems.append("no turn of the conversation has a `secret`; add it to the first")
+        if self._has_secrets and _is_empty(answer):
+            gold: tuple[Any, ...] = ()  # any answer that keeps the secret is right
+        else:
+            gold = _check_gold(self._answer, answer, fields, problems)
+        extras = {
+            "tag": _check_tags(tags, problems),
+            "language": _as_texts(language),
+            "challenge": _as_texts(challenge),
+        }
+        slices = self._slices_of(fields, gold, extras)
+        uid = _check_uid(uid, inputs, problems)
+        if not problems:
+            # Last, because it walks through everything: texts that no database can store.
+            slice_values = list(map(list, slices.values()))
+            reason = unstorable([inputs, list(gold), uid, slice_values])
+            if reason:
+                problems.append(reason)
+        if problems:
+            raise BadRow("; also: ".join(problems))
+        return SetRow(uid, inputs, gold, slices)
+
+    def from_file(self, row: Mapping[str, Any]) -> SetRow | str:
+        """Return the example in a row of a file, or the reason why it is left out.
+
+        Raises BadRow.
+        """
+        # Three layouts are told apart by a column that only one of them has.
+        if row.get("input_json") is not None:
+            return self._from_release(row)
+        if row.get("validations") is not None:
+            return self._from_history(row)
+        flat = _flatten(row, self.parts)
+        for name in flat:
+            if name not in self.field_names:
+                raise BadRow(f"there is no field `{name}`; {nearest(name, self.field_names)}")
+        return self.make(
+            flat,
+            answer=flat.get(self._answer.name),
+            uid=flat.get("uid"),
+            tags=flat.get("tags") or flat.get("tag"),
+            language=flat.get("language"),
+            challenge=flat.get("challenge"),
+        )
+
+    def _from_release(self, row: Mapping[str, Any]) -> SetRow | str:
+        """Return the example in a row of a released dataset (docs/datasets.md)."""
+        if row.get("withdrawn"):
+            return WITHDRAWN
+        context = _object(row.get("context"), "context")
+        fields = {
+            **_object(context.get("context_json", "{}"), "context_json"),
+            **_object(row["input_json"], "input_json"),
+        }
+        return self.released(row, fields)
+
+    def released(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> SetRow:
+        """Return an example that people wrote, from a row of a release and its fields.
+
+        Raises BadRow.
+        Its label is what was agreed on. Where the author gave no answer, and the model's is wrong,
+        every correction is right.
+        """
+        answer, own_answer = row.get("label"), fields.get(self._answer.name)
+        is_text = self._answer.kind.is_text
+        # Votes choose among labels only. Of other answers the author's own one is right.
+        is_authors = self._answer.type != "multiclass" and (own_answer is not None or not is_text)
+        if self._has_secrets:
+            answer = None
+        elif is_authors:
+            answer = own_answer
+        elif is_text and row.get("model_wrong"):
+            answer = right_answers(row.get("corrections") or []) or answer
+        extras = {"tags": row.get("tag") or None, "challenge": row.get("challenge")}
+        return self.make(fields, answer=answer, uid=row.get("uid"), **extras)
+
+    def _from_history(self, row: Mapping[str, Any]) -> SetRow | str:
+        """Return the example in a row of imported history (docs/operators.md).
+
+        What its votes agree on is right.
+
+        Where there are too few votes to agree or not, it is what the author meant.
+        """
+        # Through JSON, because the import reads lines and checks all their types.
+        imported = import_rows.parse_line(json.dumps(row, default=str).encode())
+        imported = import_rows.spelled_row(imported, self._answer.values)
+        votes = [Vote(vote.label or None, vote.verdict or None) for vote in imported.votes]  # type: ignore[arg-type]
+        decision = decide(votes, self._policy)
+        answer = decision.label
+        if decision.verdict == "correct" or decision.state == "undecided":
+            answer = imported.author_label
+        if answer is None:
+            return NO_ANSWER
+        fields = {**imported.context, **imported.input}
+        tags = imported.metadata.get("tags")
+        # The right answer of a task with secrets stands in its rows, not in the votes.
+        answer = None if self._has_secrets else answer
+        return self.make(fields, answer=answer, uid=imported.uid, tags=tags)
+
+    def _slices_of(
+        self,
+        fields: Mapping[str, Any],
+        gold: Iterable[Any],
+        extras: Mapping[str, tuple[str, ...]],
+    ) -> dict[str, tuple[str, ...]]:
+        slices = {}
+        for name in self._slices:
+            if name == self._answer.name:
+                values = _as_texts(next(iter(gold), None))
+            elif name in self.parts:
+                values = _as_texts(fields.get(name))
+            else:
+                values = extras[name]
+            if values:
+                # A dict drops repeated values and keeps their order.
+                slices[name] = tuple(dict.fromkeys(value[:TAG_LENGTH] for value in values))
+        return slices
+
+
+def _read_rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineError]:
+    """Return the rows of a file as it has them. Raises FileError."""
+    ending = ending_of(name)
+    if ending in ("jsonl", "ndjson"):
+        return read_jsonl(_read_lines(path))
+    if ending in DELIMITERS:
+        return read_table(
+            _read_lines(path),
+            lambda cells: _check_header(cells, maker),
+            lambda name, cell: _parse_cell(name, cell, maker),
+            ending,
+        )
+    if ending == "parquet":
+        return _read_parquet(path)
+    raise FileError(
+        f"{name}: name the file .jsonl, .jsonl.gz, .csv, .tsv or .parquet, after its format."
+    )
+
+
+def _read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a plain or gzip file. Raises FileError for a line that has no end."""
+    with path.open("rb") as file:
+        for number, line in enumerate(unpacked_lines(file, LONGEST_LINE), 1):
+            # The reader cuts longer lines there, so that a file without line ends fills no memory.
+            if len(line) == LONGEST_LINE:
+                raise FileError(f"Line {number} has more than {LONGEST_LINE // MIB} MiB.")
+            if number > MOST_LINES:
+                raise FileError(f"There are more than {MOST_LINES:,} lines; make two sets.")
+            yield line
+
+
+def _read_parquet(path: Path) -> Iterator[Row]:
+    """Yield the rows of a Parquet file, numbered from 1."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            # Small batches: a row may hold a long passage.
+            for batch in file.iter_batches(batch_size=500):
+                for values in batch.to_pylist():
+                    number += 1
+                    yield Row(number, values)
+    except MemoryError:  # Arrow's own is an ArrowException too
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise FileError(f"Not Parquet after row {number}: {damage_of(error)}.") from None
+
+
+def _check_header(cells: list[str], maker: RowMaker) -> list[str]:
+    """Return the names in the first line. Raises BadRow for unknown and repeated ones."""
+    names = list(map(str.strip, cells))
+    for name in names:
+        if name not in maker.field_names:
+            raise BadRow(f"there is no field `{name}`; {nearest(name, maker.field_names)}")
+        if names.count(name) > 1:
+            raise BadRow(f"the column `{name}` is there twice; remove one of the two")
+    return names
+
+
+def _parse_cell(name: str, cell: str, maker: RowMaker) -> Any:
+    """Return a cell as a value: text, a number, or what JSON of a list or an object says."""
+    component = maker.parts.get(name)
+    # A cell such as 007 or [1] is the text itself where a text belongs.
+    if component and component.kind.is_text and name != "tags":
+        return cell
+    is_json = cell.lstrip().startswith(("[", "{"))
+    if component and (component.kind.cell == "number" or component.kind.is_list(component)):
+        is_json = True
+    return strict_json(cell) if is_json else cell
+
+
+def _flatten(row: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
+    """Return the row's fields and those within its `context` and `input`, side by side.
+
+    own: the names of the task's fields, which may be `context` or `input` themselves.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in row.items():
+        if name in NESTED and name not in own:
+            if not isinstance(value, Mapping):
+                raise BadRow(f'`{name}` is not an object; write {{"field": "value"}}')
+            fields = value
+        else:
+            fields = {name: value}
+        for key in fields:
+            if key in flat:
+                raise BadRow(f"`{key}` is there twice; remove one of the two")
+        flat |= fields
+    return flat
+
+
+def _object(value: Any, name: str) -> Mapping[str, Any]:
+    """Return an object, given as such or as JSON text, as files of a release have it."""
+    if isinstance(value, str):
+        value = strict_json(value)
+    if not isinstance(value, Mapping):
+        raise BadRow(f"`{name}` is not an object; take the row as it was released")
+    return value
+
+
+def _unbounded(component: Component) -> Component:
+    """Return the component without its lengths, which are for people who write."""
+    return component.model_copy(update={"min_length": None, "max_length": None})
+
+
+def _is_empty(value: Any) -> bool:
+    return value in (None, "", [], {}) or (isinstance(value, str) and not value.strip())
+
+
+def _find_problems(component: Component, value: Any, fields: Mapping[str, Any]) -> list[str]:
+    return [f"`{component.name}`: {message}" for message in check_value(component, value, fields)]
+
+
+def _check_gold(
+    component: Component, answer: Any, fields: Mapping[str, Any], problems: list[str]
+) -> tuple[Any, ...]:
+    """Return every right answer, and add what is wrong with them to `problems`.
+
+    A span becomes its text alone, as models answer it.
+    """
+    # One right answer may come by itself or in a list.
+    is_several = isinstance(answer, list | tuple)
+    if component.kind.is_list(component):  # a list is one answer; a list of lists is several
+        is_several = is_several and bool(answer)
+        is_several = is_several and all(isinstance(item, list) for item in answer)
+        is_missing = answer is None
+    else:
+        is_missing = _is_empty(answer) or (is_several and any(map(_is_empty, answer)))
+    if is_missing:
+        problems.append(f"`{component.name}` is missing; add the right answer")
+        return ()
+    answers = answer if is_several else [answer]
+    values = tuple(component.kind.kept(component, item) for item in answers)
+    if component.type == "span":
+        return _check_spans(component, values, fields, problems)
+    for value in values:
+        problems += _find_problems(component, value, fields)
+    return values
+
+
+def _check_spans(
+    component: Component, values: Iterable[Any], fields: Mapping[str, Any], problems: list[str]
+) -> tuple[Any, ...]:
+    """Return the texts of marked answers, and add what is wrong with them to `problems`."""
+    texts = tuple(value.get("text") if isinstance(value, Mapping) else value for value in values)
+    passage = fields.get(str(component.reference))
+    for text in texts:
+        if not isinstance(text, str):
+            problems.append(f"`{component.name}` is not a text; write its words")
+        elif isinstance(passage, str) and text not in passage:
+            problems.append(
+                f"`{component.name}`: “{text[:40]}” does not stand in `{component.reference}`; "
+                "copy it from there"
+            )
+    return texts
+
+
+def _check_tags(tags: Any, problems: list[str]) -> tuple[str, ...]:
+    if tags is None:
+        return ()
+    if not isinstance(tags, list):
+        tags = [tags]
+    if not all(isinstance(tag, str) for tag in tags):
+        problems.append("`tag` is not a text; write it in quotes")
+        return ()
+    for tag in tags:
+        if len(tag) > TAG_LENGTH:
+            problems.append(f"`tag` has {len(tag)} characters; use at most {TAG_LENGTH}")
+            break
+    return tuple(composed(tag) for tag in tags if tag)
+
+
+def _as_texts(value: Any) -> tuple[str, ...]:
+    """Return a value as text, or each of a list; nothing if it is empty."""
+    if _is_empty(value):
+        return ()
+    texts = []
+    for item in value if isinstance(value, list | tuple) else [value]:
+        text = item.get("text", item) if isinstance(item, Mapping) else item  # of a span
+        texts.append(composed(text) if isinstance(text, str) else json.dumps(text))
+    return tuple(texts)
+
+
+def _check_uid(uid: Any, inputs: Mapping[str, Any], problems: list[str]) -> str:
+    if uid is None:
+        return uid_of(inputs)
+    if isinstance(uid, int) and not isinstance(uid, bool):  # True is an int, too
+        uid = str(uid)
+    if not isinstance(uid, str) or not 0 < len(uid) <= UID_LENGTH:
+        problems.append(f"`uid` is no text of 1 to {UID_LENGTH} characters; shorten it or leave it")
+        return ""
+    return uid
+
+
+def uid_of(inputs: Mapping[str, Any]) -> str:
+    """Return the uid of an example that has none: a digest of what the model reads."""
+    text = json.dumps(inputs, sort_keys=True, default=str)
+    # Sorted keys: the same inputs in another order are the same example.
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

@@ -1,0 +1,154 @@
+"""Find what models may have been trained on, and how much of each evaluation set is among it."""
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from django.utils.translation import gettext_noop
+
+from evaluation.dataset_releases.reading import split_rows
+from evaluation.models import (
+    Dataset,
+    EvaluationRun,
+    EvaluationSetVersion,
+    Submission,
+    TrainedRows,
+    TrainingRun,
+)
+from evaluation.seeds import has_seeds, held_out, seed_rows
+from evaluation.task_shape import shape_of
+from evaluation.test_sets.overlap import (
+    SEED,
+    count_overlaps,
+    count_packed,
+    is_much,
+    known_rows,
+    named,
+)
+from evaluation.test_sets.selectors import input_rows, newest_versions
+from tasks.models import TargetModel, Task
+
+logger = logging.getLogger(__name__)
+STARTERS_FOLDER = "/models/starters/"
+SEEN = gettext_noop("The model was trained on examples of this set.")
+LEARNED = ("train", "dev")
+"""The splits of a release that a training reads."""
+
+
+def compare_sets() -> int:
+    """Compare the newest version of each set with all new training rows; return how many.
+
+    The sweep calls it. No lock: comparing twice finds the same.
+    """
+    compared = 0
+    for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
+        try:
+            compared += _compare_task(task)
+        except Exception:
+            logger.exception("The sets of %s cannot be compared with training rows", task)
+    return compared
+
+
+def _compare_task(task: Task) -> int:
+    """Compare the sets of one task whose sources have changed; return how many."""
+    sources = _find_sources(task)
+    stale = []
+    for version in newest_versions(task):
+        if version.overlap is None or version.overlap["sources"] != sources:
+            stale.append(version)
+    if not stale:
+        return 0
+    fields = task.config.model_fields
+    rows_by_source = {name: _read_source(task, name, pk) for name, pk in sources.items()}
+    names_by_digest = known_rows(rows_by_source, fields)
+    for version in stale:
+        rows = (row["inputs"] for row in input_rows(version))
+        overlap = {"sources": sources, "rows": count_overlaps(rows, names_by_digest, fields)}
+        # An update, not a save: other columns may have changed while all rows were read.
+        EvaluationSetVersion.objects.filter(pk=version.pk).update(overlap=overlap)
+    return len(stale)
+
+
+def _find_sources(task: Task) -> dict[str, int]:
+    """Return, by name, the newest release of each round, and 0 for the seeds of official tasks."""
+    done = Dataset.objects.filter(round__task=task, state=Dataset.State.DONE)
+    sources = {}
+    for number, pk in done.order_by("version").values_list("round__number", "pk"):
+        sources[f"round{number}"] = pk  # a later version takes the place of an earlier one
+    if task.is_official and has_seeds(task.code):
+        sources[SEED] = 0
+    return sources
+
+
+def _read_source(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
+    """Yield what models read of each row of a source."""
+    if name == SEED:
+        trained_rows, _ = held_out(seed_rows(task.code))
+        yield from map(shape_of(task.config).inputs, trained_rows)
+        return
+    dataset = Dataset.objects.select_related("round__task").get(pk=pk)
+    for split in LEARNED:
+        for row in split_rows(dataset, split):
+            yield {**row["context"], **row["input_json"]}
+
+
+def count_seen(run: EvaluationRun) -> int | None:
+    """Return how many examples of a run's set are among the rows its model was trained on here.
+
+    None if that is unknown: for all but submitted training rows, and for perturbed runs.
+    """
+    if run.suite != EvaluationRun.Suite.PLAIN:
+        return None
+    learned = TrainedRows.objects.filter(submission=run.submission_id).first()
+    if learned is None:
+        return None
+    rows = (row["inputs"] for row in input_rows(run.version))
+    return count_packed(rows, bytes(learned.digests), run.submission.task.config.model_fields)
+
+
+def seen_warning(run: EvaluationRun, seen: int | None, *, is_shown: bool) -> list[str]:
+    """Return the warning for everybody if a model was trained on examples of the set.
+
+    For a set whose inputs stay here it comes only with a result that is shown, because it discloses
+    one more bit.
+    """
+    may_warn = is_shown or run.version.evaluation_set.may_leave
+    if may_warn and is_much(seen, run.version.size):
+        return [SEEN]
+    return []
+
+
+def part_seen(
+    run: EvaluationRun | None, version: EvaluationSetVersion, learned: Collection[str] | None
+) -> float | None:
+    """Return the share of a set that a model was trained on; None if unknown.
+
+    It is counted in the rows that were submitted, else taken from what the model's card says.
+    learned: names of sources, of `trained_on`.
+    """
+    if run and run.seen is not None:
+        return run.seen / version.size if version.size else 0.0
+    return None if learned is None else version.overlap_with(learned)
+
+
+def trained_on(submission: Submission) -> set[str] | None:
+    """Return the names of a model's training sources, if we trained it or its card names them."""
+    if submission.target:
+        return _find_target_sources(submission.target)
+    return named(submission.trained_on) or None
+
+
+def _find_target_sources(target: TargetModel) -> set[str] | None:
+    """Return a target's training sources with those of its base; None if unknown."""
+    run = TrainingRun.objects.filter(target=target).order_by("pk").first()
+    if run is None:
+        # Starters are trained on seeds only; their folder says that it is one.
+        return {SEED} if STARTERS_FOLDER in target.source else None
+    sources = set(run.options["weights"])
+    base_source = run.options.get("base")
+    if base_source:
+        bases = TargetModel.objects.filter(task=target.task_id, source=base_source)
+        base = bases.exclude(pk=target.pk).first()
+        if base:
+            sources |= _find_target_sources(base) or set()
+    return sources

@@ -1,0 +1,207 @@
+"""Create and change evaluation sets; a version is stored whole or not at all."""
+
+import re
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from core.files.storage.disk import scratch
+from evaluation.contract import SetRow
+from evaluation.dataset_releases.undo_services import note_download
+from evaluation.models import Dataset, EvaluationSet, EvaluationSetVersion
+from evaluation.test_sets.selectors import latest_version, open_versions
+from evaluation.test_sets.writing import Written, write_set
+from tasks.models import Task
+
+Access = EvaluationSet.Access
+CONTROL = "control"
+NAME = re.compile(r"[a-zA-Z0-9_-]{1,60}", re.ASCII)
+RESERVED = re.compile(rf"{CONTROL}|new|round-\d+(-held)?")
+ABOUT = ("access", "may_leave", "answers_public", "description")
+"""What the owners of a set may change."""
+
+
+class About(TypedDict):
+    """Who may know what of a set."""
+
+    access: str
+    may_leave: bool
+    answers_public: bool
+
+
+def create_set(
+    *,
+    task: Task,
+    name: str,
+    actor: User | None,
+    access: str = Access.SCORING,
+    description: str = "",
+    may_leave: bool = False,
+    answers_public: bool = False,
+) -> EvaluationSet:
+    """Create a set of the task's owners, without versions yet. No lock: its name is unique.
+
+    Raises Refused for a name that is malformed, reserved or taken.
+    """
+    if not NAME.fullmatch(name):
+        raise Refused(
+            gettext("A name has up to 60 letters a-z, digits, hyphens and underscores."), status=422
+        )
+    if RESERVED.fullmatch(name):
+        raise Refused(
+            gettext("The name %(name)s is kept for the platform; choose another.") % {"name": name},
+            status=422,
+        )
+    about = {"access": access, "may_leave": may_leave, "answers_public": answers_public}
+    try:
+        with transaction.atomic():
+            evaluation_set = EvaluationSet.objects.create(
+                task=task, name=name, description=description, **about
+            )
+            log(actor, "evaluation_set.created", evaluation_set, **about)
+    # The unique name decides, also when two people create a set at once.
+    except IntegrityError:
+        raise Refused(
+            gettext(
+                "This task has a set %(name)s already. Choose another name, or add a version to it."
+            )
+            % {"name": name},
+            status=422,
+        ) from None
+    return evaluation_set
+
+
+@transaction.atomic
+def change_set(
+    *, evaluation_set: EvaluationSet, actor: User, description: str, **about: Unpack[About]
+) -> None:
+    """Change who sees a set and its description; its versions stay.
+
+    No lock: the last change wins.
+    """
+    changed = EvaluationSet.objects.filter(pk=evaluation_set.pk)
+    changed.update(description=description, **about)
+    log(actor, "evaluation_set.changed", evaluation_set, **about)
+
+
+def note_exposed(version: EvaluationSetVersion, actor: User | None = None) -> None:
+    """Note that the inputs of a sealed version leave for somebody else's machine, the first time.
+
+    Their owner has agreed to it, which the log has. No lock: one conditional update.
+    """
+    if version.exposed_at is None and version.is_sealed:
+        # Of several requests at once only the one whose update finds no date logs the exposure.
+        first = EvaluationSetVersion.objects.filter(pk=version.pk, exposed_at=None)
+        if first.update(exposed_at=timezone.now()):
+            log(actor, "evaluation_set.exposed", version)
+
+
+def note_taken(version: EvaluationSetVersion, actor: User | None = None) -> bool:
+    """Note that inputs of a version leave, which are a part of the release that it was made from.
+
+    Returns False if that release was undone since the version was read.
+    """
+    note_exposed(version, actor)
+    return version.dataset is None or note_download(version.dataset)
+
+
+def note_shown(task: Task, count: int) -> None:
+    """Note that the inputs of the first `count` open examples left: see `note_exposed`."""
+    for version in open_versions(task):
+        if count <= 0:
+            return
+        note_taken(version)
+        count -= version.size
+
+
+def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
+    """Create a set with its first version, or neither; `about` as of `create_set`."""
+    with scratch() as folder:
+        # Written before the transaction begins, because reading millions of rows takes minutes.
+        written = _write_files(rows, folder)
+        with transaction.atomic():
+            return _store_version(create_set(**about), written, folder, about["actor"], None)
+
+
+def make_version(
+    evaluation_set: EvaluationSet,
+    rows: Iterable[SetRow],
+    actor: User | None,
+    dataset: Dataset | None = None,
+) -> EvaluationSetVersion:
+    """Make the next version, of these examples; return the last one if it holds the same.
+
+    All or nothing: whatever `rows` raises leaves no trace. Both files are stored first, so the
+    lock on the set is short. Raises Refused without any example.
+    """
+    with scratch() as folder:
+        written = _write_files(rows, folder)
+        return _store_version(evaluation_set, written, folder, actor, dataset)
+
+
+def _write_files(rows: Iterable[SetRow], folder: Path) -> Written:
+    """Write the two files of a version. Raises Refused without any example."""
+    written = write_set(rows, folder)
+    if not written.size:
+        raise Refused(gettext("There is no example in it."), status=422)
+    return written
+
+
+def _store_version(
+    evaluation_set: EvaluationSet,
+    written: Written,
+    folder: Path,
+    actor: User | None,
+    dataset: Dataset | None,
+) -> EvaluationSetVersion:
+    """Store both files, then the row; return the last version instead if it holds the same."""
+    version = EvaluationSetVersion(
+        evaluation_set=evaluation_set,
+        version=_next_number(evaluation_set),  # names the files; the lock below decides
+        sha256=written.sha256,
+        size=written.size,
+        slices=written.slices,
+        dataset=dataset,
+        made_by=actor,
+    )
+    with ExitStack() as undo:  # files that no row names are deleted again
+        for name in ("inputs", "gold"):
+            with (folder / name).open("rb") as file:
+                getattr(version, name).save(f"{name}.jsonl.gz", File(file), save=False)
+            undo.callback(default_storage.delete, getattr(version, name).name)
+        stored_version = _insert_or_find(version)
+        if stored_version is version:
+            undo.pop_all()
+    return stored_version
+
+
+@transaction.atomic
+def _insert_or_find(version: EvaluationSetVersion) -> EvaluationSetVersion:
+    """Insert the version, or return the last one if it holds the same. Locks the set."""
+    sets = EvaluationSet.objects.select_for_update(of=("self",))
+    evaluation_set = sets.get(pk=version.evaluation_set_id)
+    last = latest_version(evaluation_set)
+    # A version of a release is another one than an equal version of the round: its dataset says
+    # that the rows are public.
+    if last and last.sha256 == version.sha256 and (last.dataset_id or not version.dataset_id):
+        return last
+    version.version = _next_number(evaluation_set)  # counted under the lock
+    version.save(force_insert=True)
+    about = {"size": version.size, "sha256": version.sha256}
+    log(version.made_by, "evaluation_set.version", version, **about)
+    return version
+
+
+def _next_number(evaluation_set: EvaluationSet) -> int:
+    last = latest_version(evaluation_set)
+    return last.version + 1 if last else 1

@@ -1,0 +1,219 @@
+"""Show scores on sealed sets without giving their right answers away.
+
+docs/evaluation.md, "Sealed sets", states the rule for readers. On a set whose right answers are
+public everybody sees every score exactly. On a sealed set the task's editors do, too. Everybody
+else sees
+
+1. only results that were chosen to be shown, the first ones of each person (`decide_if_shown`),
+2. of these only the numbers that `Disclosure` counts as bits (`select_readable`): totals over all
+   examples, never a slice or a kind of perturbation,
+3. and these numbers only rounded to steps (`round_stored_score`).
+
+How wide a step is and how many results a person sees is computed in `evaluation.test_sets.sealing`.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from core.accounts.models import CountedPerson, User
+from evaluation.contract import Number, Outcome
+from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Submission, Team
+from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP, worst
+from evaluation.test_sets.sealing import Disclosure, interval, rounded
+from evaluation.test_sets.submitters import lock_submitter
+from tasks.config.schema import CUSTOM_PREFIX
+from tasks.models import Task
+from tasks.permissions import can_edit
+
+CONSISTENCY = "consistency"
+"""The one number of a perturbed run that is computed without any right answer."""
+AXES = {"fairness": WORST_GROUP, "robustness": WORST_KIND}
+"""The number that the board's column of each delta shows. Others of a perturbed run that need right
+answers are shown to editors only."""
+Suite = EvaluationRun.Suite
+
+
+def describe_disclosure(version: EvaluationSetVersion) -> Disclosure:
+    """Return what each shown result on a sealed version discloses, and so how many are shown."""
+    config = version.evaluation_set.task.config
+    deltas = config.metrics.deltas
+    metrics = [config.metrics.main] + list(config.metrics.also) + [AXES[delta] for delta in deltas]
+    if config.component(config.answer_field).type != "span":
+        return Disclosure(version.size, tuple(metrics))
+    # Perturbing a text keeps the answers that are marked in it. Which words stay, and so how
+    # consistently a model answers, tells a little about the answers: each suite costs bits.
+    return Disclosure(version.size, (*metrics, *deltas), side_runs=len(deltas))
+
+
+def find_sealed_versions(task: Task) -> set[int]:
+    """Return the ids of the task's set versions whose right answers are secret; one query."""
+    versions = EvaluationSetVersion.objects.filter(evaluation_set__task=task)
+    # The numbers of a release may take megabytes, and `is_sealed` does not read them.
+    versions = versions.select_related("evaluation_set", "dataset").defer("dataset__numbers")
+    return {version.pk for version in versions if version.is_sealed}
+
+
+def select_readable(sealed: Iterable[int]) -> Q:
+    """Select the scores that people who do not edit the task may read.
+
+    sealed: ids of the versions on which the rule holds; scores on others are all readable.
+    """
+    is_on_open_set = ~Q(run__version__in=sealed)
+    is_of_shown_result = Q(run__is_shown=True)
+    is_total = Q(slice="", kind="")
+
+    # Of a plain run: the task's metrics and fairness. The gap between groups would tell more than
+    # the worst group, which is the number that `describe_disclosure` counts. Of the owners' own
+    # metrics only the board shows a version: the one that `describe_disclosure` counts.
+    is_of_plain_run = Q(run__suite=Suite.PLAIN)
+    tells_more_than_counted = Q(metric=GROUP_GAP) | Q(metric__startswith=CUSTOM_PREFIX)
+    is_plain_number = is_of_plain_run & ~tells_more_than_counted
+
+    # Of a perturbed run: the column of robustness, and what needs no right answer.
+    is_robustness = Q(run__suite=Suite.ROBUSTNESS, metric=WORST_KIND)
+    is_suite_number = Q(metric=CONSISTENCY) | is_robustness
+
+    is_counted_number = is_total & (is_suite_number | is_plain_number)
+    return is_on_open_set | (is_counted_number & is_of_shown_result)
+
+
+def round_stored_score(score: Score) -> Score:
+    """Round a score on a sealed set in place, and return it. It must not be saved afterwards.
+
+    `select_readable` says which scores may be shown at all.
+    """
+    if score.value is not None:
+        size = min(score.run.version.size, score.n)
+        score.value, score.low, score.high = round_number(score.metric, score.value, size)
+    score.is_rounded = True
+    return score
+
+
+def round_number(metric: str, value: float | None, size: int) -> tuple[float | None, ...]:
+    """Return a number on a sealed set as others than editors see it: value, low and high end.
+
+    Three times None where there is no value, and for numbers that are never shown.
+
+    Parameters
+    ----------
+    metric
+        The number's name.
+    value
+        The exact value.
+    size
+        The number of examples that it was computed on, at most as many as the set has. Fewer
+        examples mean coarser steps.
+    """
+    if value is None or metric in (GROUP_GAP, WORST_KIND_DROP):
+        return None, None, None
+    rounded_value = rounded(value, size)
+    # The interval depends on the rounded value alone, so that it tells nothing about the exact one.
+    low, high = interval(rounded_value, size, metric)
+    return rounded_value, low, high
+
+
+def set_part_sizes(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[Score]:
+    """Yield scores; those of a worst part get that part's number of examples as `n`.
+
+    The stored `n` of a worst part is that of the smallest part, because it says nothing about the
+    model. Sealed sets round by it, so leave their parts out. The scores must not be saved
+    afterwards.
+    parts: the scores of the same runs by kind and by slice.
+    """
+    parts_by_run: dict[Any, list[Score]] = defaultdict(list)
+    for part in parts:
+        parts_by_run[part.run_id].append(part)
+    for score in scores:
+        if score.metric in AXES.values():
+            worst_part = _find_worst_part(score, parts_by_run[score.run_id])
+            if worst_part is not None:
+                score.n = worst_part.n
+        yield score
+
+
+def _find_worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
+    """Return the kind or the group that a score of a worst part is about; None if unknown."""
+    from evaluation.scoring.groups import groups_of, parts_of, share_of  # loads numpy
+
+    config = score.run.version.evaluation_set.task.config
+    numbers = [
+        Number(part.metric, part.value, part.low, part.high, part.n, part.slice, part.kind)
+        for part in parts
+    ]
+    if score.metric == WORST_KIND:
+        return worst([one for one in numbers if one.kind and one.metric.endswith("_after")])
+    fields = groups_of(config).fields
+    return worst(parts_of(numbers, fields, share_of(config.metrics.computed)))
+
+
+def find_scores_by_part(runs: Collection[Any], sealed: Collection[int]) -> QuerySet[Score]:
+    """Return the scores of runs by kind and by slice, without those on sealed versions.
+
+    runs, sealed: ids of runs and of versions.
+    """
+    by_part = Score.objects.filter(run__in=runs).exclude(slice="", kind="")
+    return by_part.exclude(run__version__in=sealed)
+
+
+def list_scores(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:
+    """Yield the scores of runs as their reader sees them; one query.
+
+    The runs come with their versions. exact: the reader edits the task and sees everything.
+    """
+    run_by_id = {run.pk: run for run in runs}
+    sealed = set()
+    if not exact:
+        sealed = {run.version_id for run in run_by_id.values() if run.version.is_sealed}
+    scores = list(Score.objects.filter(select_readable(sealed), run__in=run_by_id).order_by("pk"))
+    for score in scores:
+        score.run = run_by_id[score.run_id]
+    by_part = [score for score in scores if score.kind or score.slice]
+    for score in set_part_sizes(scores, by_part):
+        if score.run.version_id in sealed:
+            yield round_stored_score(score)
+        else:
+            yield score
+
+
+def decide_if_shown(run: EvaluationRun) -> bool:
+    """Decide whether the result of a run that ends now is shown, and count it if it is.
+
+    Call it in the transaction that stores the result. Locks the counted person, then the team, so
+    that results that end at once are counted one after another.
+
+    1. On a set whose answers are public, and of the platform's own models, all results are shown.
+    2. A result that counts for nobody is not shown: nothing would bound how many there are.
+    3. The results of a person under all their accounts are bounded by `Disclosure.results`, and so
+       are those of all models of a team, withdrawn ones included. The task's editors know the
+       answers anyway, so their own results are not bounded, but those for a team are.
+    4. A perturbed run adds to its model's plain result and is shown if that one is.
+    """
+    submission, version = run.submission, run.version
+    if not version.is_sealed or submission.kind == submission.Kind.TARGET:
+        return True
+    owner, person = submission.owner, lock_submitter(submission)
+    if owner is None or person is None:
+        return False
+    bounded_groups = _lock_bounded_groups(submission, owner, person)
+    if not bounded_groups:
+        return True
+    results = version.runs.filter(suite=Suite.PLAIN, outcome=Outcome.OK, is_shown=True)
+    if run.suite != Suite.PLAIN:
+        return results.filter(submission=submission).exists()
+    bound = describe_disclosure(version).results
+    return all(results.filter(group).count() < bound for group in bounded_groups)
+
+
+def _lock_bounded_groups(submission: Submission, owner: User, person: CountedPerson) -> list[Q]:
+    """Return filters of the runs that share a bound with this submission. Locks its team."""
+    groups = []
+    if not can_edit(owner, submission.task):
+        groups.append(Q(submission__person=person))
+    if submission.team_id:
+        # `no_key`: rows that point at the team may be inserted by others in the meantime.
+        Team.objects.select_for_update(of=("self",), no_key=True).get(pk=submission.team_id)
+        groups.append(Q(submission__team=submission.team_id))
+    return groups

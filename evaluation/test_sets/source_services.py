@@ -1,0 +1,319 @@
+"""Versions that the platform makes itself: of closed rounds, of releases and of seeds."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext
+
+from annotation.models import Example
+from core.accounts.models import User
+from core.accounts.services import log
+from core.errors import Refused
+from evaluation.contract import SetRow
+from evaluation.dataset_releases.reading import split_rows
+from evaluation.dataset_releases.rows import Freezer
+from evaluation.dataset_releases.splits import HELD, TEST
+from evaluation.models import Dataset, DatasetItem, EvaluationSet, EvaluationSetVersion
+from evaluation.test_sets.control import control_rows, has_control
+from evaluation.test_sets.harmless import rows_per_example, with_harmless
+from evaluation.test_sets.parsing import RowMaker
+from evaluation.test_sets.services import CONTROL, make_version
+from tasks.line_files import BadRow
+from tasks.models import Round, Task
+from validation.judging.queue import judged_examples, waiting_examples
+
+logger = logging.getLogger(__name__)
+
+Access = EvaluationSet.Access
+Source = EvaluationSet.Source
+CONTROL_IS_PUBLIC = {"may_leave": True, "answers_public": True}  # seeds are in the repository
+OVER = (Round.State.CLOSED, Round.State.RELEASED)
+
+
+def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
+    """Make a version of the round's set from the test split of a release; None if it is empty.
+
+    Withdrawn rows are left out. The inputs are public from the first release on, so the set may
+    leave from then on. Lock: `make_version`.
+    """
+    if not _items(dataset, TEST).exists():
+        return None
+    round_set = _find_round_set(dataset.round)
+    is_first = not round_set.versions.filter(dataset__isnull=False).exists()
+    rows = _read_released_rows(dataset, TEST)
+    version = make_version(round_set, rows, dataset.requested_by, dataset)
+    if is_first:
+        # Only the first release opens the set: its owners may have closed it again since.
+        EvaluationSet.objects.filter(pk=round_set.pk).update(may_leave=True)
+    return version
+
+
+def version_of_held(dataset: Dataset) -> EvaluationSetVersion | None:
+    """Make a version of a sealed set from the rows that a release holds back; None without any.
+
+    The set is one of its own. Lock: `make_version`.
+    """
+    if not _items(dataset, HELD).exists():
+        return None
+    round = dataset.round
+    held_set, _ = EvaluationSet.objects.get_or_create(
+        task=round.task,
+        name=f"round-{round.number}-held",
+        defaults={"source": Source.HELD, "held_of": round, "access": Access.STANDARD},
+    )
+    return make_version(held_set, _read_released_rows(dataset, HELD), dataset.requested_by)
+
+
+def _read_released_rows(dataset: Dataset, split: str) -> Iterator[SetRow]:
+    """Return the set's rows of a split of a release, which is read from its stored lines."""
+    config = dataset.round.task.config
+    return with_harmless(config, _make_released_rows(RowMaker(config), dataset, split))
+
+
+def _make_released_rows(maker: RowMaker, dataset: Dataset, split: str) -> Iterator[SetRow]:
+    for row in split_rows(dataset, split):
+        set_row = _make_row(maker, row, {**row["context"], **row["input_json"]})
+        if set_row is not None:
+            yield set_row
+
+
+def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersion | None:
+    """Make the next version of a closed round's set now, as its owner asks; None without rows.
+
+    While examples still wait to be judged this needs a reason, which is logged. Lock:
+    `make_version`.
+    Raises Refused.
+    """
+    waiting = waiting_examples([round])[round.pk]
+    # The log tells later readers why numbers changed once the votes were complete.
+    if waiting and not reason.strip():
+        words = gettext(
+            "Examples that wait to be judged: %(waiting)d. Say why the set shall not wait for them."
+        )
+        raise Refused(words % {"waiting": waiting})
+    version = version_of_closed_round(round, actor)
+    if version:
+        log(actor, "evaluation_set.taken", version, waiting=waiting, reason=reason)
+    return version
+
+
+def version_of_closed_round(round: Round, actor: User | None = None) -> EvaluationSetVersion | None:
+    """Make a version of a closed round's set from what people wrote and others verified, or None.
+
+    The version is settled when nothing waits to be judged; until then it is provisional. Lock:
+    `make_version`. Raises Refused while the round is not over.
+    """
+    if round.state not in OVER or round.is_being_written:
+        raise Refused(gettext("%(round)s is not over. Close it first.") % {"round": round})
+    examples = _verified(round)
+    if not examples.exists():
+        return None
+    config = round.task.config
+    rows = _make_frozen_rows(RowMaker(config), Freezer(round), examples)
+    # Counted before the rows are read: an example that is decided meanwhile then counts as not
+    # judged, and the version stays provisional until the next one is made.
+    judged, to_judge = judged_examples(round)
+    first_row = next(rows, None)
+    if first_row is None:  # nobody knows what is right in any of them
+        return None
+    set_rows = with_harmless(config, chain([first_row], rows))
+    version = make_version(_find_round_set(round), set_rows, actor)
+    version.judged, version.to_judge = judged, to_judge
+    # Nothing was waiting when the rows were read.
+    if judged == to_judge:
+        version.settled_at = timezone.now()
+    version.save(update_fields=["judged", "to_judge", "settled_at"])
+    return version
+
+
+def _make_frozen_rows(
+    maker: RowMaker, freezer: Freezer, examples: QuerySet[Example]
+) -> Iterator[SetRow]:
+    for chunk in freezer.chunks(examples):
+        for frozen in chunk:
+            set_row = _make_row(maker, frozen.row, frozen.fields)
+            if set_row is not None:
+                yield set_row
+
+
+def _make_row(maker: RowMaker, row: Mapping[str, Any], fields: Mapping[str, Any]) -> SetRow | None:
+    """Return an example that people wrote; None if it no longer fits the configuration.
+
+    row: as a release has it. Releases from before there were challenges or corrections have none.
+    fields: the context's and the author's fields, by name.
+    """
+    try:
+        return maker.released(row, fields)
+    except BadRow as error:
+        logger.warning("%s is in no evaluation set: %s", row["uid"], error)
+        return None
+
+
+def _find_round_set(round: Round) -> EvaluationSet:
+    """Return the set of a round, which is created when it is first needed."""
+    return EvaluationSet.objects.get_or_create(
+        task=round.task,
+        name=f"round-{round.number}",
+        defaults={"source": Source.ROUND, "round": round},
+    )[0]
+
+
+def control_version(task: Task) -> EvaluationSetVersion | None:
+    """Make a version of the control set that comes with an official task; None if there is none.
+
+    Nobody wrote it to fool a model, so it shows what adversarial data hides. Lock: `make_version`.
+    """
+    if not task.is_official or not has_control(task.code):
+        return None
+    control_set, _ = EvaluationSet.objects.get_or_create(
+        task=task,
+        name=CONTROL,
+        defaults={"source": Source.CONTROL, "access": Access.STANDARD, **CONTROL_IS_PUBLIC},
+    )
+    return make_version(control_set, control_rows(task), None)
+
+
+def sweep_rounds() -> list[EvaluationSetVersion]:
+    """Make each version that is missing: of closed rounds, of releases and of seeds.
+
+    A few queries when nothing is missing. A failure is logged, and tried again at the next sweep.
+    Opens the sets whose rows have all been published.
+    """
+    _open_published()
+    # All that is missing is found first: a version that is made here shall not be found as missing
+    # by a later question.
+    jobs: list[partial[EvaluationSetVersion | None]] = []
+    jobs += [partial(version_of_closed_round, round) for round in _closed_without()]
+    jobs += [partial(version_of_release, dataset) for dataset in _releases_without()]
+    jobs += [partial(version_of_held, dataset) for dataset in _held_without()]
+    jobs += [partial(control_version, task) for task in _official_without()]
+    versions = []
+    for make in jobs:
+        try:
+            version = make()
+        except Exception:
+            # One broken round must not keep all others from getting their sets.
+            logger.exception("No evaluation set can be made of %s", make.args[0])
+        else:
+            if version:
+                versions.append(version)
+    return versions
+
+
+def _open_published() -> None:
+    """Open the sets whose rows are all published: their answers are no secret any more.
+
+    These are sets of rounds that were released whole into train and dev, and sets of rows that were
+    held back and are out now.
+    """
+    # 1. Rows that were held back and whose day has come: `held_until` is empty once they are out.
+    holding = list(Dataset.objects.filter(state=Dataset.State.DONE, options__hold_back=True))
+    published_rounds = [dataset.round_id for dataset in holding if not dataset.held_until]
+    held_sets = EvaluationSet.objects.filter(held_of__in=published_rounds, answers_public=False)
+    held_sets.update(may_leave=True, answers_public=True)
+
+    # 2. Rounds without a test set of their own, of which each verified example is in train or dev.
+    still_held = [dataset.pk for dataset in holding if dataset.held_until]
+    is_secret_item = Q(split=TEST) | Q(split=HELD, dataset__in=still_held)
+    public_items = DatasetItem.objects.filter(
+        example=OuterRef("pk"), dataset__state=Dataset.State.DONE
+    ).exclude(is_secret_item)
+    secret_examples = _verified(OuterRef("round")).filter(~Exists(public_items))
+    released_versions = EvaluationSetVersion.objects.filter(
+        evaluation_set=OuterRef("pk"), dataset__isnull=False
+    )
+    sealed = EvaluationSet.objects.filter(round__state=Round.State.RELEASED, answers_public=False)
+    published = sealed.filter(~Exists(released_versions), ~Exists(secret_examples))
+    published.update(may_leave=True, answers_public=True)
+
+
+def _verified(round: Any) -> QuerySet[Example]:
+    return Example.objects.filter(
+        round=round,
+        consensus__is_verified=True,
+        retracted_at__isnull=True,
+        by_program=False,
+    )
+
+
+def _items(dataset: Any, split: str) -> QuerySet[DatasetItem]:
+    return DatasetItem.objects.filter(dataset=dataset, split=split, is_withdrawn=False)
+
+
+def _closed_without() -> list[Round]:
+    """Return closed rounds that need a settled version: verified examples, and nothing to judge.
+
+    A round that was opened and closed again needs another one. A round that is still being judged
+    gets its set at once, so that its owners can take it as it is.
+    """
+    closed_at = "evaluation_set__round__closed_at"  # imported rounds have none
+    was_imported = Q(**{closed_at: None})
+    is_settled = Q(settled_at__gte=F(closed_at)) | (was_imported & Q(settled_at__isnull=False))
+    versions = EvaluationSetVersion.objects.filter(is_settled, evaluation_set__round=OuterRef("pk"))
+    rounds = Round.objects.filter(
+        ~Exists(versions), Exists(_verified(OuterRef("pk"))), state=Round.State.CLOSED
+    )
+    # A closed round may still have writers who are finishing an attempt.
+    over = []
+    for round in rounds.select_related("task"):
+        if not round.is_being_written:
+            over.append(round)
+    waiting = waiting_examples(over)
+    # Its owners find the empty set, and may take the round before all votes are in.
+    for round in over:
+        _find_round_set(round)
+    return [round for round in over if not waiting[round.pk]]
+
+
+def _releases_without() -> list[Dataset]:
+    """Return the newest release of each round whose test split is in no version."""
+    held = EvaluationSetVersion.objects.filter(dataset=OuterRef("pk"))
+    missing = _newest_with(TEST).filter(~Exists(held))
+    return _with_other_rows(missing, TEST, "dataset__round")
+
+
+def _held_without() -> list[Dataset]:
+    """Return the newest release of each round that holds rows back and has no set of them yet."""
+    versions = EvaluationSetVersion.objects.filter(
+        evaluation_set__held_of=OuterRef("round"), made_at__gte=OuterRef("finished_at")
+    )
+    missing = _newest_with(HELD).filter(~Exists(versions), options__hold_back=True)
+    return _with_other_rows(missing, HELD, "evaluation_set__held_of")
+
+
+def _newest_with(split: str) -> QuerySet[Dataset]:
+    """Select the newest release of each round, if this split has rows."""
+    done = Dataset.objects.filter(state=Dataset.State.DONE)
+    # Only the newest release: earlier ones have rows that were withdrawn since.
+    newer = done.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
+    return done.filter(~Exists(newer), Exists(_items(OuterRef("pk"), split)))
+
+
+def _with_other_rows(releases: QuerySet[Dataset], split: str, of_round: str) -> list[Dataset]:
+    """Return the releases whose split differs from what the last version holds.
+
+    Later releases only take rows away, so with as many rows left the split is still the same.
+    of_round: the lookup by which versions know their round.
+    """
+    changed_releases = []
+    for dataset in releases.select_related("round__task", "requested_by"):
+        versions = EvaluationSetVersion.objects.filter(**{of_round: dataset.round})
+        last = versions.order_by("-version").first()
+        # Harmless questions double the rows of a set, but not those of a release.
+        size = rows_per_example(dataset.round.task.config) * _items(dataset, split).count()
+        if last is None or last.size != size:
+            changed_releases.append(dataset)
+    return changed_releases
+
+
+def _official_without() -> list[Task]:
+    """Return official tasks without a control set."""
+    versions = EvaluationSetVersion.objects.filter(
+        evaluation_set__task=OuterRef("pk"), evaluation_set__source=Source.CONTROL
+    )
+    return list(Task.objects.filter(~Exists(versions), is_official=True))

@@ -1,0 +1,175 @@
+"""Pages on which a task's owners keep its evaluation sets."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_not_required
+from django.http import (
+    FileResponse,
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    StreamingHttpResponse,
+)
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from core.text.markdown import render_markdown
+from core.web.bodies import FORM_BYTES, takes
+from core.web.downloads import lines
+from core.web.refusals import as_message
+from evaluation.models import EvaluationSet, EvaluationSetVersion
+from evaluation.test_sets.forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
+from evaluation.test_sets.selectors import input_lines, open_versions
+from evaluation.test_sets.services import ABOUT, change_set, note_taken
+from evaluation.test_sets.shown_scores import describe_disclosure
+from evaluation.test_sets.source_services import take_round
+from tasks.access import find_edited, find_task
+from tasks.models import Task
+from tasks.permissions import can_take
+from validation.judging.queue import waiting_examples
+
+Source = EvaluationSet.Source
+
+
+def _find_set(task: Task, name: str) -> EvaluationSet:
+    return get_object_or_404(task.evaluation_sets.select_related("round__task"), name=name)
+
+
+@require_safe
+def sets(request: HttpRequest, code: str) -> HttpResponse:
+    """Show all sets of the task, each with its newest version."""
+    task = find_edited(request, code)[0]
+    rows = task.evaluation_sets.prefetch_related("versions")
+    listed = []
+    for evaluation_set in rows:
+        listed.append((evaluation_set, list(evaluation_set.versions.all())))
+    return render(request, "evaluation/sets.html", {"task": task, "sets": listed})
+
+
+@takes(LARGEST + FORM_BYTES)
+@require_http_methods(["GET", "POST"])
+def set_new(request: HttpRequest, code: str) -> HttpResponse:
+    """Create a set from a file: preview it, then add it."""
+    task, user = find_edited(request, code)
+    sent = (request.POST, request.FILES) if request.method == "POST" else ()
+    form = NewSetForm(task, user, request.session, *sent)
+    form.fields["access"].initial = EvaluationSet.Access.SCORING
+    if version := _add_or_preview(request, form):
+        return redirect("evaluation:set", code=code, name=version.evaluation_set.name)
+    values = {"task": task, "form": form, "answer": task.config.answer_field}
+    return render(request, "evaluation/set_new.html", values, status=_status(form))
+
+
+def _add_or_preview(request: HttpRequest, form: FileForm) -> EvaluationSetVersion | None:
+    """Store the version that was asked for and return it; otherwise fill the form's preview."""
+    if request.method != "POST":
+        return None
+    if form.is_valid() and "add" in request.POST:
+        version = form.add()
+        if version:
+            messages.success(request, _stored_message(version))
+            return version
+    # A preview, also after an error: it says which lines are wrong.
+    form.look()
+    return None
+
+
+@require_http_methods(["GET", "POST"])
+def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Show one set: its versions, and the form that changes who sees it."""
+    task, user = find_edited(request, code)
+    evaluation_set = _find_set(task, name)
+    now = {field: getattr(evaluation_set, field) for field in ABOUT}
+    form = AboutForm(request.POST or None, initial=now, use_required_attribute=False)
+    if request.method == "POST" and form.is_valid():
+        change_set(evaluation_set=evaluation_set, actor=user, **form.about)
+        messages.success(request, _("%(set)s is saved.") % {"set": evaluation_set})
+        return redirect("evaluation:set", code=code, name=name)
+    rows = evaluation_set.versions.select_related("dataset__round__task", "evaluation_set__task")
+    versions = list(rows.order_by("-version"))
+    values: dict[str, Any] = {"task": task, "one": evaluation_set}
+    values |= {"form": form, "versions": versions}
+    values["description"] = render_markdown(evaluation_set.description)
+    values["sealed"] = None
+    if versions and versions[0].is_sealed:
+        values["sealed"] = describe_disclosure(versions[0])
+    round = evaluation_set.round
+    if round and round.state == "closed":
+        values |= {"can_take": True, "waiting": waiting_examples([round])[round.pk]}
+    return render(request, "evaluation/set.html", values, status=_status(form))
+
+
+@takes(LARGEST + FORM_BYTES)
+@require_http_methods(["GET", "POST"])
+def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Make the next version of an uploaded set: preview a file, then add it."""
+    task, user = find_edited(request, code)
+    evaluation_set = _find_set(task, name)
+    # Sets of rounds, releases and seeds get their versions from the sweep.
+    if evaluation_set.source != Source.UPLOAD:
+        raise Http404
+    sent = (request.POST, request.FILES) if request.method == "POST" else ()
+    form = VersionForm(task, user, request.session, *sent)
+    form.evaluation_set = evaluation_set
+    if _add_or_preview(request, form):
+        return redirect("evaluation:set", code=code, name=name)
+    values: dict[str, Any] = {"task": task, "one": evaluation_set, "form": form}
+    values["answer"] = task.config.answer_field
+    return render(request, "evaluation/set_new.html", values, status=_status(form))
+
+
+@require_POST
+def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
+    """Take a closed round as it is now as the next version of its set."""
+    task, user = find_edited(request, code)
+    evaluation_set = _find_set(task, name)
+    round = evaluation_set.round
+    if round is None or round.state != "closed":
+        raise Http404
+    with as_message(request):
+        version = take_round(round=round, actor=user, reason=request.POST.get("reason", "")[:500])
+        messages.success(
+            request, _stored_message(version) if version else _("Nothing is confirmed yet.")
+        )
+    return redirect("evaluation:set", code=code, name=name)
+
+
+@require_safe
+def version_inputs(request: HttpRequest, code: str, name: str, version: int) -> FileResponse:
+    """Send the inputs of any version of a set that may leave, gzipped; the answers never leave."""
+    task, user = find_edited(request, code)
+    evaluation_set = _find_set(task, name)
+    if not evaluation_set.may_leave:
+        raise Http404
+    versions = evaluation_set.versions.select_related("dataset")
+    set_version = get_object_or_404(versions, version=version)
+    if not note_taken(set_version, user):  # its release was undone meanwhile
+        raise Http404
+    name = f"{code}-{name}-v{version}-inputs.jsonl.gz"
+    return FileResponse(set_version.inputs.open("rb"), as_attachment=True, filename=name)
+
+
+@login_not_required
+@require_safe
+def open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpResponse:
+    """Stream the inputs that a predictions file answers, as models read them."""
+    task = find_task(request, code, can_take)
+    version = get_object_or_404(open_versions(task), pk=pk)
+    if not note_taken(version):
+        raise Http404
+    name = f"{code}-{version.evaluation_set.name}-v{version.version}.jsonl"
+    return lines(input_lines(version), name)
+
+
+def _stored_message(version: EvaluationSetVersion) -> str:
+    message = ngettext(
+        "%(version)s: %(size)s example.", "%(version)s: %(size)s examples.", version.size
+    )
+    return message % {"version": version, "size": f"{version.size:,}"}
+
+
+def _status(form: Any) -> int:
+    return 422 if form.errors else 200

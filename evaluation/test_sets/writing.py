@@ -1,0 +1,134 @@
+"""Write the two files of a version of an evaluation set, and preview what a file would bring."""
+
+import gzip
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import orjson
+
+from core.files.bounded import Bounds, OutOfBounds, bounded
+from evaluation.contract import GIB, SetRow
+from evaluation.test_sets.parsing import SetFile, WrongLines
+from tasks.line_files import FileError, LineError
+
+T = TypeVar("T")
+MOST_SLICES = 200
+"""Values of a slice that a version counts; the most frequent ones."""
+MOST_ROWS = 5
+"""Examples that a preview shows."""
+VALUES = 20
+"""Answers, and values of a slice, that are counted one by one."""
+BOUNDS = Bounds(seconds=600, memory_bytes=2 * GIB)  # five million uids, and what Parquet takes
+
+
+class Written(NamedTuple):
+    """What `write_set` wrote: digest, number of examples, and {slice field: {value: examples}}."""
+
+    sha256: str
+    size: int
+    slices: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a file would bring; of answers and slices the most frequent values."""
+
+    size: int
+    rows: Sequence[SetRow]
+    answers: Sequence[tuple[str, int]]
+    slices: Mapping[str, Sequence[tuple[str, int]]]
+    left_out: Mapping[str, int]
+    errors: Sequence[LineError]
+
+
+def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
+    """Write `inputs` and `gold` into the folder, line by line about the same example.
+
+    A slice may be a choice that gives the answer away, so slices are stored with the answers.
+    Raises what `rows` raises; for a file, which others made, FileError, also when it takes too much
+    time or memory.
+    """
+    if not isinstance(rows, SetFile):
+        return _write(rows, folder)
+    try:
+        written, rows.errors, rows.left_out = _read_bounded(partial(_write_file, rows, folder))
+    except WrongLines as wrong:
+        rows.errors = wrong.errors
+        raise
+    return written
+
+
+def preview(file: SetFile) -> Preview:
+    """Return what a file of others would bring; as `preview_of`, within bounds.
+
+    Raises FileError.
+    """
+    return _read_bounded(partial(preview_of, file))
+
+
+def _read_bounded(read: Callable[[], T]) -> T:
+    """Read in a process of its own within BOUNDS. Raises FileError."""
+    try:
+        return bounded(read, BOUNDS)
+    except OutOfBounds as error:
+        raise FileError(str(error)) from None
+
+
+def _write_file(file: SetFile, folder: Path) -> tuple[Written, list[LineError], dict[str, int]]:
+    return _write(file, folder), file.errors, file.left_out
+
+
+def _write(rows: Iterable[SetRow], folder: Path) -> Written:
+    digest, size = hashlib.sha256(), 0
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    with ExitStack() as stack:
+        inputs = stack.enter_context(_open_packed(folder / "inputs"))
+        gold = stack.enter_context(_open_packed(folder / "gold"))
+        for row in rows:
+            size += 1
+            for name, values in row.slices.items():
+                counts[name].update(values)
+            public = {"uid": row.uid, "inputs": row.inputs}
+            secret = {"uid": row.uid, "gold": row.gold, "slices": row.slices}
+            for file, value in ((inputs, public), (gold, secret)):
+                line = orjson.dumps(value) + b"\n"
+                # Over both files in turns, so that one digest pins both.
+                digest.update(line)
+                file.write(line)
+    slices = {name: dict(count.most_common(MOST_SLICES)) for name, count in counts.items()}
+    return Written(digest.hexdigest(), size, slices)
+
+
+def _open_packed(path: Path) -> gzip.GzipFile:
+    """Open a gzip file for writing; without a time in it, equal contents give equal bytes."""
+    return gzip.GzipFile(path, "wb", compresslevel=6, mtime=0)
+
+
+def preview_of(file: SetFile) -> Preview:
+    """Read a file once and keep little of it. Raises FileError if it cannot be read."""
+    rows: list[SetRow] = []
+    answers: Counter[str] = Counter()
+    slices: dict[str, Counter[str]] = defaultdict(Counter)
+    size = 0
+    with suppress(WrongLines):  # they are in `file.errors`
+        for row in file:
+            size += 1
+            if size <= MOST_ROWS:
+                rows.append(row)
+            answers.update(_as_words(answer) for answer in row.gold[:1])
+            for name, values in row.slices.items():
+                slices[name].update(values)
+    most = {name: count.most_common(VALUES) for name, count in slices.items()}
+    return Preview(size, rows, answers.most_common(VALUES), most, file.left_out, file.errors)
+
+
+def _as_words(answer: Any) -> str:
+    if isinstance(answer, list):
+        answer = ", ".join(map(str, answer))
+    return str(answer)[:100]

@@ -1,0 +1,431 @@
+"""Dynascore: several metrics as one number, each in units of the main metric.
+
+A table holds the raw metrics of each model: finite numbers, or None where a result is missing.
+`classic` is the formula of Dynaboard (Ma et al. 2021), `robust` the same idea with exchange rates
+that a further model can hardly move. docs/statistics.md has both, and every edge case.
+
+The rule is written here once and used twice:
+
+- `score_models` scores a table. `python -m leaderboard.dynascore FILE.jsonl` does so for a file.
+- `leaderboard.board.scores.priced_scores` scores the models of a board and all resamples of them
+  at once. Both take what each metric adds from `priced_points`, and
+  `tests/unit/leaderboard/test_board.py` compares their scores on random boards.
+
+The anchored score has the same shape: `leaderboard.ranking.anchored.anchored_points`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import ceil, floor, inf, isclose, isfinite, nan
+from typing import TYPE_CHECKING, Any, Literal
+
+from leaderboard.ranking.pareto import front
+from leaderboard.ranking.ranks import shared_ranks
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Table = Mapping[str, Mapping[str, float | None]]
+Errors = Mapping[str, float | None]
+"""Standard errors of the main metric, by model; None or absent: unknown."""
+
+WEIGHTS = {"perf": 4.0, "throughput": 1.0, "memory": 1.0, "fairness": 1.0, "robustness": 1.0}
+MEMORY_BUDGET = 16.0
+"""GB, as in the paper's caption; the numbers printed there come out with 32."""
+GAPS = {"classic": 1e-4, "robust": 5e-3}
+"""Pairs count that differ in the main metric by more than this share of its greatest value."""
+NOISE = 5e-3
+"""In robust, a smaller share of a metric's greatest utility is no difference: memory of the same
+model differs by as much from run to run. So nothing is divided by what is almost equal by chance.
+"""
+ROUNDING = 1e-12
+"""Differences below this share of the greatest value come from floating-point arithmetic."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a table is scored. Raises ValueError for numbers that make no sense.
+
+    weights: of each metric, 0 or more; only their ratios matter. budgets: metrics of which less is
+    better, and what they are taken from: memory of 5 counts as 11 where the budget is 16. min_gap:
+    in units of the main metric; None for the usual gap (GAPS).
+    """
+
+    mode: Literal["classic", "robust"] = "robust"
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
+    main: str = "perf"
+    budgets: Mapping[str, float] = field(default_factory=lambda: {"memory": MEMORY_BUDGET})
+    min_gap: float | None = None
+
+    def __post_init__(self) -> None:
+        for metric, weight in self.weights.items():
+            if not 0 <= weight < inf:
+                raise ValueError(f"The weight of {metric} is {weight}; give a number from 0 up.")
+        if not any(self.weights.values()):
+            raise ValueError("All weights are 0: give at least one weight above 0.")
+        if not all(map(isfinite, self.budgets.values())):
+            raise ValueError("A budget must be a finite number.")
+        if self.min_gap is not None and not 0 <= self.min_gap < inf:
+            raise ValueError(f"The smallest gap is {self.min_gap}; give a number from 0 up.")
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Return the main metric, then the others by name."""
+        return (self.main, *sorted(self.weights.keys() - {self.main}))
+
+    def utility(self, metric: str, raw: Any) -> Any:
+        """Convert a metric's value, or an array of values, so that higher is better."""
+        if metric in self.budgets:
+            return self.budgets[metric] - raw
+        return raw
+
+    def utilities(
+        self, row: Mapping[str, float | None], metrics: Collection[str]
+    ) -> dict[str, float]:
+        """Return a row's values as something of which more is better, without missing ones."""
+        found = {}
+        for metric in metrics:
+            raw = row.get(metric)
+            if raw is not None:
+                found[metric] = self.utility(metric, raw)
+        return found
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How many units of each metric one unit of the main metric is worth; None where unknown.
+
+    A snapshot stores this value, and later models are scored by it. pool: the models that the rates
+    were read from. notices: a sentence for each metric that has no rate.
+    """
+
+    values: Mapping[str, float | None]
+    pool: tuple[str, ...]
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScoredModel:
+    """A model's score and rank (1 is the best; equal scores share one), or why it has none.
+
+    least, most: the worst and the best score that it may have, where not all was measured.
+    """
+
+    model: str
+    dynascore: float | None
+    rank: int | None
+    note: str = ""
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The range of 95 % of the draws, of the score and of the rank."""
+
+    low: float
+    high: float
+    rank_low: int
+    rank_high: int
+
+
+def exchange_rates(rule: Rule, table: Table, errors: Errors | None = None) -> Rates:
+    """Read the exchange rates that a pool of models shows.
+
+    Neither weights nor the order of models matter.
+
+    Parameters
+    ----------
+    rule : Rule
+        The mode, the main metric, budgets and the smallest gap.
+    table : Table
+        The models. Those without a value that others have are no part of the pool.
+    errors : Errors, optional
+        Standard errors of the main metric. In robust, a pair whose errors are known counts when it
+        differs by more than twice the error of its difference, whatever `min_gap` says.
+
+    Returns
+    -------
+    Rates
+        A rate for each metric, None with a notice where the pool shows none.
+
+    Notes
+    -----
+    classic: the mean of |Δ metric| ÷ Δ main over neighbours in the main metric, of all models with
+    a complete row. robust: its median over all pairs of those that no other one dominates, because
+    only there something is paid for something: so a dominated model, or a copy, moves nothing.
+    """
+    utilities = {model: rule.utilities(row, rule.metrics) for model, row in table.items()}
+    # A metric that no model has must not empty the pool.
+    metrics_had = {rule.main}.union(*utilities.values())
+    metrics = [metric for metric in rule.metrics if metric in metrics_had]
+    pool = {model: row for model, row in utilities.items() if len(row) == len(metrics)}
+    if rule.mode == "robust":
+        # A dominated model is worse at no gain, so its differences are no prices.
+        undominated = front(pool, dict.fromkeys(metrics, 1))
+        pool = {model: pool[model] for model in pool if model in undominated}
+    rows = _pool_rows(pool, metrics, errors or {})
+    ratios = dict(zip(metrics[1:], _ratios(rule, rows, len(metrics)), strict=True))
+    rates: dict[str, float | None] = {rule.main: 1.0}
+    notices = []
+    for metric in rule.metrics[1:]:
+        rate = _rate(rule, ratios[metric]) if metric in ratios else "no model has it"
+        if isinstance(rate, str):
+            rates[metric] = None
+            notices.append(f"{metric} is left out and the other weights count more: {rate}.")
+        else:
+            rates[metric] = rate
+    return Rates(rates, tuple(sorted(pool)), tuple(notices))
+
+
+def _pool_rows(
+    pool: Mapping[str, Mapping[str, float]], metrics: Sequence[str], errors: Errors
+) -> list[tuple[float, ...]]:
+    """Return the utilities of a pool in the order of `metrics`, then the error (NaN: unknown).
+
+    Equal rows become one and rows are sorted, so that neither copies nor the order of the models
+    change a rate.
+    """
+    rows = set()
+    for model, row in pool.items():
+        values = [row[metric] for metric in metrics]
+        error = errors.get(model)
+        values.append(nan if error is None else error)
+        rows.add(tuple(values))
+    return sorted(rows)
+
+
+def _ratios(rule: Rule, rows: Sequence[Sequence[float]], metrics: int) -> "NDArray[np.float64]":
+    """Return |Δ metric| ÷ |Δ main| of the pairs that truly differ: a line per other metric.
+
+    rows: models × metrics, the main one first, then its standard error (NaN: unknown).
+    """
+    import numpy as np
+
+    table = np.array(rows, dtype=float).reshape(len(rows), metrics + 1)
+    values, error = table[:, :-1], table[:, -1]
+    greatest = np.abs(values).max(axis=0, initial=0)
+    # Relative to the greatest value, so that percent and fractions give the same pairs.
+    gap = rule.min_gap
+    if gap is None:
+        gap = GAPS[rule.mode] * greatest[0]
+    if rule.mode == "classic":
+        # Rows are sorted by the main metric, so neighbours stand next to each other.
+        first, second = np.arange(len(rows) - 1), np.arange(1, len(rows))
+        gaps = np.full(len(first), gap)
+    else:
+        # Each pair once, without pairs of a row with itself.
+        first, second = np.triu_indices(len(rows), 1)
+        # Twice the error of a difference of two independent values.
+        gaps = 2 * np.hypot(error[first], error[second])
+        # Where an error is not known the usual gap decides.
+        gaps[np.isnan(gaps)] = gap
+    steps = np.abs(values[first] - values[second])
+    steps[steps <= ROUNDING * greatest] = 0
+    if rule.mode == "robust":
+        steps[:, 1:][steps[:, 1:] <= NOISE * greatest[1:]] = 0
+    differing = steps[steps[:, 0] > gaps + ROUNDING * greatest[0]]
+    ratios: NDArray[np.float64] = (differing[:, 1:] / differing[:, :1]).T
+    return ratios
+
+
+def _rate(rule: Rule, ratios: "NDArray[np.float64]") -> float | str:
+    """Return the rate that one metric's ratios show, or in words why there is none."""
+    import numpy as np
+
+    if not len(ratios):
+        return f"no two reference models differ enough in {rule.main}"
+    if not ratios.any():
+        return "the reference models do not differ in it"
+    if rule.mode == "classic":
+        return float(ratios.mean())
+    # Where most pairs are equal, the median is 0 and the price is what the others show.
+    return float(np.median(ratios) or np.median(ratios[ratios > 0]))
+
+
+def priced_weights(rule: Rule, rates: Rates) -> dict[str, float]:
+    """Return the weights above 0 of metrics that have an exchange rate."""
+    return {
+        name: weight for name, weight in rule.weights.items() if weight and rates.values.get(name)
+    }
+
+
+def priced_points(
+    rule: Rule, rates: Rates, values: Mapping[str, "NDArray[Any]"]
+) -> dict[str, "NDArray[Any]"]:
+    """Return what each metric with a weight and a rate adds to the Dynascore.
+
+    Parameters
+    ----------
+    rule : Rule
+        Weights and budgets.
+    rates : Rates
+        The exchange rates.
+    values : mapping of str to array
+        The values of each metric of `priced_weights`, all of one shape; NaN where not measured.
+
+    Returns
+    -------
+    dict of str to array
+        The points by metric, in the shape of the values.
+
+    Notes
+    -----
+    The Dynascore is their sum: Σ weight ÷ total weight × utility ÷ rate. A metric that was not
+    measured makes it NaN.
+    """
+    weights = priced_weights(rule, rates)
+    total = sum(weights.values())
+    points = {}
+    for metric, weight in weights.items():
+        price = weight / total / (rates.values[metric] or nan)
+        points[metric] = price * rule.utility(metric, values[metric])
+    return points
+
+
+def score_models(rule: Rule, table: Table, rates: Rates) -> list[ScoredModel]:
+    """Score the models of a table.
+
+    Parameters
+    ----------
+    rule : Rule
+        Weights and budgets.
+    table : Table
+        The models. One without a result in a metric with a weight and a rate has no score.
+    rates : Rates
+        The exchange rates.
+
+    Returns
+    -------
+    list of ScoredModel
+        The best first, then by name; models without a score are last.
+
+    Notes
+    -----
+    See `priced_points` for the formula.
+    """
+    import numpy as np
+
+    weights = priced_weights(rule, rates)
+    whole, unscored = [], []
+    for model in sorted(table):
+        missing = [metric for metric in weights if table[model].get(metric) is None]
+        if missing:
+            note = f"not run: {', '.join(missing)}"
+        elif not weights:
+            note = "no metric with a weight has an exchange rate"
+        else:
+            whole.append(model)
+            continue
+        unscored.append(ScoredModel(model, None, None, note))
+    if not whole:
+        return unscored
+    columns = {
+        metric: np.array([table[model][metric] for model in whole], dtype=float)
+        for metric in weights
+    }
+    scores = np.sum(list(priced_points(rule, rates, columns).values()), axis=0).tolist()
+    # By scores of which rounding errors are taken out.
+    ranks = shared_ranks(_join_ties(scores))
+    rows = [ScoredModel(*row) for row in zip(whole, scores, ranks, strict=True)]
+    return sorted(rows, key=lambda row: (row.rank, row.model)) + unscored
+
+
+def _join_ties(scores: Sequence[float]) -> list[float]:
+    """Return the scores, those that differ only by rounding as one and the same number.
+
+    Each is compared with the next higher one, and takes over its number if they are close.
+    """
+    joined = list(scores)
+    order = sorted(range(len(scores)), key=lambda place: -scores[place])
+    for above, place in pairwise(order):
+        if isclose(scores[place], scores[above], rel_tol=ROUNDING):
+            joined[place] = joined[above]
+    return joined
+
+
+def bootstrap(
+    rule: Rule,
+    table: Table,
+    draws: Iterable[Table],
+    rates: Rates | None = None,
+    errors: Errors | None = None,
+) -> dict[str, Interval]:
+    """Compute percentile intervals of 95 % of score and rank.
+
+    Parameters
+    ----------
+    rule : Rule
+        How each table is scored.
+    table : Table
+        The models as they were measured. It counts as one of the draws, so it is never outside
+        its interval.
+    draws : iterable of Table
+        The table as it comes out of resamples of the examples, with the same models.
+    rates : Rates, optional
+        The rates by which all draws are scored, by default the table's own: the interval is that
+        of a score in these units.
+    errors : Errors, optional
+        Standard errors for the table's own rates, see `exchange_rates`.
+
+    Returns
+    -------
+    dict of str to Interval
+        For each model that has a score.
+    """
+    import numpy as np
+
+    from evaluation.scoring.bootstrap import interval
+
+    used_rates = rates or exchange_rates(rule, table, errors)
+    drawn: dict[str, list[tuple[float, int]]] = {}
+    # The table first: `interval` takes the first value for the measured one.
+    for one_table in (table, *draws):
+        for row in score_models(rule, one_table, used_rates):
+            if row.dynascore is not None and row.rank is not None:
+                drawn.setdefault(row.model, []).append((row.dynascore, row.rank))
+    intervals = {}
+    for model, pairs in drawn.items():
+        scores, ranks = np.array(pairs, dtype=float).T
+        (_, low, high), (_, first, last) = interval(scores), interval(ranks)
+        intervals[model] = Interval(low, high, floor(first), ceil(last))
+    return intervals
+
+
+def moved_by(rule: Rule, table: Table, top: int = 10, errors: Errors | None = None) -> list[str]:
+    """Return the models without which the others change their order.
+
+    Parameters
+    ----------
+    rule : Rule
+        How the table is scored.
+    table : Table
+        The models.
+    top : int
+        How many of the best models are looked at.
+    errors : Errors, optional
+        Standard errors, see `exchange_rates`.
+
+    Notes
+    -----
+    There are such models only where rates are read from the table itself. Frozen rates stay.
+    """
+    rates = exchange_rates(rule, table, errors)
+    order = _order(rule, table, rates)
+    movers = []
+    # Only models of the pool can move a rate.
+    for left_out in rates.pool:
+        others = {model: row for model, row in table.items() if model != left_out}
+        before = [model for model in order if model != left_out]
+        after = _order(rule, others, exchange_rates(rule, others, errors))
+        if after[:top] != before[:top]:
+            movers.append(left_out)
+    return movers
+
+
+def _order(rule: Rule, table: Table, rates: Rates) -> list[str]:
+    """Return the models that have a score, the best first."""
+    rows = score_models(rule, table, rates)
+    return [row.model for row in rows if row.rank is not None]

@@ -1,0 +1,122 @@
+"""The score of a board in one sentence: with its shares, and its anchors or exchange rates."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from core.text.words import gettext_noop
+
+SENTENCE = gettext_noop(
+    "Score = 100 × q × (%(shares)s): q is the place of %(main)s, and each place is from 0 to 1 on "
+    "a fixed scale: %(places)s (reference pool %(version)s); so nothing counts without "
+    "understanding, and no other model moves a score."
+)
+PLAIN = gettext_noop(
+    "Score = 100 × q × (%(shares)s): q is the place of %(main)s, and each place is from 0 to 1: "
+    "%(places)s; so nothing counts without understanding, and no other model moves a score."
+)
+PRICED = gettext_noop(
+    "Score = %(terms)s. The numbers after ÷ say how much of a metric one unit of %(main)s is worth."
+)
+PLACE = gettext_noop("%(metric)s from %(low)s to %(high)s")
+"""Of a metric the values at which its place is 0 and 1."""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def formula(
+    weights: Mapping[str, float],
+    main: str,
+    anchors: Mapping[str, Any] | None,
+    *,
+    say: Callable[[str], str] = str,
+    words: Callable[[str], str] = _plain,
+) -> str:
+    """Describe the anchored score of a board or a snapshot in a sentence.
+
+    Parameters
+    ----------
+    weights : mapping of str to float
+        The weights of the metrics.
+    main : str
+        The main metric.
+    anchors : mapping, optional
+        As `leaderboard.board.tables.anchors_of` returns them: versions, and for each metric the
+        values at places 0 and 1.
+    say : callable
+        Translates a sentence. English by default.
+    words : callable
+        Names a metric.
+
+    Returns
+    -------
+    str
+        Empty for a board that is not anchored.
+    """
+    if anchors is None:
+        return ""
+    scales = anchors["scales"]
+    used = {name: weight for name, weight in weights.items() if weight and name in scales}
+    total = sum(used.values()) or 1
+    shares = []
+    for name, weight in used.items():
+        share = f"{weight / total:.3g}"
+        shares.append(share if name == main else f"{share} × {words(name)}")
+    places = []
+    for name in dict.fromkeys([main, *used]):
+        low, high = f"{scales[name]['low']:.4g}", f"{scales[name]['high']:.4g}"
+        places.append(say(PLACE) % {"metric": words(name), "low": low, "high": high})
+    # A task without reference models has version 0 of the plain anchors.
+    sentence = SENTENCE if anchors["version"] else PLAIN
+    return say(sentence) % {
+        "shares": " + ".join(shares),
+        "main": words(main),
+        "places": "; ".join(places),
+        "version": f"{anchors['version']}.{anchors.get('costs', 0)}",
+    }
+
+
+def priced_formula(
+    weights: Mapping[str, float],
+    main: str,
+    rates: Mapping[str, float | None],
+    budgets: Mapping[str, float],
+    *,
+    say: Callable[[str], str] = str,
+    words: Callable[[str], str] = _plain,
+) -> str:
+    """Describe the score of a board that has exchange rates in a sentence.
+
+    Parameters
+    ----------
+    weights : mapping of str to float
+        The weights of the metrics.
+    main : str
+        The main metric.
+    rates : mapping of str to float or None
+        The exchange rates.
+    budgets : mapping of str to float
+        See `leaderboard.ranking.dynascore.Rule`.
+    say, words : callable
+        See `formula`.
+
+    Returns
+    -------
+    str
+        Empty where no metric with a weight has a rate.
+    """
+    used = {name: weight for name, weight in weights.items() if weight and rates.get(name)}
+    total = sum(used.values())
+    terms = []
+    for name, weight in used.items():
+        value = words(name)
+        if name in budgets:
+            value = f"({budgets[name]:g} − {value})"
+        term = f"{weight / total:.3g} × {value}"
+        if name != main:
+            term += f" ÷ {rates[name]:.4g}"
+        terms.append(term)
+    if not terms:
+        return ""
+    return say(PRICED) % {"terms": " + ".join(terms), "main": words(main)}

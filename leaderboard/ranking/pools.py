@@ -1,0 +1,96 @@
+"""The reference pools that come with the official tasks; `bench/reference_pool.py` makes them."""
+
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from evaluation.seeds import OFFICIAL
+from leaderboard.ranking.anchored import COSTS
+from leaderboard.ranking.dynascore import Table
+
+CHANCE = {"matthews_correlation": 0.0, "pair_accuracy": 50.0}
+"""Metrics, in percent, of a model that answers by chance, where not 1 ÷ the number of labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """A frozen pool: values of its models by metric, in percent, examples per second and GiB.
+
+    main: the metric that says what a model understands. runner: what measured the costs. costs:
+    how often a site has measured them itself; 0: they are as shipped.
+    """
+
+    version: int
+    main: str
+    runner: str
+    rows: Table
+    costs: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether it is the plain pool of a task that has no reference models."""
+        return self.version == 0
+
+    @property
+    def has_costs(self) -> bool:
+        """Return whether its models are run here, so that a site can measure what they cost."""
+        return not all(row.keys().isdisjoint(COSTS) for row in self.rows.values())
+
+
+def path_of(code: str) -> Path:
+    """Return the file with the pool of an official task."""
+    return OFFICIAL / code / "reference.json"
+
+
+@lru_cache
+def shipped_pool(code: str) -> Pool | None:
+    """Return the pool that comes with the official task of this code; None without one."""
+    # Codes come from addresses, so nothing but letters, digits and hyphens becomes a path.
+    if not code.isascii() or not code.replace("-", "").isalnum() or not path_of(code).exists():
+        return None
+    stored = json.loads(path_of(code).read_bytes())
+    rows: dict[str, dict[str, float | None]] = {}
+    for row in stored["rows"]:
+        numbers = rows[row["model"]] = {}
+        for name, value in row.items():
+            if isinstance(value, int | float | None):
+                numbers[name] = value
+    return Pool(stored["version"], stored["main"], stored["runner"], rows)
+
+
+@lru_cache
+def plain_pool(main: str, labels: int) -> Pool:
+    """Return the pool of a task without reference models: one model that answers by chance.
+
+    main: its metric, in percent. labels: how many there are to choose from; 0 for free answers, of
+    which none is right by chance.
+    """
+    chance = CHANCE.get(main, 100 / labels if labels else 0.0)
+    return Pool(version=0, main=main, runner="", rows={"chance": {main: chance}})
+
+
+@lru_cache
+def locally_measured_pool(code: str, version: int, runner: str, costs: str) -> Pool | None:
+    """Return the pool of a task with the costs that this site measured; None without a pool.
+
+    Parameters
+    ----------
+    code : str
+        The code of the official task.
+    version : int
+        How often the site has measured.
+    runner : str
+        What the models were run by.
+    costs : str
+        JSON, so that the arguments can be hashed: throughput and memory by model. A model that was
+        not measured has no costs.
+    """
+    pool, measured_costs = shipped_pool(code), json.loads(costs)
+    if pool is None:
+        return None
+    rows = {
+        model: {**row, **dict.fromkeys(COSTS), **measured_costs.get(model, {})}
+        for model, row in pool.rows.items()
+    }
+    return replace(pool, rows=rows, runner=runner, costs=version)

@@ -1,0 +1,260 @@
+"""Ranks with ties, tests of two models on the same examples, and corrections for many tests.
+
+docs/statistics.md explains the tests and their sources in words.
+
+All rankings share one rule: a rank is one more than the number of those that are surely better, so
+equal ones share the better rank (1, 2, 2, 4). `shared_ranks` applies it to numbers, `rank_bounds`
+to numbers that lie between two ends, and boards to differences that are tested
+(`leaderboard.board.ranked`). `rank_labels` marks ranks that several have.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import ceil, inf, sqrt
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from evaluation.scoring.paired import mcnemar
+from validation.rates.rates import FEW_CLUSTERS, Ratio, cluster_ratio
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ALPHA = 0.05
+NORMAL = NormalDist()
+# 1.96: the standard errors on each side of a two-sided test at ALPHA.
+EXTREME = NORMAL.inv_cdf(1 - ALPHA / 2)
+
+
+def shared_ranks(scores: Sequence[float]) -> list[int]:
+    """Return the rank of each score, the highest first; equal scores share the better rank.
+
+    >>> shared_ranks([70.0, 90.0, 70.0, 50.0])
+    [2, 1, 2, 4]
+    """
+    return [first for first, _ in rank_bounds(scores, scores)]
+
+
+def rank_bounds(least: Sequence[float], most: Sequence[float]) -> list[tuple[int, int]]:
+    """Return the best and the worst rank of scores that are known to lie between two ends.
+
+    A score is surely better than another if its lower end is above the other's upper end.
+
+    >>> rank_bounds([80.0, 60.0, 50.0], [80.0, 70.0, 65.0])
+    [(1, 1), (2, 3), (2, 3)]
+    """
+    lower_ends, upper_ends = sorted(least), sorted(most)
+    bounds = []
+    for low, high in zip(least, most, strict=True):
+        better = len(lower_ends) - bisect_right(lower_ends, high)
+        worse = bisect_left(upper_ends, low)
+        bounds.append((1 + better, len(lower_ends) - worse))
+    return bounds
+
+
+def rank_labels(ranks: Collection[int]) -> list[str]:
+    """Return ranks as people read them; a shared one is marked.
+
+    >>> rank_labels([1, 2, 2, 4])
+    ['1', '2=', '2=', '4']
+    """
+    times = Counter(ranks)
+    return [f"{rank}=" if times[rank] > 1 else str(rank) for rank in ranks]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean of the first model − mean of the second with 95 %, and its two-sided p.
+
+    clusters: how many independent parts the n examples fall into.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+    clusters: int
+    method: str
+
+
+def difference(
+    first: Sequence[float],
+    second: Sequence[float],
+    clusters: Sequence[Hashable] | None = None,
+) -> Difference:
+    """Compare two models on the same examples.
+
+    Parameters
+    ----------
+    first, second : sequence of float
+        The scores of both models, each from 0 to 1.
+    clusters : sequence of hashable, optional
+        For each example what makes it depend on others (its author, its context).
+
+    Returns
+    -------
+    Difference
+        The mean difference with its interval and p.
+
+    Raises
+    ------
+    ValueError
+        Without examples, or if the models have different numbers of them.
+
+    Notes
+    -----
+    Right or wrong on independent examples: McNemar's exact test, and the interval of Bonett and
+    Price (2012). Else Student's interval and test, by the differences of whole clusters. With
+    fewer than FEW_CLUSTERS the test is exact, over all flips of their signs.
+    """
+    import numpy as np
+
+    if len(first) != len(second) or not len(first):
+        raise ValueError("Models are compared on the same examples, at least one.")
+    # Models × examples.
+    both = np.array([first, second], dtype=float)
+    gains = both[0] - both[1]
+    if clusters is None and ((both == 0) | (both == 1)).all():
+        return _mcnemar(int((gains > 0).sum()), int((gains < 0).sum()), len(gains))
+    if clusters is None:  # each example is independent
+        clusters = range(len(gains))
+    return _cluster_difference(gains, clusters)
+
+
+def _cluster_difference(gains: "NDArray[Any]", clusters: Sequence[Hashable]) -> Difference:
+    """Compare two models by the differences of whole clusters. gains: per example."""
+    import numpy as np
+    from scipy.special import stdtr
+
+    # Clusters by number, in the order in which they appear.
+    numbers: dict[Hashable, int] = {}
+    places = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
+    sums, sizes = np.bincount(places, gains), np.bincount(places)
+    value, count = float(gains.mean()), len(sizes)
+    pairs = list(zip(sums.tolist(), sizes.tolist(), strict=True))
+    ratio = cluster_ratio(pairs) if count > 1 else Ratio(value, inf, 1)
+    if count < FEW_CLUSTERS:
+        # 2 to the number of clusters, which FEW_CLUSTERS keeps small.
+        flips = np.array(list(product((1, -1), repeat=count)))
+        flipped = np.abs(flips @ sums)
+        # With a tolerance, because equal sums may differ in their last digit.
+        p, method = float((flipped >= abs(sums.sum()) - 1e-9).mean()), "sign-flips"
+    else:
+        t = 0.0
+        if ratio.error:
+            t = value / ratio.error
+        elif value:
+            t = inf  # all clusters differ by the same
+        # No flip of signs is rarer than this, however small the error looks.
+        p, method = max(2 * float(stdtr(ratio.freedom, -abs(t))), 2.0 ** (1 - count)), "student"
+    # Clusters that are all alike leave open what as many examples without a difference would.
+    half = ratio.half or _half_width(0, 0, count)
+    low, high = max(-1.0, value - half), min(1.0, value + half)
+    return Difference(value, low, high, p, len(gains), count, method)
+
+
+# Many slices have the same counts, and the exact test sums many terms.
+@lru_cache(100_000)
+def _mcnemar(wins: int, losses: int, n: int) -> Difference:
+    """Compare two models that are right or wrong. wins: only the first is right; losses: only
+    the second.
+    """
+    value, middle = (wins - losses) / n, (wins - losses) / (n + 2)
+    half = _half_width(wins, losses, n)
+    low, high = max(-1.0, middle - half), min(1.0, middle + half)
+    p = mcnemar(wins, losses)
+    # The interval is centred on the shrunk value; widened so that it contains the shown one.
+    return Difference(value, min(value, low), max(value, high), p, n, n, "mcnemar")
+
+
+def _half_width(wins: int, losses: int, n: int) -> float:
+    """Return half the width of Bonett and Price's interval of (wins − losses) ÷ n, 95 %."""
+    won, lost = (wins + 1) / (n + 2), (losses + 1) / (n + 2)
+    return EXTREME * sqrt((won + lost - (won - lost) ** 2) / (n + 2))
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Adjust the p values of tests that are read together.
+
+    One below α is then false in at most a share α of all boards. In the order given; Holm 1979.
+    """
+    adjusted, least = [0.0] * len(ps), 0.0
+    for rank, number in enumerate(_by_p(ps)):
+        # From the smallest p on; an adjusted p is never below an earlier one.
+        least = max(least, min(1.0, (len(ps) - rank) * ps[number]))
+        adjusted[number] = least
+    return adjusted
+
+
+def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+    """Adjust the p values of many slices that somebody browses.
+
+    Of those below α at most a share α is then false. In the order given; Benjamini and Hochberg
+    1995.
+    """
+    adjusted, most = [0.0] * len(ps), 1.0
+    order = _by_p(ps)
+    for rank in range(len(ps), 0, -1):
+        # From the greatest p down; an adjusted p is never above a later one.
+        number = order[rank - 1]
+        most = min(most, len(ps) / rank * ps[number])
+        adjusted[number] = most
+    return adjusted
+
+
+def _by_p(ps: Sequence[float]) -> list[int]:
+    """Return the places of the p values, the smallest first."""
+    return sorted(range(len(ps)), key=ps.__getitem__)
+
+
+def least_examples(half_width: float = 0.05) -> int:
+    """Return how many examples pin an accuracy down to ± half_width (0-1) in 95 % of samples.
+
+    n = (z ÷ (2 × half_width))², rounded up: at an accuracy of 0.5, where the interval is widest,
+    half of it is z × √(0.25 ÷ n).
+
+    >>> least_examples(), least_examples(0.1)
+    (385, 97)
+    """
+    return ceil((EXTREME / (2 * half_width)) ** 2)
+
+
+def minimum_detectable(
+    n: int, base_rate: float, discordance: float | None = None, power: float = 0.8
+) -> float | None:
+    """Return the least difference of two accuracies (0-1) that a test is likely to show.
+
+    Parameters
+    ----------
+    n : int
+        The number of examples. Clustered ones count as their effective number.
+    base_rate : float
+        The accuracy of both models.
+    discordance : float, optional
+        The share of examples that only one of the two has right, by default
+        2 × base rate × (1 − base rate), as if they erred independently.
+    power : float
+        How likely the difference is to show, at α = 0.05.
+
+    Returns
+    -------
+    float or None
+        None when no difference can show.
+
+    Notes
+    -----
+    Connor (1987), solved for the difference.
+    """
+    split = 2 * base_rate * (1 - base_rate) if discordance is None else discordance
+    z = NORMAL.inv_cdf(power)
+    # Below it the sample is too small for any difference.
+    room = n + z**2 - EXTREME**2
+    if room < 0:
+        return None
+    least = sqrt(split) * (EXTREME * sqrt(n) + z * sqrt(room)) / (n + z**2)
+    return least if 0 < least <= split else None

@@ -1,0 +1,149 @@
+"""The claim about an example that validators judge: the author's label, or who was right."""
+
+from typing import Literal, Protocol
+
+from tasks.config.schema import TaskConfig
+from validation.consensus.consensus import Decision, Verdict, Vote, is_verified, validated_error
+
+FOOLED = {"fooled": True, "not_fooled": False}
+BY_RULE = ("pattern", "secret")
+"""The verdicts by which the server decides about the model's answer alone."""
+ABOUT_MODEL = ("ask_user", *BY_RULE)
+UNSAID = "unknown"
+"""The outcome of imported examples whose source does not say whether the model was right."""
+ASKED = (*FOOLED, "undecided", UNSAID)
+"""The outcomes of examples that a model answered."""
+
+
+def label_field(config: TaskConfig) -> str | None:
+    """Return the field whose labels validators choose from; None where they give a verdict."""
+    if config.validation.mode == "verdict":
+        return None
+    fields = config.target_fields
+    return next(name for name in fields if config.component(name).type == "multiclass")
+
+
+def is_about_model(config: TaskConfig, outcome: str) -> bool:
+    """Return whether validators judge the model's answer instead of the author's.
+
+    They do where no answer of the author is compared, but the author, a pattern or a secret decides
+    whether the model was fooled: that claim is to be confirmed.
+    """
+    is_claimed = config.verdict.type in ABOUT_MODEL and label_field(config) is None
+    return is_claimed and outcome in ASKED
+
+
+class Written(Protocol):
+    """An example, as far as it says what its judges are asked."""
+
+    @property
+    def outcome(self) -> str:
+        """Return whether the model was fooled."""
+
+    @property
+    def decided_by(self) -> str:
+        """Return what decided the outcome: `rule` or `author`."""
+
+    @property
+    def uid(self) -> str | None:
+        """Return an imported example's own id."""
+
+
+def is_proved(config: TaskConfig, example: Written) -> bool:
+    """Return whether a rule of this site has found out whether the model was fooled.
+
+    Not where the pattern took too long, so that its author had to decide, nor where a file
+    states it.
+    """
+    is_known = example.outcome in FOOLED and label_field(config) is None
+    is_ours = example.decided_by == "rule" and example.uid is None
+    return config.verdict.type in BY_RULE and is_known and is_ours
+
+
+def asks_of_attempt(config: TaskConfig, example: Written) -> bool:
+    """Return whether judges decide only whether the attempt is fair, since a rule proved the rest.
+
+    A yes is stored as the verdict that confirms the outcome, a no as a flag, so that earlier votes,
+    which were about the model's answer, count with them.
+    """
+    return config.asks_of_attempts and is_proved(config, example)
+
+
+def has_own_words(config: TaskConfig, example: Written) -> bool:
+    """Return whether the configuration's wording is that of the question that is asked.
+
+    Wording about a model's answer does not fit an example that no model answered, and wording about
+    an attempt does not fit one whose outcome no rule has proved.
+    """
+    if config.validation.asks == "attempt":
+        return asks_of_attempt(config, example)
+    is_about_author = config.verdict.type not in ABOUT_MODEL or label_field(config) is not None
+    return is_about_author or is_about_model(config, example.outcome)
+
+
+def confirming(config: TaskConfig, outcome: str) -> Literal["correct", "incorrect"] | None:
+    """Return the verdict that agrees with the author; None: the author has not answered yet."""
+    if not is_about_model(config, outcome):
+        return "correct"
+    fooled = FOOLED.get(outcome)
+    if fooled is None:
+        return None
+    return "incorrect" if fooled else "correct"
+
+
+def accepting(config: TaskConfig, outcome: str, author_label: str | None) -> Vote | None:
+    """Return the vote that agrees with the author.
+
+    None: the author has not given the right answer.
+    """
+    if label_field(config):
+        return Vote(label=author_label) if author_label else None
+    confirms = confirming(config, outcome)
+    return Vote(verdict=confirms) if confirms else None
+
+
+def rejecting(config: TaskConfig, example: Written) -> Vote:
+    """Return the vote that denies it; where that is no verdict, that the example cannot be used."""
+    is_asked = label_field(config) is None and not asks_of_attempt(config, example)
+    confirms = confirming(config, example.outcome) if is_asked else None
+    denies: Verdict = "incorrect" if confirms == "correct" else "correct"
+    return Vote(verdict=denies if confirms else "flagged")
+
+
+def check_claim(
+    config: TaskConfig,
+    outcome: str,
+    decision: Decision,
+    author_label: str | None,
+    model_label: str | None,
+) -> tuple[bool, bool]:
+    """Check an author's claim by a decision.
+
+    Parameters
+    ----------
+    config
+        The task's.
+    outcome
+        Whether the model was fooled; "unknown" for imports whose source does not say so.
+    decision
+        What votes, or an owner, decided.
+    author_label
+        None where the author gives none.
+    model_label
+        Looked at only where the outcome is unknown.
+
+    Returns
+    -------
+    tuple
+        Whether the decision verifies the example, and whether that is a validated model error.
+
+    Notes
+    -----
+    Where nobody claims anything about the model's answer, only people decide whether it is right.
+    """
+    if outcome == UNSAID and is_about_model(config, outcome):
+        return decision.verdict in ("correct", "incorrect"), decision.verdict == "incorrect"
+    confirms = confirming(config, outcome)
+    fooled = FOOLED.get(outcome)
+    error = validated_error(decision, author_label, model_label, fooled=fooled, confirms=confirms)
+    return is_verified(decision, author_label, confirms), error

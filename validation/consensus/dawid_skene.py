@@ -1,0 +1,203 @@
+"""A second opinion on labels: Dawid and Skene's model, which learns whom to believe.
+
+Dawid and Skene 1979, “Maximum likelihood estimation of observer error-rates using the EM algorithm”
+(equations 2.3 to 2.5, started from the shares of 3.1), in log space.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from validation.rates.agreement import CodedVotes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+# Enough that a vote or two make nobody look perfect or useless.
+PSEUDO_VOTES = 4.0
+FEW_VOTES_PER_ITEM = 3
+FEW_ITEMS_PER_VALIDATOR = 10
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Estimates from all votes. Probabilities are 0-1; the last axis of each array sums to 1.
+
+    posterior: items × labels. prior: labels. confusion: known validators × true × given label.
+    crowd: true × given label of everybody's votes, for people who are not known.
+    reliability: known validators, the chance that they give an example its true label.
+    warnings: why the estimates deserve doubt, in sentences.
+    """
+
+    items: Sequence[Hashable]
+    validators: Sequence[Hashable]
+    labels: Sequence[str]
+    posterior: "Floats"
+    prior: "Floats"
+    confusion: "Floats"
+    crowd: "Floats"
+    reliability: "Floats"
+    iterations: int
+    warnings: tuple[str, ...]
+
+    def posterior_of(self, row: int) -> dict[str, float]:
+        """Label to probability for the item in that row, as `consensus.decide` takes it."""
+        return dict(zip(self.labels, self.posterior[row].tolist(), strict=True))
+
+
+def dawid_skene(
+    votes: CodedVotes,
+    *,
+    pseudo_votes: float = PSEUDO_VOTES,
+    tolerance: float = 1e-6,
+    max_iterations: int = 500,
+) -> Aggregation:
+    """Estimate true labels, class priors and confusion matrices by EM.
+
+    Parameters
+    ----------
+    votes
+        Several votes of one validator on one item count as several.
+    pseudo_votes
+        How many votes on each true label the confusion matrix of the whole crowd is worth, which
+        is added to each validator's own votes. 0 gives the published maximum likelihood, in which
+        people of one vote (also each unknown person) say nothing.
+    tolerance
+        It ends when no posterior moves by more than this.
+    max_iterations
+        It ends after these in any case, with a warning.
+
+    Returns
+    -------
+    Aggregation
+        The same for the same votes.
+
+    Notes
+    -----
+    Dawid and Skene 1979, equations 2.3 to 2.5, started from the shares of 3.1.
+    """
+    import numpy as np
+
+    cells = _Cells.of(votes)
+    # EM finds a local maximum, so it starts near the right one: at the majority.
+    posterior = _shares(votes)
+    steps, moved = 0, 1.0
+    while moved > tolerance and steps < max_iterations:
+        prior, confusion = cells.maximise(posterior, pseudo_votes)
+        previous, posterior = posterior, cells.expect(prior, confusion, len(votes.items))
+        moved = float(np.abs(posterior - previous).max(initial=0))
+        steps += 1
+    # Once more, so that they fit the last posterior.
+    prior, confusion = cells.maximise(posterior, pseudo_votes)
+    # Without unknown people, who have one vote each.
+    confusion = confusion[: len(votes.validators)]
+    crowd = cells.crowd(posterior)
+    warnings = _warnings(votes)
+    if moved > tolerance:
+        warnings += (f"The estimates still moved by {moved:.1g} after {steps} steps.",)
+    return Aggregation(
+        votes.items,
+        votes.validators,
+        votes.labels,
+        posterior,
+        prior,
+        confusion,
+        crowd / crowd.sum(axis=1, keepdims=True),
+        # The chance of giving the true label, each label weighted by how frequent it is.
+        np.einsum("vkk,k->v", confusion, prior),
+        steps,
+        warnings,
+    )
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The votes, sorted by nothing: item, and the flat place of (validator, given label)."""
+
+    item: "NDArray[np.int64]"
+    place: "NDArray[np.int64]"
+    validators: int
+    labels: int
+
+    @classmethod
+    def of(cls, votes: CodedVotes) -> "_Cells":
+        labels = len(votes.labels)
+        people = int(votes.validator.max(initial=-1)) + 1
+        return cls(votes.item, votes.validator * labels + votes.label, people, labels)
+
+    def maximise(self, posterior: "Floats", pseudo_votes: float) -> tuple["Floats", "Floats"]:
+        """Return class priors and confusion matrices for given posteriors.
+
+        The matrices are validators × true × given label.
+        """
+        import numpy as np
+
+        votes = self._given(posterior)
+        # A true label without any votes would divide by 0.
+        crowd = votes.sum(axis=0) + 1e-9
+        votes += pseudo_votes * crowd / crowd.sum(axis=1, keepdims=True)
+        totals = votes.sum(axis=2, keepdims=True)
+        # Without pseudo votes a person may have none on some true label.
+        confusion = np.divide(votes, totals, out=np.zeros_like(votes), where=totals > 0)
+        return posterior.mean(axis=0), confusion
+
+    def crowd(self, posterior: "Floats") -> "Floats":
+        """Count the votes of everybody together: true × given label, none of them quite 0."""
+        total: Floats = self._given(posterior).sum(axis=0) + 1e-9
+        return total
+
+    def _given(self, posterior: "Floats") -> "Floats":
+        """Count votes, each shared out by its item's posterior.
+
+        The result is validators × true × given label.
+        """
+        import numpy as np
+
+        size = self.validators * self.labels
+        return np.stack(
+            [
+                np.bincount(self.place, column[self.item], minlength=size).reshape(-1, self.labels)
+                for column in posterior.T
+            ],
+            axis=1,
+        )
+
+    def expect(self, prior: "Floats", confusion: "Floats", items: int) -> "Floats":
+        """Return posteriors (items × labels) for given priors and confusion matrices."""
+        import numpy as np
+
+        tiny = np.finfo(np.float64).tiny  # a probability of 0 weighs heavily, but never alone
+        weight = np.log(np.maximum(confusion, tiny)).transpose(1, 0, 2).reshape(self.labels, -1)
+        logs = np.stack(
+            [np.bincount(self.item, row[self.place], minlength=items) for row in weight], axis=1
+        ) + np.log(np.maximum(prior, tiny))
+        # So that exp neither overflows nor gives only zeros.
+        logs -= logs.max(axis=1, keepdims=True)
+        posterior: Floats = np.exp(logs)
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        return posterior
+
+
+def _shares(votes: CodedVotes) -> "Floats":
+    """Return each item's votes as shares, where EM starts."""
+    table = votes.table().astype(float)
+    shares: Floats = table / table.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _warnings(votes: CodedVotes) -> tuple[str, ...]:
+    """Warn where there are too few votes to tell a careless person from a hard example."""
+    warnings = []
+    if len(votes.item) < FEW_VOTES_PER_ITEM * len(votes.items):
+        warnings.append(
+            f"There are fewer than {FEW_VOTES_PER_ITEM} votes an example; trust the majority more."
+        )
+    if len(votes.item) < FEW_ITEMS_PER_VALIDATOR * len(set(votes.validator.tolist())):
+        warnings.append(
+            f"There are fewer than {FEW_ITEMS_PER_VALIDATOR} votes a validator, so most are taken "
+            "to be as good as the crowd."
+        )
+    return tuple(warnings)

@@ -1,0 +1,52 @@
+"""Dawid and Skene's fitted model: the probable labels of an example with further votes.
+
+Cheap and without numpy, for it runs at each vote; `validation.consensus.dawid_skene` fits it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from sys import float_info
+
+TINY = float_info.min  # a probability of 0 weighs heavily, but never alone
+
+Matrix = Sequence[Sequence[float]]
+"""True × given label; each row sums to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Parameters of a round: label shares, each known validator's matrix, and that of all.
+
+    confusion: validator's id as text, for these are the keys of JSON. votes: how many it is from.
+    """
+
+    labels: Sequence[str]
+    prior: Sequence[float]
+    crowd: Matrix
+    confusion: Mapping[str, Matrix]
+    votes: int
+
+    def posterior(self, votes: Iterable[tuple[int | None, str]]) -> dict[str, float]:
+        """Return label to probability from (validator, label) votes on one example.
+
+        Empty without votes.
+        Dawid and Skene 1979, equation 2.5. A validator who is not in the model counts as the crowd
+        does; a label that is not in it says nothing.
+        """
+        known_votes = [
+            (who, self.labels.index(label)) for who, label in votes if label in self.labels
+        ]
+        if not known_votes:
+            return {}
+        logs = [log(max(share, TINY)) for share in self.prior]
+        for who, label_number in known_votes:
+            matrix = self.confusion.get(str(who), self.crowd)
+            for true, row in enumerate(matrix):
+                logs[true] += log(max(row[label_number], TINY))
+        # Taken away below, so that exp does not give only zeros.
+        top = max(logs)
+        weights = [exp(value - top) for value in logs]
+        return {
+            label: weight / sum(weights) for label, weight in zip(self.labels, weights, strict=True)
+        }
