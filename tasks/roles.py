@@ -1,4 +1,4 @@
-"""What people may do in a task, by their role. docs/owners.md, "Roles", shows the same table."""
+"""What people may do in a task, by their role. docs/states-roles-limits.md shows the same table."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""What each role may do: docs/owners.md shows it, and nobody who reads the labels judges."""
+"""What each role may do, as docs/states-roles-limits.md shows it."""
 
 from pathlib import Path
 
@@ -15,21 +15,21 @@ from tasks.roles import (
     roles_that,
 )
 
-OWNERS = Path(__file__).parents[3] / "docs/owners.md"
+TABLES = Path(__file__).parents[3] / "docs/states-roles-limits.md"
 
 
-def in_words(who):
-    """What somebody may do, and what only where everybody sees the task."""
-    hidden, public = (allowed(who, is_visible=is_visible) for is_visible in (False, True))
-    assert public >= hidden
-    always, there = ([may for may in May if may in some] for some in (hidden, public - hidden))
-    words = [", ".join(always), "where public " + ", ".join(there)]
-    return "; ".join([*words[:1] * bool(always), *words[1:] * bool(there)])
+def row_of(who):
+    """The page's line for a role: what it may do always, and what only in a public task."""
+    private, public = (allowed(who, is_visible=is_visible) for is_visible in (False, True))
+    assert public >= private
+    cells = ["yes" if may in private else "public" if may in public else "" for may in May]
+    return f"| {who} | {' | '.join(cells)} |"
 
 
-def test_the_list_of_the_docs():
-    lines = "\n".join(f"- {who}: {in_words(who)}" for who in TABLE)
-    assert f"\n\n{lines}\n\n" in OWNERS.read_text()
+def test_the_table_of_the_docs():
+    rows = "\n".join(row_of(who) for who in TABLE)
+    heading = f"| role | {' | '.join(May)} |"
+    assert f"{heading}\n{'|---' * (len(May) + 1)}|\n{rows}\n\n" in TABLES.read_text()
 
 
 def test_who_reads_labels_never_judges():
