@@ -58,11 +58,12 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Options:
-    """What an owner chooses. train None: all rows that are not in dev or test.
+    """The options of a release that its owner chooses.
 
-    url: of the public page, if known. canary: finds the data in training corpora.
-    held_until: the day (ISO) from which on new versions publish the rows that are held back.
-    confirmed: the rows of each split that the owner was shown; None if none were.
+    train: number of rows; None takes all rows that are not in dev or test. url: of the public page,
+    if known. canary: a text by which the data can be found in training corpora. held_until: the
+    first day (ISO) on which new versions publish the held-back rows. confirmed: the number of rows
+    of each split that the owner confirmed; None if none.
     """
 
     train: int | None = None
@@ -79,19 +80,22 @@ class Options:
     confirmed: Mapping[str, int] | None = None
 
     def sizes(self, counts: Counts) -> Sizes:
-        """Return the requested rows of each split; of the verified ones a fifth is held back."""
+        """Return the requested size of each split.
+
+        Holds back a fifth of the verified rows if chosen.
+        """
         held = counts.labels(True).total() // 5 if self.hold_back else 0
         return Sizes(self.train, self.dev, self.test, held)
 
 
 class RoundChanged(Refused):
-    """A release would not hold what its owner has confirmed."""
+    """Raised when a release would differ from what its owner confirmed."""
 
     code = "changed"
 
 
 def check_confirmed(planned: Forecast, options: Options) -> None:
-    """Raise RoundChanged unless the release would hold the rows that its owner has confirmed."""
+    """Raise RoundChanged if the planned rows differ from the ones that the owner confirmed."""
     if options.confirmed is not None and dict(options.confirmed) != dict(planned.rows):
         raise RoundChanged(
             gettext(
@@ -103,10 +107,10 @@ def check_confirmed(planned: Forecast, options: Options) -> None:
 
 
 class Build:
-    """One try at making a claimed dataset. Nothing of it is visible until `run` has ended.
+    """One attempt to build a claimed dataset. Nothing of it is visible before `run` ends.
 
-    Each step that writes holds the job's lease, so a worker that was taken for dead cannot mix its
-    rows with those of the next one. Raises LeaseLost.
+    Each step that writes holds the job's lease, so a worker that was presumed dead cannot mix its
+    rows with those of its successor. Raises LeaseLost.
     """
 
     def __init__(self, dataset: Dataset, show: Show | None = None):
@@ -123,13 +127,13 @@ class Build:
         self.planned: Forecast | None = None  # of a first version, once it is dealt
 
     def run(self) -> None:
-        """Make the version and release the round.
+        """Build the version and release the round.
 
-        1. Clear what an earlier try has left.
-        2. Store the rows: copy the version before, or freeze the round's examples.
+        1. Clear what an earlier attempt left.
+        2. Store the rows: copy the previous version, or freeze the round's examples.
         3. Count the numbers that cards and pages show.
         4. Write the files of each split, then the cards, and store all of them.
-        5. Publish: files, round and dataset change in one transaction.
+        5. Publish: change files, round and dataset in one transaction.
 
         Raises RoundError if the round is open again, and RoundChanged.
         """
@@ -152,13 +156,13 @@ class Build:
         self._publish(numbers, files)
 
     def _report(self, progress: float, message: str) -> None:
-        """Note the progress and renew the lease. Raises LeaseLost."""
+        """Record the progress and renew the lease. Raises LeaseLost."""
         leases.heartbeat(self.dataset, progress, message)
         if self.show:
             self.show(progress, message)
 
     def _clear(self) -> None:
-        """Delete what a killed try has left."""
+        """Delete the rows and files that a failed attempt left."""
         self._report(0, gettext_noop("starting"))
         # Rows and files of a try whose worker died: this try counts positions from 0 again.
         self.dataset.items.all().delete()
@@ -172,7 +176,7 @@ class Build:
             self.table.insert(rows)
 
     def _freeze_rows(self) -> None:
-        """Store the rows of a first version, split as it was forecast.
+        """Store the rows of a first version, split as forecast.
 
         Raises RoundChanged if votes or withdrawals have changed what the owner confirmed.
         """
@@ -203,7 +207,10 @@ class Build:
         self.dataset.items.filter(example__retracted_at__isnull=False).delete()
 
     def _copy_rows(self, previous: Dataset) -> None:
-        """Store the rows of a later version: those before, tombstones for withdrawn ones."""
+        """Store the rows of a later version: copies of the previous rows.
+
+        Rows whose examples were withdrawn become tombstones.
+        """
         total, last = previous.items.count(), -1
         rows = previous.items.select_related("example").order_by("position")
         # By position and not by offset: an offset reads all rows before it again.
@@ -212,7 +219,7 @@ class Build:
             self._store_rows(list(map(self._copy_row, chunk)), last / max(total, 1))
 
     def _copy_row(self, item: DatasetItem) -> tuple[Any, ...]:
-        """Return the columns of a row of the version before, or of its tombstone."""
+        """Return the values of a copied row, or of its tombstone if it was withdrawn."""
         is_withdrawn = item.example is None or item.example.retracted_at is not None
         label, is_validated, line = item.label, item.is_validated, item.line
         if is_withdrawn:
@@ -225,7 +232,7 @@ class Build:
         return (self.dataset.pk, item.position, *values)
 
     def _count_numbers(self) -> dict[str, Any]:
-        """Return what cards and pages show of the version, counted from its rows."""
+        """Return the numbers that cards and pages show, counted from the version's rows."""
         public_items = self.dataset.items.all()
         if self.holds:
             public_items = public_items.exclude(split=HELD)
@@ -284,7 +291,10 @@ class Build:
         }
 
     def _write_splits(self, folder: Path, splits: Collection[str]) -> None:
-        """Write the files in one pass; those of a private test split once more without answers."""
+        """Write the files of all splits in one pass.
+
+        A private test split also gets files without answers.
+        """
         names, private = list(splits), ""
         if self.options.private_test:
             names, private = [*names, "test-unlabelled"], TEST
@@ -313,7 +323,7 @@ class Build:
             media.close()
 
     def _store_file(self, path: Path, is_public: bool) -> DatasetFile:
-        """Store a file, and return its row, which is not saved yet."""
+        """Store a file and return its unsaved row."""
         self._report(0.95, f"storing {path.name}")
         stored = DatasetFile(dataset=self.dataset, name=path.name, is_public=is_public)
         # Of the file that was written, so that damage on the way into the storage is found.
@@ -324,7 +334,7 @@ class Build:
 
     @transaction.atomic
     def _publish(self, numbers: dict[str, Any], files: Sequence[DatasetFile]) -> None:
-        """Change files, round and dataset together. Locks the round, then the dataset."""
+        """Publish files, round and dataset together. Locks the round, then the dataset."""
         by = self.dataset.requested_by
         round = Round.objects.select_for_update(of=("self",)).get(pk=self.round.pk)
         # Later versions find the round released already.
@@ -336,7 +346,7 @@ class Build:
 
 
 def make(dataset: Dataset, show: Show | None = None) -> None:
-    """Make a claimed version, or note on its row why it could not be made."""
+    """Build a claimed version. If this fails, store the reason on its row."""
     try:
         try:
             # Expected endings are noted for the owner. A database that is away is nobody's fault.
@@ -359,7 +369,7 @@ def make(dataset: Dataset, show: Show | None = None) -> None:
 
 
 def without_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:
-    """Return a row as a model may see it: neither the answer nor what people and targets said."""
+    """Return a row as a model may see it, without answers, votes and target outputs."""
     if row["withdrawn"]:
         return row
     inputs = json.loads(row["input_json"])

@@ -57,9 +57,10 @@ Numbers = Mapping[str, Any]
 
 @override("en")
 def write_cards(dataset: Dataset, folder: Path, numbers: Numbers, private: Sequence[str]) -> None:
-    """Write the cards of the files in the folder, tasks for other tools, and SHA256SUMS of all.
+    """Write the dataset's cards, tasks for other tools, and SHA256SUMS of all files.
 
-    private: names of files that cards leave out.
+    folder: contains the dataset's files, and receives the new ones. private: names of the files
+    that the cards leave out.
     """
     round = dataset.round
     tasks = task_files(round.task.config, round.task.code, round.number, dataset.version)
@@ -86,7 +87,10 @@ def _digest_files(folder: Path) -> dict[str, str]:
 
 
 def _mark_simulated(tasks: Mapping[str, str]) -> dict[str, str]:
-    """Return the files with a mark in those of Python, and one more that only has the mark."""
+    """Return the files with a notice that the data is simulated.
+
+    The notice is added to Python files and as a file of its own.
+    """
     marked = {"SIMULATED.txt": f"{SIMULATION}\n"}
     for name, text in tasks.items():
         if name.endswith(".py"):
@@ -100,13 +104,16 @@ def _write_json(value: Any) -> str:
 
 
 def title_of(dataset: Dataset) -> str:
-    """Return the version's name for people."""
+    """Return the version's title for readers."""
     round = dataset.round
     return f"{round.task.config.name}, round {round.number}, version {dataset.version}"
 
 
 def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
-    """Return how to cite the version; digest: of its SHA256SUMS, which pins every byte."""
+    """Return the BibTeX entry of the version.
+
+    digest: the digest of its SHA256SUMS, which identifies every byte.
+    """
     # BibTeX would read these characters as commands or groups.
     title = title_of(dataset).translate(str.maketrans("", "", "{}\\%"))
     # While the version is being made it has no end yet.
@@ -126,9 +133,10 @@ def bibtex(dataset: Dataset, url: str = "", digest: str = "") -> str:
 
 
 def languages_of(dataset: Dataset) -> list[str]:
-    """Return the languages of a release's texts, the task's own first.
+    """Return the languages of a release's texts, the task's own first. One query.
 
-    Contexts name theirs in a field `language`, or in tags if all of them are languages. One query.
+    The language of a context is read from its field `language`, or from its tag if all tags are
+    languages.
     """
     config = dataset.round.task.config
     own = KeyTextTransform("language", "fields")
@@ -153,7 +161,7 @@ def _has_language(config: TaskConfig) -> bool:
 
 
 def _is_language(text: str | None) -> bool:
-    """Return whether it is a tag such as de or pt-BR, of a language that Django has by its code."""
+    """Return whether the text is a tag such as de or pt-BR whose language code Django knows."""
     return bool(text and LANGUAGE.fullmatch(text)) and str(text).split("-")[0] in LANG_INFO
 
 
@@ -165,7 +173,7 @@ def _description(dataset: Dataset) -> str:
 
 
 def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
-    """Return the dataset card in the hub's format: YAML about it, then Markdown."""
+    """Return the dataset card in the Hugging Face Hub's format: YAML metadata, then Markdown."""
     config, test = dataset.round.task.config, _test_file(dataset)
     files = {split: f"{split}.parquet" for split in HUB_SPLIT} | {TEST: f"{test}.parquet"}
     rows, sources = sum(numbers["rows"].values()), _sources(dataset)
@@ -212,7 +220,7 @@ def readme(dataset: Dataset, numbers: Numbers, *, has_tasks: bool) -> str:
 
 
 def _describe_splits(numbers: Numbers) -> list[dict[str, Any]]:
-    """Return what the card says of each split."""
+    """Return the card's description of each split."""
     splits = []
     for name, rows in numbers["rows"].items():
         split = {"name": name, "rows": rows}
@@ -224,7 +232,7 @@ def _describe_splits(numbers: Numbers) -> list[dict[str, Any]]:
 
 
 def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
-    """Return when owners judged the task blindly, and how many votes of the round are theirs."""
+    """Return when owners judged the task blindly, and how many of the round's votes are theirs."""
     votes = Validation.objects.filter(
         validator=OuterRef("annotator"), example__round=dataset.round
     ).order_by()
@@ -235,7 +243,7 @@ def _blind_owners(dataset: Dataset) -> list[dict[str, Any]]:
 
 
 def _sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
-    """Return (name, licence, citation, address) of other people's data in the round."""
+    """Return (name, licence, citation, URL) of other people's data in the round."""
     batches = dataset.round.batches.exclude(license="", citation="", origin="").order_by("pk")
     sources = []
     # A source that was imported in several batches is listed once.
@@ -247,7 +255,7 @@ def _sources(dataset: Dataset) -> list[tuple[str, str, str, str]]:
 
 
 def _describe_fields(config: TaskConfig) -> list[tuple[str, str, str]]:
-    """Return (column, field, meaning) of the task's own fields, which columns hold as JSON."""
+    """Return (column, field, meaning) of the task's own fields, which the columns hold as JSON."""
     columns = {
         "context_json": config.context,
         "input_json": config.input,
@@ -266,7 +274,7 @@ def _test_file(dataset: Dataset) -> str:
 
 
 def _describe_labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
-    """Return how many rows each label has, in words."""
+    """Return a sentence with the number of rows for each label."""
     sums: Counter[str] = Counter()
     for counts in kinds.values():
         sums.update(counts)
@@ -279,7 +287,7 @@ def _describe_labels(kinds: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def croissant(dataset: Dataset, digests: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Return metadata in MLCommons' format, version 1.1; files are named as they lie next to it."""
+    """Return metadata in MLCommons' Croissant format, version 1.1. File paths are relative."""
     options, round = dataset.options, dataset.round
     formats = {
         "jsonl": "application/jsonlines",
@@ -343,7 +351,7 @@ def _record_set(split: str, name: str, files: Sequence[Field]) -> dict[str, Any]
 
 
 def _croissant_field(field: Field, place: str, file: str, column: str = "") -> dict[str, Any]:
-    """Describe a field, and where Parquet has it: in a column, or in an object of one."""
+    """Return the description of a field and of its place in Parquet: a column, or part of one."""
     own = f"{place}/{field.name}"
     described: dict[str, Any] = {
         "@type": "cr:Field",
@@ -383,7 +391,7 @@ def _croissant_field(field: Field, place: str, file: str, column: str = "") -> d
 
 
 def benchmark_card(dataset: Dataset, numbers: Numbers) -> dict[str, Any]:
-    """Return the parts of Sokol et al. 2024 (BenchmarkCards), as far as we know their contents."""
+    """Return the sections of a BenchmarkCard (Sokol et al. 2024) whose contents are known."""
     config, options = dataset.round.task.config, dataset.options
     # The task's own words about what may hurt its readers.
     warning = config.content_warning
@@ -460,7 +468,7 @@ def _methodology(dataset: Dataset, report: Numbers) -> dict[str, Any]:
 
 
 def made_against(dataset: Dataset) -> str:
-    """Return the names of the round's targets, and of those that imported rows name."""
+    """Return the names of the round's targets and of the models named in imported rows."""
     entries = dataset.round.round_targets.select_related("target")
     loop = [entry.target.name for entry in entries]
     # Imported rows were written against models that the round never had.
@@ -470,7 +478,7 @@ def made_against(dataset: Dataset) -> str:
 
 
 def _limits(dataset: Dataset, numbers: Numbers) -> list[str]:
-    """Return what the numbers say against the data."""
+    """Return the limitations of the data that the numbers show."""
     shared = numbers["shared_contexts"]
     unjudged = sum(numbers["labels"][TRAIN]["unjudged"].values())
     return [
@@ -482,7 +490,7 @@ def _limits(dataset: Dataset, numbers: Numbers) -> list[str]:
 
 
 def _in_words(report: Numbers, name: str) -> str:
-    """Return a number in words, a share with its interval; or why there is none."""
+    """Return a number as text, or the reason why it is missing. Shares have an interval."""
     number = report[name]
     if number is None:
         return f"not known: {report['notes'][name]}"

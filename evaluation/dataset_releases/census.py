@@ -45,7 +45,7 @@ REASON = Case(
 
 
 def census_of(round: Round) -> Census:
-    """Count every example of a round once: as a row by its author, or by why it is none.
+    """Count every example of a round once: as a row, by author, or by the reason for its exclusion.
 
     Two queries.
     """

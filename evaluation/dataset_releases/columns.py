@@ -11,7 +11,10 @@ import yaml
 
 
 class Field(NamedTuple):
-    """A field. kind: text, whole, number or flag; `parts` where its value is an object."""
+    """A field of a dataset's rows.
+
+    kind: text, whole, number or flag. parts: the fields of a value that is an object.
+    """
 
     name: str
     kind: str

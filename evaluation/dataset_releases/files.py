@@ -21,7 +21,7 @@ BLOCK = 4 * 1024 * 1024
 
 
 def arrow_schema() -> "pa.Schema":
-    """Return the columns of the Parquet files, without those of pictures and recordings."""
+    """Return the schema of the Parquet files, without the columns of pictures and recordings."""
     import pyarrow as pa
 
     return pa.schema([(field.name, _arrow_type(field)) for field in FIELDS])
@@ -49,11 +49,11 @@ def _arrow_type(field: Field) -> Any:
 
 
 class SplitFiles:
-    """`<name>.jsonl` and `<name>.parquet` in a folder, written side by side.
+    """A writer of `<name>.jsonl` and `<name>.parquet` in a folder, both with the same rows.
 
-    Lines go out as they come in, so both files say the same; Arrow reads the Parquet rows from
-    those very bytes, in C++. At most `BLOCK` bytes wait in memory. media: of a task whose rows name
-    files, which are columns of the Parquet file.
+    Arrow parses the Parquet rows from the bytes of the JSON lines, in C++. At most `BLOCK` bytes
+    are buffered. media: a reader of the files that rows name, which become columns of the Parquet
+    file.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SplitFiles:
         self._size = 0
 
     def write(self, line: str) -> None:
-        """Add a row, as JSON without a line end."""
+        """Add a row, given as JSON without a line end."""
         data = line.encode() + b"\n"
         self._waiting.append(data)
         self._size += len(data)
@@ -112,13 +112,13 @@ class SplitFiles:
         self._table.write_table(table.cast(self._whole))
 
     def close(self) -> None:
-        """Write what waits, and the ends of both files."""
+        """Write the buffered rows and close both files."""
         self._flush()
         self._lines.close()
         self._table.close()
 
 
 def digest_of(path: Path) -> str:
-    """Return the sha256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

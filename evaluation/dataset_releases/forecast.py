@@ -20,7 +20,7 @@ TOLERATED = 0.1
 
 @dataclass(frozen=True)
 class Census:
-    """The examples of a round: those that a release takes, and why it takes no others."""
+    """Counts of a round's examples: those that a release contains, and excluded ones by reason."""
 
     counts: Counts
     """Rows by people."""
@@ -32,7 +32,7 @@ class Census:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a release of certain sizes holds and leaves out."""
+    """The rows that a release with certain split sizes contains and leaves out."""
 
     plan: Plan
     rows: Mapping[str, int]
@@ -44,12 +44,12 @@ class Forecast:
 
     @property
     def total(self) -> int:
-        """The rows of all splits."""
+        """The number of rows of all splits."""
         return sum(self.rows.values())
 
 
 def forecast(census: Census, sizes: Sizes, *, seed: int) -> Forecast:
-    """Return what a release of these sizes is; the same census, sizes and seed give the same."""
+    """Return the forecast of a release with these sizes. Equal arguments give equal results."""
     plan = make_plan(census.counts, sizes, seed=seed)
     got = plan.sizes
     rows = {split: getattr(got, split) or 0 for split in SPLITS}
@@ -64,8 +64,8 @@ def forecast(census: Census, sizes: Sizes, *, seed: int) -> Forecast:
 def proposals(counts: Counts, *, seed: int = 0) -> list[Sizes]:
     """Return sizes that lose few rows: with dev and test, with test only, with train only.
 
-    The first is the most complete of them that loses no more than TOLERATED; the others follow,
-    those that lose the fewest first. Empty without rows.
+    The first is the most complete that loses at most TOLERATED; the others follow in the order of
+    the rows they lose. Empty without rows.
     """
     rows = counts.total
     if not rows:
@@ -100,7 +100,11 @@ def _has_few_authors(counts: Counts) -> bool:
 
 
 def _sizes_to_try(counts: Counts, tenth: int) -> Sequence[int]:
-    """Return a tenth of the rows and less; of few authors also what one or two have confirmed."""
+    """Return the split sizes to try: a tenth of the rows, and fractions of that.
+
+    If there are few authors, return instead sizes near a tenth that match the verified rows of one
+    or two authors.
+    """
     if not _has_few_authors(counts):
         return sorted({max(1, tenth // divisor) for divisor in (1, 2, 4, 8, 16)}, reverse=True)
     of_author = [rows.total() for author, rows in counts.verified.items() if author is not None]
@@ -111,9 +115,11 @@ def _sizes_to_try(counts: Counts, tenth: int) -> Sequence[int]:
 
 
 def _find_best(counts: Counts, tried: Iterable[Sizes], tenth: int, seed: int) -> _Tried | None:
-    """Return the sizes that lose the fewest rows; of many authors the first tolerated ones.
+    """Return the sizes that lose the fewest rows.
 
-    None if none of them is possible with enough rows left for train.
+    With many authors, return the first tolerated ones.
+
+    None if no sizes are possible that leave enough rows for train.
     """
     possible = []
     for sizes in tried:

@@ -16,9 +16,9 @@ def _size(label: Any, **kwargs: Any) -> forms.IntegerField:
 
 
 class ReleaseForm(forms.Form):
-    """What a version is called, its licence, and, for the first one, how large its splits are.
+    """A form for a version's description and licence, and for the split sizes of a first version.
 
-    sizes: suggested ones; None for a later version, which keeps the splits.
+    sizes: suggested sizes; None for a later version, which keeps the splits.
     """
 
     train = _size(
@@ -59,7 +59,7 @@ class ReleaseForm(forms.Form):
                 del self.fields[name]
 
     def options(self, url: str) -> Options:
-        """Return the options of `request_release`, once the form is valid.
+        """Return the valid form's values as options for `request_release`.
 
         url: of the public page.
         """

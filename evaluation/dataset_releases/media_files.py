@@ -20,7 +20,7 @@ MediaValues = dict[str, dict[str, Any] | None]
 
 
 def media_columns(config: TaskConfig) -> tuple[Field, ...]:
-    """Return the columns that only the Parquet files of such a task have.
+    """Return the columns for the task's media fields, which only Parquet files have.
 
     Their kind is image or audio.
     """
@@ -32,7 +32,7 @@ def media_columns(config: TaskConfig) -> tuple[Field, ...]:
 
 
 def features_of(config: TaskConfig) -> bytes:
-    """Return the metadata that tells `datasets` which columns hold pictures and recordings."""
+    """Return Parquet metadata that tells `datasets` which columns hold pictures and recordings."""
     features = {}
     for column in media_columns(config):
         features[column.name] = {"_type": column.kind.capitalize()}
@@ -40,7 +40,7 @@ def features_of(config: TaskConfig) -> bytes:
 
 
 class MediaFiles:
-    """A reader of the files that rows name, which packs each once into the archive in a folder."""
+    """A reader of the files that rows name. Adds each file once to an archive in the folder."""
 
     def __init__(self, folder: Path, task: Task) -> None:
         self._task, self._names = task, tuple(task.config.media_fields)
@@ -48,9 +48,9 @@ class MediaFiles:
         self._archive = ZipFile(folder / ARCHIVE, "w", ZIP_STORED)
 
     def read_row(self, line: str, packs: bool) -> MediaValues:
-        """Return the files of a row; None where it names none, or one that was erased.
+        """Return the files of a row by column; None where it names none or the file was erased.
 
-        packs: whether they go into the archive, which everybody gets.
+        packs: whether to add the files to the public archive.
         """
         row = orjson.loads(line)
         # A tombstone has no fields.
@@ -78,5 +78,5 @@ class MediaFiles:
         return {"bytes": data, "path": name}
 
     def close(self) -> None:
-        """Write the end of the archive."""
+        """Finish the archive."""
         self._archive.close()

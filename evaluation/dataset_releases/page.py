@@ -26,10 +26,10 @@ SIZES = "sizes"
 
 
 class ReleasePage:
-    """The form of a round that is not being released now, and what was sent to it.
+    """The page for releasing a round, with the submitted form, if any.
 
-    versions: the finished ones, oldest first. data: what was posted. The button that releases says
-    how many rows, and confirms them.
+    versions: the finished versions, oldest first. data: the posted fields. The button that releases
+    carries the number of rows it shows, which confirms them.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ReleasePage:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether a release was requested, by a form without errors."""
+        """Whether a valid form requested a release."""
         # Buttons for proposals and for the preview send the form without confirming anything.
         is_sent = self._sent is not None and not self._sent.keys() & {SIZES, "preview"}
         return is_sent and not self.form.errors
@@ -77,7 +77,7 @@ class ReleasePage:
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the template shows."""
+        """The values for the template."""
         values: dict[str, Any] = {"form": self.form, "versions": self._versions}
         if not self._versions:
             return values | self._preview()
@@ -111,12 +111,12 @@ class ReleasePage:
         }
 
     def _waits(self) -> str:
-        """Return the sentence that says whom the release waits for; empty for nobody."""
+        """Return a sentence about the writers for whom the release waits; "" if there are none."""
         people = still_writing(self._round)
         return wait_for_writers(self._round, people) if people else ""
 
     def _sizes_now(self) -> Sizes:
-        """Return the sizes in the form, if they are numbers; else the suggested ones."""
+        """Return the sizes in the form if they are valid, otherwise the suggested ones."""
         # A form with a wrong licence still previews its sizes.
         is_read = not {"train", "dev", "test", "seed"} & self.form.errors.keys()
         if self._sent is not None and is_read:
@@ -128,12 +128,12 @@ class ReleasePage:
 
 
 def in_words(left_out: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return why examples are left out, in words, with how many."""
+    """Return (reason as text, number of examples) for the examples that are left out."""
     return [(_(words), left_out[name]) for name, words in REASONS.items() if left_out.get(name)]
 
 
 def rows_in_words(planned: Forecast) -> list[tuple[str, int]]:
-    """Return the splits of a release by their names, with their rows."""
+    """Return (displayed name, number of rows) for the splits of a release."""
     names = {HELD: _("held back"), PROGRAM: _("program (written by programs)")}
     rows = []
     for split in (*SPLITS, PROGRAM, HELD):
@@ -147,7 +147,7 @@ def _write_rows(rows: Mapping[str, int]) -> str:
 
 
 def _read_rows(text: str) -> dict[str, int]:
-    """Return what `_write_rows` wrote; any other text confirms rows that do not exist."""
+    """Parse what `_write_rows` wrote. Any other text gives rows that no release matches."""
     rows = {}
     for pair in text.split(","):
         split, _colon, n = pair.partition(":")

@@ -21,7 +21,7 @@ DECODED = ("input_json", "output_json", "metadata_json")
 
 
 def latest_datasets(rounds: Iterable[Round]) -> Mapping[int, Dataset]:
-    """Return the newest finished dataset of each round, by round id; one query."""
+    """Return the newest finished dataset of each round, by round id. One query."""
     rows = Dataset.objects.select_related("round__task")
     # In ascending order, so that the newest version of a round is the one that stays.
     done = rows.filter(round__in=rounds, state=Dataset.State.DONE)
@@ -40,9 +40,9 @@ def public_datasets(rounds: Iterable[Round]) -> list[Dataset]:
 
 
 def released_failures(tasks: Iterable[Task]) -> list[Example]:
-    """Return one row of `train` of each task's newest dataset that fooled a model and may be shown.
+    """Return, for each task, an example of its newest release that fooled a model and may be shown.
 
-    At most four queries; none for tasks of which nothing is released.
+    The examples come from `train`. At most four queries; none if no task has a release.
     """
     # Kept for a while: teasers on the first page ask for it at each request.
     newest = read_or_count("newest-datasets", _newest_datasets)
@@ -64,16 +64,16 @@ def released_failures(tasks: Iterable[Task]) -> list[Example]:
 
 
 def _newest_datasets() -> dict[int, int]:
-    """Return, by task, the id of the dataset that was released last."""
+    """Return the id of the newest finished dataset of each task, by task id."""
     done = Dataset.objects.filter(state=Dataset.State.DONE).order_by("round__number", "version")
     return dict(done.values_list("round__task", "pk"))  # the last one of a task stays
 
 
 def split_rows(dataset: Dataset, split: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of `train`, `dev` or `test` in their order, with labels, without tombstones.
+    """Stream the rows of `train`, `dev` or `test` in order, with labels and without tombstones.
 
-    Streams, so any size fits into memory. Fields as in docs/datasets.md, but for `context`, which
-    is the context's own fields here, and the JSON in `DECODED`, which is parsed.
+    docs/datasets.md describes the fields. Here, `context` holds the context's own fields, and the
+    JSON texts in `DECODED` are parsed.
     """
     items = dataset.items.filter(split=split, is_withdrawn=False).order_by("position")
     for line in items.values_list("line", flat=True).iterator(chunk_size=2000):
@@ -89,8 +89,8 @@ def decode_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def standing_lines(round: Round) -> Iterator[str]:
     """Yield every example of a round that was not withdrawn, judged or not, as a line of JSON.
 
-    Fields as in a dataset, people's names too; `split` is empty, and `tags` are reviewers', which
-    no dataset has.
+    The fields are those of a dataset, including people's pseudonyms. `split` is empty. `tags`,
+    which datasets lack, are reviewers' tags.
     """
     for chunk in _standing(round, Freezer(round, is_tagged=True)):
         # One piece for each chunk: a piece for each line would make the response much slower.
@@ -98,7 +98,10 @@ def standing_lines(round: Round) -> Iterator[str]:
 
 
 def standing_rows(round: Round) -> Iterator[Mapping[str, Any]]:
-    """Yield the same rows, one at a time, with all corrections and what was imported with them."""
+    """Yield the same rows as `standing_lines`, as mappings.
+
+    They include all corrections and everything that was imported with the rows.
+    """
     for chunk in _standing(round, Freezer(round, is_whole=True)):
         for frozen in chunk:
             yield frozen.row
@@ -111,7 +114,7 @@ def _standing(round: Round, freezer: Freezer) -> Iterator[Iterator[Frozen]]:
 def find_dataset_file(
     request: HttpRequest | Request, code: str, number: int, version: int, name: str
 ) -> DatasetFile:
-    """Return a file of a released version; raise Http404 if the reader may not have it."""
+    """Return a file of a released version. Raises Http404 if the reader may not have it."""
     task = find_task(request, code, can_take)
     files = DatasetFile.objects.select_related("dataset").filter(
         dataset__round__task=task,

@@ -36,7 +36,10 @@ _Vote = tuple[str, str, str | None]
 
 
 class _Judgements(NamedTuple):
-    """What people and targets said about a chunk's examples, by example: mostly only votes."""
+    """What people and targets said about a chunk's examples, by example id.
+
+    Most have only votes.
+    """
 
     votes: Mapping[int, Sequence[_Vote]]
     corrections: Mapping[int, Sequence[Row]]
@@ -55,7 +58,7 @@ TEXTS = ("inputs", "metadata", "support")
 
 
 class _Stored(NamedTuple):
-    """The columns of an example that are read, as the database holds them."""
+    """The columns read of an example, as the database stores them."""
 
     pk: int
     uuid: UUID | str
@@ -83,23 +86,23 @@ MODEL_WRONG = {Example.Outcome.FOOLED.value: True, Example.Outcome.NOT_FOOLED.va
 
 
 def releasable(round: Round) -> QuerySet[Example]:
-    """Select what a dataset of the round takes.
+    """Select the examples that a dataset of the round contains.
 
-    Nothing that is retracted, undecided, refuted or flagged.
+    Excludes examples that are retracted, undecided, refuted or flagged.
     """
     return Example.objects.filter(RELEASABLE, round=round, retracted_at__isnull=True)
 
 
 def balanced_field(config: TaskConfig) -> str | None:
-    """Return the field by whose labels splits are balanced; None if answers are no choice."""
+    """Return the field by whose labels splits are balanced; None if answers are not choices."""
     field = config.answer_field
     return field if config.component(field).type == "multiclass" else None
 
 
 def balanced_label(agreed: str | None, own: Any) -> str:
-    """Return the label that a row counts for in the splits: the consensus, else its author's.
+    """Return the label by which a row is balanced: the consensus, otherwise the author's label.
 
-    Empty if neither names one; `counts_of` says the same in SQL.
+    Empty if neither exists. `counts_of` does the same in SQL.
     """
     if agreed or own is None:
         return agreed or ""
@@ -107,7 +110,7 @@ def balanced_label(agreed: str | None, own: Any) -> str:
 
 
 def counts_of(round: Round) -> Counts:
-    """Count how many rows each author has of each label, without those of programs; one query."""
+    """Return the number of rows by author and label, without rows by programs. One query."""
     field = balanced_field(round.task.config)
     # Tasks without choices balance nothing: one label for all.
     label: Any = Value("")
@@ -131,7 +134,7 @@ def counts_of(round: Round) -> Counts:
 
 
 class Frozen(NamedTuple):
-    """An example as it enters a dataset."""
+    """An example in the form in which it enters a dataset."""
 
     example: int
     uid: str
@@ -143,13 +146,13 @@ class Frozen(NamedTuple):
 
 
 class Freezer:
-    """A maker of rows from a round's examples, a chunk at a time, in the order of writing."""
+    """A factory that makes rows from a round's examples, one chunk at a time, oldest first."""
 
     def __init__(self, round: Round, *, is_whole: bool = False, is_tagged: bool = False):
-        """Prepare for a round.
+        """Read what the rows of a round share.
 
-        is_whole: rows include all that was imported with them, but for what names people.
-        is_tagged: they include reviewers' tags.
+        is_whole: whether rows include all imported data, except what names people. is_tagged:
+        whether rows include reviewers' tags.
         """
         self._round, config = round, round.task.config
         self._is_whole, self._is_tagged = is_whole, is_tagged
@@ -172,11 +175,11 @@ class Freezer:
             self._versions[pk] = name, digest
 
     def chunks(self, examples: QuerySet[Example]) -> Iterator[Iterator[Frozen]]:
-        """Yield these examples of the round in the order of writing; a few queries for each chunk.
+        """Yield chunks of the examples' rows, oldest first. A few queries for each chunk.
 
-        A chunk's rows are made while it is read, so that a row can go before the next one comes.
-        Ids are read first: with a LIMIT instead, PostgreSQL walks through consensus from the first
-        example on for every chunk.
+        A chunk's rows are made lazily, so that a row can be freed before the next one is made. Ids
+        are read first, because with a LIMIT PostgreSQL would scan the consensus table from the
+        first example for every chunk.
         """
         rows = examples.order_by("pk").annotate(**json_texts(*TEXTS)).values_list(*_Stored._fields)
         # An array, because it takes eight bytes an id and a list about forty.
@@ -192,7 +195,7 @@ class Freezer:
         return (self._freeze_one(example, judgements) for example in chunk)
 
     def _new_pseudonym(self, role: str, annotator: int | None) -> str | None:
-        """Return a person's name in this task's datasets; another one in each role."""
+        """Return a person's pseudonym in this task's datasets, which differs by role."""
         if annotator is None:
             return None
         return hmac.digest(self._key, f"{role}:{annotator}".encode(), "sha256").hex()[:20]
@@ -214,9 +217,9 @@ class Freezer:
             }
 
     def _read_judgements(self, ids: Sequence[int]) -> _Judgements:
-        """Read what people and targets said about these examples.
+        """Read the judgements of people and outputs of targets for these examples.
 
-        Votes and standing decisions of owners come in the order of being cast.
+        Votes come in the order in which they were cast, followed by decisions of owners.
         """
         votes: dict[int, list[_Vote]] = defaultdict(list)
         corrections: dict[int, list[Row]] = defaultdict(list)
@@ -303,7 +306,8 @@ class Freezer:
     def _metadata(self, metadata: Row, *, is_imported: bool) -> Row:
         """Return the metadata that may be published.
 
-        That is what the configuration asks for, and of imported metadata all that names nobody.
+        These are the fields that the configuration asks for, or, for imported rows of a whole
+        export, everything that does not name a person.
         """
         if self._is_whole and is_imported:
             return {name: value for name, value in metadata.items() if not PRIVATE.search(name)}
@@ -312,9 +316,10 @@ class Freezer:
     def _find_right_answer(
         self, example: _Stored, inputs: Row, outputs: Sequence[Any], corrections: Sequence[Row]
     ) -> Any:
-        """Return the author's answer. If authors give none, the model's if it is right.
+        """Return the author's answer, or the model's if authors give none and it is right.
 
-        If that was found wrong, what most validators typed; else "".
+        If the model's answer was found wrong, return what most validators typed. Otherwise return
+        "".
         """
         if self._answer in inputs:
             return inputs[self._answer]
@@ -326,7 +331,10 @@ class Freezer:
         return next(iter(right_answers(corrections)), "")
 
     def _answers(self, outputs: Sequence[Any]) -> Row:
-        """Return what the targets answered; Dynabench's two fields are of the first one."""
+        """Return the columns of the targets' answers.
+
+        Dynabench's two columns are those of the first target.
+        """
         targets = []
         for _, version, fooled, output, prob in outputs:
             name, digest = self._versions[version]
@@ -344,7 +352,7 @@ class Freezer:
 
 
 def _read_outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
-    """Return what the targets answered, by example, in the targets' order."""
+    """Return the targets' answers by example id, in the targets' order."""
     outputs: dict[int, list[Any]] = defaultdict(list)
     rows = TargetOutput.objects.filter(example__gte=ids[0], example__lte=ids[-1])
     rows = rows.order_by("example_id", "position").annotate(**json_texts("output", "prob"))
@@ -355,14 +363,14 @@ def _read_outputs(ids: Sequence[int]) -> Mapping[int, Sequence[Any]]:
 
 
 def pick(values: Mapping[str, Any], names: Iterable[str]) -> Row:
-    """Return the entries of these names that a mapping has, in the order of the names."""
+    """Return the entries with these names that the mapping contains, in the order of the names."""
     return {name: values[name] for name in names if name in values}
 
 
 def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
-    """Read rows of `values_list` without Django's conversion of each value, which takes longer.
+    """Read rows of `values_list` without Django's slow conversion of each value.
 
-    On SQLite a UUID is text and a time has no zone, but is of UTC.
+    On SQLite, a UUID is then text, and a time is UTC without a time zone.
     """
     # `values_list` would convert each of a million dates and ids, only for us to write texts.
     sql, values = rows.query.sql_with_params()
@@ -372,12 +380,15 @@ def read_as_stored(rows: QuerySet[Any, Any]) -> list[Any]:
 
 
 def as_uuid(stored: UUID | str) -> str:
-    """Return a UUID as people write it, from what the database holds."""
+    """Return a UUID in its usual text form, from the value that the database holds."""
     return str(stored if isinstance(stored, UUID) else UUID(stored))
 
 
 def _times(votes: Sequence[_Vote]) -> Mapping[str, int]:
-    """Return how often each label or verdict was given; for a few votes a Counter is slower."""
+    """Count how often each label or verdict was given.
+
+    For few votes this is faster than a Counter.
+    """
     counts: dict[str, int] = {}
     for vote, _, _ in votes:
         counts[vote] = counts.get(vote, 0) + 1
@@ -385,12 +396,15 @@ def _times(votes: Sequence[_Vote]) -> Mapping[str, int]:
 
 
 def json_texts(*names: str) -> dict[str, Cast]:
-    """Return expressions `<name>_text` of JSON columns as text: orjson reads them much faster."""
+    """Return expressions `<name>_text` that read JSON columns as text.
+
+    Parsing the text with orjson is faster than Django's conversion.
+    """
     return {f"{name}_text": Cast(name, TextField()) for name in names}
 
 
 def as_text(value: Any) -> str:
-    """Return a value as people read it: a text or a label, the words of a span, else JSON."""
+    """Return a value as people read it: a text or label, the words of a span, otherwise JSON."""
     # A span: its place says nothing to readers.
     if isinstance(value, Mapping) and "text" in value:
         value = value["text"]
@@ -398,10 +412,10 @@ def as_text(value: Any) -> str:
 
 
 def _in_order(text: str) -> str:
-    """Return the same JSON whatever order of keys the database holds."""
+    """Return the JSON with its keys in a fixed order, whatever order the database returns."""
     return orjson.dumps(orjson.loads(text), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def to_json(value: Any) -> str:
-    """Return compact JSON, as it is in a JSONL file."""
+    """Return compact JSON, as in a JSONL file."""
     return orjson.dumps(value).decode()

@@ -29,20 +29,20 @@ HELD_FOR = timedelta(days=183)
 
 
 class ReleaseRefused(Refused):
-    """A round cannot be released like this; the message says why and what can be done."""
+    """Raised when a round cannot be released as requested. The message says why and what to do."""
 
     code = "release"
 
 
 def suggested_sizes(counts: Counts) -> Sizes:
-    """Return the first of the proposals; no dev and test without rows."""
+    """Return the first of the proposals. Without rows, dev and test are 0."""
     return next(iter(proposals(counts)), Sizes(None, 0, 0))
 
 
 def check_sizes(census: Census, options: Options) -> Forecast:
-    """Return what a release by these options holds.
+    """Return the forecast of a release with these options.
 
-    Raises ReleaseRefused if it is impossible, with the true reason and sizes that are possible.
+    Raises ReleaseRefused if the release is impossible, with the reason and possible sizes.
     """
     counts = census.counts
     requested = options.sizes(counts)
@@ -86,7 +86,7 @@ def check_sizes(census: Census, options: Options) -> Forecast:
 def _check_without_people(census: Census, requested: Sizes) -> None:
     """Raise ReleaseRefused unless a round without rows by people can be released as requested.
 
-    All its rows are by programs, or it has none at all.
+    Either programs wrote all its rows, or it has none.
     """
     if census.programs:
         if requested.train or requested.dev or requested.test:
@@ -106,12 +106,12 @@ def _check_without_people(census: Census, requested: Sizes) -> None:
 
 
 def request_release(*, round: Round, options: Options, actor: User | None) -> Dataset:
-    """Have a worker make the next version of a round's dataset. Locks the round.
+    """Enqueue a job that builds the next version of a round's dataset. Locks the round.
 
-    The first version is split by `options`; a later one keeps every row and split, puts tombstones
-    where examples were withdrawn, and ignores the sizes of `options`. A version that failed is
-    tried again under its number. Raises ReleaseRefused, and RoundChanged if the first version would
-    not hold what `options` confirms.
+    The first version is split according to `options`. Later versions keep every row and split,
+    replace withdrawn examples with tombstones, and ignore the sizes in `options`. A failed version
+    is retried under its number. Raises ReleaseRefused, and RoundChanged if the first version would
+    differ from what `options` confirms.
     """
     done = round.datasets.filter(state=State.DONE).order_by("version").first()
     if done:
@@ -151,7 +151,7 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
 
 
 def _check_may_release(round: Round, last: Dataset | None) -> None:
-    """Raise ReleaseRefused unless the round may get another version now."""
+    """Raise ReleaseRefused unless another version of the round may be requested now."""
     if last and not last.is_over:
         raise ReleaseRefused(
             gettext("Version %(number)d is being made. Wait until it is there.")
@@ -174,12 +174,12 @@ def _check_may_release(round: Round, last: Dataset | None) -> None:
 
 
 def is_due(dataset: Dataset) -> bool:
-    """Return whether the day has come on which the rows that it holds back are published."""
+    """Return whether the day has come on which the dataset's held-back rows are published."""
     return bool(dataset.held_until and dataset.held_until <= today())
 
 
 def release_held() -> list[Dataset]:
-    """Request the versions that publish what was held back; a few queries when none is due."""
+    """Request the versions that publish held-back rows that are due; return them."""
     done = Dataset.objects.filter(state=State.DONE)
     # Only the newest version of each round: an earlier one holds back what a later one may publish.
     newer = Dataset.objects.filter(round=OuterRef("round"), version__gt=OuterRef("version"))
@@ -193,7 +193,7 @@ def release_held() -> list[Dataset]:
 
 
 def withdrawn_since(dataset: Dataset) -> int:
-    """Return how many rows of a version the next one replaces by tombstones."""
+    """Return how many rows of a version its successor would replace with tombstones."""
     rows = dataset.items.filter(is_withdrawn=False)
     gone = rows.filter(example__isnull=True) | rows.filter(example__retracted_at__isnull=False)
     return gone.count()

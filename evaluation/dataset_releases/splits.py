@@ -35,7 +35,7 @@ Parts = dict[str | None, int]
 
 
 class Sizes(NamedTuple):
-    """Requested rows of each split. train None: all that is left."""
+    """The number of rows of each split. train: None takes all remaining rows."""
 
     train: int | None
     dev: int
@@ -45,7 +45,10 @@ class Sizes(NamedTuple):
 
 @dataclass
 class Counts:
-    """Rows by author and label: `verified` ones fit into any split, `others` into train."""
+    """Numbers of rows by author and label.
+
+    `verified` rows may enter any split, `others` only train.
+    """
 
     verified: dict[Author, Labels] = field(default_factory=dict)
     others: dict[Author, Labels] = field(default_factory=dict)
@@ -57,7 +60,7 @@ class Counts:
 
     @property
     def authors(self) -> int:
-        """How many known people wrote them."""
+        """The number of known authors."""
         return len((self.verified.keys() | self.others.keys()) - {None})
 
     @property
@@ -66,13 +69,13 @@ class Counts:
         return (self.labels(True) + self.labels(False)).total()
 
     def labels(self, is_verified: bool) -> Labels:
-        """Return the rows of all authors by label."""
+        """Return the number of rows by label, over all authors."""
         return _sum((self.verified if is_verified else self.others).values())
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Where rows go."""
+    """The split to which each author's rows go."""
 
     split_of: Mapping[Author, str]
     """The authors of test, dev and held; all others are train's."""
@@ -85,15 +88,15 @@ class Plan:
 
     @property
     def sizes(self) -> Sizes:
-        """Rows that each split gets; fewer than requested if the authors do not suffice."""
+        """The size of each split, which is smaller than requested if there are too few authors."""
         labels = self.labels
         train, dev, test = labels[TRAIN].total(), labels[DEV].total(), labels[TEST].total()
         return Sizes(train, dev, test, labels[HELD].total())
 
     def left_out(self, counts: Counts) -> dict[str, int]:
-        """Return how many of the counted rows get no place, by reason.
+        """Return how many of the counted rows are in no split, by reason.
 
-        counts: the counts that the plan was made of.
+        counts: the counts from which the plan was made.
         """
         beyond = sum(parts[None] for parts in self.train.values())
         placed = sum(self.labels[split].total() for split in (*SPLITS, HELD))
@@ -101,7 +104,10 @@ class Plan:
 
 
 def fill(total: int, available: Mapping[str, int]) -> Labels:
-    """Share out `total` equally among labels; where one has too few rows, the others give more."""
+    """Divide `total` equally among labels.
+
+    Where one has too few rows, the others contribute more.
+    """
     parts: Labels = Counter()
     # The scarcest label first: what it lacks is shared by the others.
     order = sorted(available, key=lambda label: (available[label], label))
@@ -112,10 +118,10 @@ def fill(total: int, available: Mapping[str, int]) -> Labels:
 
 
 def make_plan(counts: Counts, requested: Sizes, *, seed: int) -> Plan:
-    """Choose whole authors for test, dev and held so that these get their size and their labels.
+    """Assign whole authors to test, dev and held so that these reach their size and label balance.
 
-    Those whose verified rows fit are taken first, by chance among equals; what does not fit of the
-    last ones is left out. A size goes before balance.
+    Authors whose verified rows all fit are taken first, in random order. Rows of the last authors
+    that do not fit are left out. Size takes precedence over balance.
     """
     chooser = _Chooser(counts.verified, seed)
     # In this order: the first one chooses among the most authors.
@@ -144,7 +150,10 @@ def make_plan(counts: Counts, requested: Sizes, *, seed: int) -> Plan:
 
 
 class _Chooser:
-    """The choice of authors, and of rows of unknown ones, for one split after another."""
+    """A stateful selection of authors for one split after another.
+
+    Rows of unknown authors are selected one by one.
+    """
 
     def __init__(self, verified: Mapping[Author, Labels], seed: int):
         # By id first, so that the order depends on the seed and not on the order of rows.
@@ -159,10 +168,13 @@ class _Chooser:
         self._counts = verified
 
     def choose(self, split: str, size: int) -> Labels:
-        """Take `size` rows for a split, by label; fewer when there are no more.
+        """Take up to `size` rows for a split and return their number by label.
 
-        1. Whole authors that fit the label quotas, 2. rows of unknown authors within the quotas, 3.
-        more rows of the authors it has, 4. any rows of unknown authors, 5. any authors at all.
+        1. Take whole authors that fit the label quotas.
+        2. Take rows of unknown authors within the quotas.
+        3. Take more rows of the authors already in the split.
+        4. Take any rows of unknown authors.
+        5. Take any authors.
         """
         available = _sum(chain(self.free.values(), [self.loose]))
         quotas = fill(size, {label: n // LARGEST_PART for label, n in available.items()})
@@ -173,10 +185,11 @@ class _Chooser:
         return got + self._take_authors(split, size - got.total(), available, 1)
 
     def _take_authors(self, split: str, size: int, quotas: Labels, below: float) -> Labels:
-        """Take whole authors, least left out first, while less than `below` of their rows is lost.
+        """Take whole authors who lose less than a share `below` of their rows, lowest loss first.
 
-        What fits only shrinks, so an author's old loss is a lower bound: the one with the least
-        bound is looked at again, and taken if it still is the least.
+        Returns the number of rows taken by label. The number of rows that fit only shrinks, so an
+        author's earlier loss is a lower bound. The author with the lowest bound is computed again,
+        and taken if the new loss is still the lowest.
         """
         got: Labels = Counter()
         # The rank, which is random, decides among authors with equal losses.
@@ -195,14 +208,14 @@ class _Chooser:
         return got
 
     def _take_loose(self, split: str, quotas: Labels) -> Labels:
-        """Take rows of unknown authors."""
+        """Take rows of unknown authors within the quotas; return their number by label."""
         taken = self.loose & quotas
         self.loose -= taken
         self.used_loose[split] += taken
         return taken
 
     def _take_surplus(self, split: str, size: int) -> Labels:
-        """Take more rows of the authors that the split has."""
+        """Take up to `size` more rows of the split's authors; return their number by label."""
         got: Labels = Counter()
         for author, split_of_author in self.split_of.items():
             if split_of_author == split:
@@ -213,9 +226,9 @@ class _Chooser:
 
 
 class Dealer:
-    """A dealer that says for each row where it goes, so that the plan's numbers come out.
+    """An assignment of rows to splits that reproduces the plan's numbers.
 
-    Within a cell (author and label) chance decides.
+    Rows with the same author and label are assigned at random.
     """
 
     def __init__(self, plan: Plan, *, seed: int):

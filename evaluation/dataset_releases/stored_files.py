@@ -31,7 +31,7 @@ Digest = Callable[[IO[bytes]], str]
 
 
 class Damage(NamedTuple):
-    """A file that is missing or differs from what was stored, and the row that names it."""
+    """A file that is missing or differs from what was stored, with the row that names it."""
 
     path: str
     row: str
@@ -39,9 +39,9 @@ class Damage(NamedTuple):
 
 
 def opened(file: DatasetFile) -> IO[bytes]:
-    """Open a file of a dataset, if it is what was released. Raises OSError (EIO).
+    """Open a file of a dataset if it is unchanged since its release. Raises OSError (EIO).
 
-    Read once in a process, and again when it changes; a file of 500 MB takes half a second.
+    A process reads the file once to check it, and again after a change. 500 MB take half a second.
     """
     name = str(file.file)
     try:
@@ -62,7 +62,7 @@ def _known_digest(name: str, size: int, changed_at: datetime) -> str:
 
 
 def damages() -> Iterator[Damage]:
-    """Yield what is wrong with any file that a row names; reads each of them from end to end."""
+    """Yield the damage of every file that a row names. Reads all files completely."""
     # Every kind of file that a row names. Uploads are checked piece by piece.
     for file in _rows(DatasetFile.objects.select_related("dataset__round__task")):
         yield from _check(file, str(file.file), file.size, file.sha256, _of_bytes)
@@ -89,9 +89,9 @@ def _rows(rows: Any) -> Iterable[Any]:
 def _check(
     row: Model, path: str, size: int | None, expected: str, digest: Digest
 ) -> Iterator[Damage]:
-    """Read one file and yield what is wrong with it.
+    """Read a file and yield its damage, if any.
 
-    expected: empty if no digest was stored; then it is only read.
+    expected: the stored digest; if empty, only check that the file can be read.
     """
     try:
         actual_size = default_storage.size(path)
@@ -111,7 +111,7 @@ def _check(
 
 
 def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
-    """Check both files of a set version. Its digest is of the lines of both, in turns."""
+    """Check both files of a set version. The stored digest covers the alternating lines of both."""
     names = (str(version.inputs), str(version.gold))
     broken: list[Damage] = []
     for name in names:
@@ -142,7 +142,7 @@ def _of_bytes(file: IO[bytes]) -> str:
 
 
 def _of_lines(file: IO[bytes]) -> str:
-    """Return the digest of what was packed; its own checksum is checked on the way."""
+    """Return the digest of a gzip file's contents. Also verifies gzip's own checksum."""
     return _of_bytes(_unpacked(file))
 
 
@@ -151,7 +151,10 @@ def _unpacked(file: IO[bytes]) -> IO[bytes]:
 
 
 def _of_folder(file: IO[bytes]) -> str:
-    """Return the digest of a packed folder, as `model_folders.digest_of` does in this order."""
+    """Return the digest of a packed folder.
+
+    It equals `model_folders.digest_of` if the archive has its order of files.
+    """
     digest = hashlib.sha256()
     with tarfile.open(fileobj=file, mode="r|*") as archive:
         for member in archive:

@@ -22,7 +22,7 @@ OWN_VERDICT = {Example.Outcome.FOOLED: "incorrect", Example.Outcome.NOT_FOOLED: 
 
 
 def tools_for(task: Task) -> dict[str, Format]:
-    """Return, by name, the tools whose layout has a place for the task's fields."""
+    """Return the tools, by name, whose format can hold the task's fields."""
     fields: set[str] = set()
     if task.config.kind == "examples":
         fields = set(task.config.model_fields)
@@ -30,10 +30,10 @@ def tools_for(task: Task) -> dict[str, Format]:
 
 
 def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str]:
-    """Yield the file of every example that was not withdrawn, for a tool of `tasks.formats.TOOLS`.
+    """Stream a file with all examples that were not withdrawn, for an annotation tool.
 
-    Streams. left: counts the rows that have no place in its layout. Raises Refused if the tool has
-    no such answers.
+    tool: a key of `tasks.formats.TOOLS`. left: counts the rows that the format cannot hold. Raises
+    Refused if the format does not support the task's answers or fields.
     """
     config = round.task.config
     kind = config.component(config.answer_field).type
@@ -52,7 +52,7 @@ def tool_file(round: Round, tool: str, left: Left | None = None) -> Iterator[str
 
 
 def _make_item(row: Row, config: TaskConfig) -> Item:
-    """Return a row as tools get it: texts to judge, votes, and all of it as JSON to read back."""
+    """Return a row as an item for tools: texts to judge, votes, and JSON for our import."""
     answer = config.answer_field
     context, inputs = json.loads(row["context"]["context_json"]), json.loads(row["input_json"])
     metadata = json.loads(row["metadata_json"])
@@ -96,7 +96,7 @@ def _make_item(row: Row, config: TaskConfig) -> Item:
 
 
 def _display_texts(values: Row, config: TaskConfig) -> dict[str, str]:
-    """Return what judges read, by field; a conversation as the lines of its turns."""
+    """Return the texts that judges read, by field; a conversation becomes one line per turn."""
     talks = {each.name: each for each in (*config.context, *config.input) if each.type == "chat"}
     texts = {}
     for name, value in values.items():
@@ -112,7 +112,7 @@ def _display_texts(values: Row, config: TaskConfig) -> dict[str, str]:
 def _display_answer(
     row: Row, config: TaskConfig, label: str | None, prediction: Mapping[str, Any] | None
 ) -> dict[str, str]:
-    """Return the answer that people judge, if they choose no label."""
+    """Return the answer to be judged and its question, by name; empty if judges choose labels."""
     if label_field(config):
         return {}
     if prediction and (label is None or is_about_model(config, row["outcome"])):
@@ -126,7 +126,7 @@ def _display_answer(
 
 
 def _question(config: TaskConfig) -> str:
-    """Return the task's question to judges, with what `correct` and `incorrect` stand for in it."""
+    """Return the task's question to judges, with the meanings of `correct` and `incorrect`."""
     validation = config.validation
     if not validation.answers:
         return str(validation.question)
@@ -135,7 +135,10 @@ def _question(config: TaskConfig) -> str:
 
 
 def _read_prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] | None]:
-    """Return the first target, under the name that the import gave it, and its answer."""
+    """Return the first target's name, as in imported data, and its answer.
+
+    Both are None if no target answered.
+    """
     if row["output_json"] is None:
         return None, None
     output = json.loads(row["output_json"])
@@ -148,7 +151,7 @@ def _read_prediction(row: Row, answer: str) -> tuple[str | None, dict[str, Any] 
 
 
 def _read_votes(row: Row, labels: Sequence[str]) -> Iterator[Vote]:
-    """Yield the votes on a row with their corrections, without what an owner decided."""
+    """Yield the votes on a row with their corrections, without decisions of owners."""
     corrections = [(typed["validator"], typed["answer"]) for typed in row["corrections"]]
     for label, mode, who in row["validations"]:
         # Decisions of owners are no votes: an import would count them twice.
@@ -161,7 +164,7 @@ def _read_votes(row: Row, labels: Sequence[str]) -> Iterator[Vote]:
 
 
 def _describe_vote(vote: Vote) -> dict[str, str | None]:
-    """Return a vote as our import reads it."""
+    """Return a vote in the format of our import."""
     kind = "verdict" if vote.is_verdict else "label"
     row = {"worker": vote.who, kind: vote.label}
     if vote.correction:

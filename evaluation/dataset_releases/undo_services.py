@@ -36,16 +36,16 @@ PREVENTS = {
 
 
 class UndoRefused(Refused):
-    """A release is final; the message says what prevents its undoing."""
+    """Raised when a release is final. The message says why it cannot be undone."""
 
     code = "final"
 
 
 def note_download(dataset: Dataset) -> bool:
-    """Note that a part of a release leaves; return False if it was undone since it was read.
+    """Record that part of a release is being downloaded.
 
-    Call it before the first byte is sent. No lock: an update of the row, which waits for
-    `undo_release` and then finds none.
+    Return False if the release was undone after it was read. Call this before the first byte is
+    sent. Takes no lock: the update waits for `undo_release` and then finds no row.
     """
     if dataset.downloaded_at is not None:
         return True
@@ -56,9 +56,9 @@ def note_download(dataset: Dataset) -> bool:
 
 
 def preventing(dataset: Dataset) -> list[str]:
-    """Return what makes the release of this version final, as keys of PREVENTS.
+    """Return the reasons why the release of this version is final, as keys of PREVENTS.
 
-    Empty if it can be undone. Seven queries at most.
+    Empty if the release can be undone. At most seven queries.
     """
     return list(_yield_preventing(dataset))
 
@@ -89,7 +89,7 @@ def _is_trained_on(dataset: Dataset) -> bool:
 
 
 def _is_submitted(dataset: Dataset, released_at: datetime | None) -> bool:
-    """Return whether somebody has submitted rows, or a prompt with rows, of the release."""
+    """Return whether anyone submitted rows of the release, or a prompt that contains some."""
     # Earlier submissions cannot contain rows of this release.
     since = Submission.objects.filter(task=dataset.round.task_id, queued_at__gte=released_at)
     if since.filter(kind=Submission.Kind.ROWS).exists():
@@ -102,15 +102,16 @@ def _is_submitted(dataset: Dataset, released_at: datetime | None) -> bool:
 
 
 def _find_versions(dataset: Dataset) -> QuerySet[EvaluationSetVersion]:
-    """Return the set versions made of its test split and of the rows that it holds back."""
+    """Return the set versions made from its test split and from its held-back rows."""
     held = Q(evaluation_set__held_of=dataset.round_id)
     return EvaluationSetVersion.objects.filter(Q(dataset=dataset) | held)
 
 
 def _is_evaluated(dataset: Dataset) -> bool:
-    """Return whether a submitted model has been run on it, or answers to it were sent.
+    """Return whether a submitted model was evaluated on the release, or answers were submitted.
 
-    The site's own runs of targets, and runs that have not begun, can be taken back.
+    The site's own runs of targets, and runs that have not started, do not count because they can be
+    deleted.
     """
     versions = _find_versions(dataset).values("pk")
     begun = EvaluationRun.objects.filter(version__in=versions).exclude(state=State.QUEUED)
@@ -121,16 +122,15 @@ def _is_evaluated(dataset: Dataset) -> bool:
 
 @transaction.atomic
 def undo_release(*, round: Round, actor: User | None) -> Round:
-    """Take back the release of a round that nobody has used; the round is closed again.
+    """Undo the release of a round that nobody has used. The round becomes closed again.
 
-    1. Lock the task, so that no training begins, its rounds, so that none opens, and the dataset,
-    so
-       that nobody downloads it.
+    1. Lock the task, so that no training starts, its rounds, so that none opens, and the dataset,
+       so that nobody downloads it.
     2. Check that nothing makes the release final.
-    3. Delete the sets made of it, then its rows; its files once the transaction is committed.
+    3. Delete the sets made from it and its rows. Delete its files after the commit.
     4. Close the round again.
 
-    Raises UndoRefused, which names everything that prevents it.
+    Raises UndoRefused, which lists all reasons why the release is final.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=round.task_id)
     rounds = Round.objects.filter(task=round.task_id).order_by("pk")
@@ -154,9 +154,9 @@ def undo_release(*, round: Round, actor: User | None) -> Round:
 
 
 def _delete_sets(dataset: Dataset) -> list[str]:
-    """Delete the sets' versions with the site's own runs; return the names of their files.
+    """Delete the set versions and the site's own runs on them; return the names of their files.
 
-    The round's set is secret again, as it was before.
+    The round's set becomes secret again.
     """
     versions = list(_find_versions(dataset))
     # `preventing` has found no run of a submitted model that began.

@@ -48,9 +48,9 @@ KINDS = {"csv": "text/csv", "json": "application/json", "jsonl": "application/js
 
 @require_http_methods(["GET", "POST"])
 def release(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Show what a release would hold, the form that requests it, and its progress; for owners.
+    """Show a forecast of the release, the form that requests it, and its progress. Owners only.
 
-    Only the button that names how many rows it releases does so.
+    Only the button that states the number of rows requests the release.
     """
     task = find_task(request, code, can_own)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
@@ -69,7 +69,7 @@ def release(request: HttpRequest, code: str, number: int) -> HttpResponse:
 
 
 def _request_release(request: HttpRequest, round: Round, page: ReleasePage) -> bool:
-    """Request the release; return False if it was refused, and the form says why."""
+    """Request the release. Return False if it was refused; the form then shows the reason."""
     url = reverse("evaluation:datasets", args=[round.task.code, round.number])
     options = page.options(request.build_absolute_uri(url))
     with as_form_error(page.form):
@@ -79,7 +79,7 @@ def _request_release(request: HttpRequest, round: Round, page: ReleasePage) -> b
 
 @require_http_methods(["GET", "POST"])
 def undo(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Ask whether a release that nobody has used shall be undone, then undo it; for owners."""
+    """Ask for confirmation, then undo a release that nobody has used. Owners only."""
     task = find_task(request, code, can_own)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
     if request.method == "POST":
@@ -99,7 +99,7 @@ def undo(request: HttpRequest, code: str, number: int) -> HttpResponse:
 @login_not_required
 @require_safe
 def datasets(request: HttpRequest, code: str, number: int) -> HttpResponse:
-    """Show the versions of a round's dataset to everybody who may have them, newest first."""
+    """Show the versions of a round's dataset, newest first, to everybody who may download them."""
     task = find_task(request, code, can_take)
     round = get_object_or_404(Round.objects.select_related("task"), task=task, number=number)
     is_member = can_read(request.user, task)
@@ -132,7 +132,7 @@ def _read_card(dataset: Dataset) -> Mapping[str, Any]:
 
 
 def _sections(card: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """Return the card's sections, each with its entries as words."""
+    """Return the card's sections, each with its entries as texts."""
     sections = []
     for title, entries in card.items():
         filled = [(_in_words(name), _as_list(value)) for name, value in entries.items() if value]
@@ -159,7 +159,7 @@ def _as_list(value: Any) -> list[str]:
 def dataset_file(
     request: HttpRequest, code: str, number: int, version: int, name: str
 ) -> FileResponse:
-    """Send one file of a version, as it was written."""
+    """Send a file of a version, unchanged."""
     file = find_dataset_file(request, code, number, version, name)
     stored = opened(file)
     # Before the first byte is sent: the release may have been undone since the file was found.
@@ -170,7 +170,7 @@ def dataset_file(
 
 @require_safe
 def export(request: HttpRequest, code: str, number: int) -> StreamingHttpResponse:
-    """Stream all examples of a round that were not withdrawn, as JSON lines; for members."""
+    """Stream all examples of a round that were not withdrawn as JSON lines. Members only."""
     round = _round_to_read(request, code, number)
     return lines(standing_lines(round), f"{code}-round{number}.jsonl")
 
@@ -179,7 +179,7 @@ def export(request: HttpRequest, code: str, number: int) -> StreamingHttpRespons
 def export_for(
     request: HttpRequest, code: str, number: int, tool: str
 ) -> StreamingHttpResponse | HttpResponseRedirect:
-    """Stream the same for another annotation tool."""
+    """Stream the same examples as `export` in the format of another annotation tool."""
     round = _round_to_read(request, code, number)
     if tool not in TOOLS:
         raise Http404

@@ -39,9 +39,9 @@ UNDEFINED = "It is not defined on these examples."
 
 
 class Tally:
-    """Sums of vectors over examples, and over `draws` resamples of them.
+    """Sums of vectors over examples, and over `draws` bootstrap resamples of them.
 
-    The bootstrap is Poisson's: each example is drawn Poisson(1) times, so c examples with equal
+    Uses the Poisson bootstrap: each example is drawn Poisson(1) times, so c examples with equal
     statistics are together drawn Poisson(c) times (Hanley and MacGibbon 2006; Chamandy et al. 2012,
     section 3). It needs neither all examples at once nor their number.
     """
@@ -55,21 +55,22 @@ class Tally:
         draws: int | None = None,
         most: int = MOST_DRAWS,
     ) -> None:
-        """Prepare an empty tally. Tallies of different names are drawn independently of each other.
+        """Create an empty tally.
+
+        Tallies with different names are drawn independently of each other.
 
         Parameters
         ----------
         vectors
             Turns statistics into rows of numbers whose sums the metric needs.
         name
-            Enters the random seed.
+            Part of the random seed.
         seed
             The seed of the run.
         draws
-            The number of resamples, 0 for none. None draws as many as `draws_for` says, up to
-            `most`.
+            The number of resamples, 0 for none. If None, `draws_for` decides, up to `most`.
         most
-            The most resamples.
+            The maximum number of resamples.
         """
         self.counts: Counter[Hashable] = Counter()
         self.n = 0
@@ -84,7 +85,10 @@ class Tally:
         return self.settle()
 
     def settle(self) -> Sums:
-        """Turn counts into sums. Sorted, so that the order of the examples does not matter."""
+        """Add the counted examples to the sums, clear the counts, and return the sums.
+
+        Statistics are added in sorted order, so that the order of the examples does not matter.
+        """
         ordered = iter(sorted(self.counts.items()))  # type: ignore[arg-type]
         if self._draws is None:
             # Decided once: all rows of sums must be about the same resamples.
@@ -112,7 +116,7 @@ class Tally:
 
 
 def draws_for(distinct: int, n: int, most: int = MOST_DRAWS) -> int:
-    """Return how many resamples to draw; the least if there are too few examples for an interval.
+    """Return how many resamples to draw.
 
     Parameters
     ----------
@@ -121,13 +125,13 @@ def draws_for(distinct: int, n: int, most: int = MOST_DRAWS) -> int:
     n
         The number of examples.
     most
-        The most draws for a score over all examples, or for one of a slice.
+        The maximum: MOST_DRAWS for a score over all examples, MOST_OF_SLICE for a slice.
 
     Returns
     -------
     int
         From LEAST_DRAWS to MOST_OF_FEW, so that another seed moves an end of the interval by less
-        than 0.1 points.
+        than 0.1 points. LEAST_DRAWS if there are too few examples for an interval.
     """
     if n < LEAST_RESAMPLED:
         return LEAST_DRAWS
@@ -150,21 +154,21 @@ def score(
     sp_model: Path | None = None,
     language: str = "",
 ) -> list[Number]:
-    """Compute each metric over all examples, then by slice, with percentile intervals of 95 %.
+    """Compute each metric over all examples, then for each slice, with 95 % intervals.
 
-    Memory is bounded whatever the number of examples. The same numbers come for the same seed and,
-    up to MOST_KEPT distinct statistics, in any order of the rows.
+    Memory use does not depend on the number of examples. The same seed gives the same numbers, in
+    any order of the rows if there are at most MOST_KEPT distinct statistics.
 
     Parameters
     ----------
     rows
-        Examples and answers. An answer that is None is missing, and wrong.
+        Examples and answers. A missing answer is None and counts as wrong.
     metrics
         Names of metrics, the main one first.
     labels
         The task's labels, if its answers are choices.
     slices
-        The fields by whose values examples are scored apart, too.
+        The fields for whose values examples are also scored separately.
     seed
         The seed of the draws.
     draws
@@ -177,13 +181,14 @@ def score(
     Returns
     -------
     list of Number
-        First those of all examples. n counts examples. Of each slice field the first MOST_VALUES
-        values are scored; a Number without a value says how often others occurred, and why a metric
-        cannot be computed here.
+        First the numbers over all examples. n is the number of examples. In each slice field, the
+        first MOST_VALUES values are scored. A Number without a value counts the examples with other
+        values, or says why a metric cannot be computed here.
 
     Notes
     -----
-    Intervals of means are exact (`evaluation.scoring.mean_intervals`), those of others are drawn.
+    Intervals of means are computed exactly (`evaluation.scoring.mean_intervals`), other intervals
+    by resampling.
     """
     usable, lacking = _split_by_availability(metrics, labels, sp_model, language)
 
@@ -217,7 +222,7 @@ def score(
 
 
 def _make_tally(metric: Metric, part: str, seed: int, draws: int | None) -> Tally:
-    """Return a tally of a metric on a part of the examples; for a mean it draws nothing."""
+    """Return an empty tally of a metric for a slice ("": all examples). Means need no resamples."""
     if isinstance(metric, Mean):
         # Its interval is computed from sums of powers, without draws.
         return Tally(powers_of, name=metric.name, seed=seed, draws=0)
@@ -229,7 +234,10 @@ def _make_tally(metric: Metric, part: str, seed: int, draws: int | None) -> Tall
 def _split_by_availability(
     names: Sequence[str], labels: Sequence[str] | None, sp_model: Path | None, language: str
 ) -> tuple[list[Metric], list[Number]]:
-    """Return the metrics that can be computed, each once, and numbers that say why others can't."""
+    """Return the metrics that can be computed, and a Number for each other one.
+
+    Duplicate names count once. The Number's note says why the metric cannot be computed.
+    """
     usable, lacking = [], []
     for name in dict.fromkeys(names):
         try:
@@ -240,9 +248,10 @@ def _split_by_availability(
 
 
 def _slice_names(row: SetRow, values: dict[str, set[str]], left_out: Counter[str]) -> Iterator[str]:
-    """Yield the names of the slices that an example belongs to; the empty name is all examples.
+    """Yield the names of the slices that an example belongs to; "" stands for all examples.
 
-    values: by field the values that are scored; left_out: counts the others by field.
+    values: the scored values of each field, which this extends. left_out: counts other values by
+    field.
     """
     yield ""
     for field, field_values in values.items():
@@ -255,7 +264,7 @@ def _slice_names(row: SetRow, values: dict[str, set[str]], left_out: Counter[str
 
 
 def settle_many(tallies: Sequence[Tally]) -> None:
-    """Turn counts into sums if there are many distinct ones, which bounds the memory they take."""
+    """Settle all tallies if they hold many distinct statistics, which limits their memory."""
     if sum(len(tally.counts) for tally in tallies) > MOST_KEPT:
         for tally in tallies:
             tally.settle()
@@ -267,16 +276,16 @@ def _left_out(metric: str, field: str, count: int) -> Number:
 
 
 def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
-    """Return the metric of what was counted, with its interval.
+    """Return the value of a metric with its interval.
 
     Parameters
     ----------
     metric
         The metric.
     tally
-        What was counted for it.
+        The tally of its statistics.
     part
-        The slice that was counted, "" for all examples.
+        The slice that the tally covers, "" for all examples.
 
     Returns
     -------
@@ -301,21 +310,21 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
 
 
 def powers_of(statistics: Sequence[float]) -> Sums:
-    """Return vectors of the statistics of a mean; the first two sums are a count and a total."""
+    """Return one vector per statistic of a mean; their first two sums are count and total."""
     return powers(np.array(statistics, dtype=float))
 
 
 def mean_of(values: Sequence[float], *, name: str) -> Number:
-    """Return the mean of one number (0-1) for each example, with its interval."""
+    """Return the mean, with its interval, of numbers (0-1) of which each example has one."""
     (mean,) = means_of(powers_of(values).sum(axis=0))
     return Number(name, *mean_interval(mean), len(values))
 
 
 def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return the first value, and the 2.5 and 97.5 % quantiles of all.
+    """Return the first value and the 2.5 % and 97.5 % quantiles of all values.
 
-    The value is never outside them.
-    Resamples on which the metric is not defined (NaN) do not count.
+    The interval is widened to include the first value. Resamples on which the metric is not defined
+    (NaN) are ignored.
     """
     value = float(values[0])
     low, high = np.nanquantile(values, (0.025, 0.975))
@@ -323,9 +332,10 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
 
 
 def bounded(values: NDArray[np.float64], n: int) -> tuple[float, float | None, float | None]:
-    """Return the value and its interval as in `interval`; None if n examples show no interval.
+    """Return the value and its interval as `interval` does, or None for both ends.
 
-    Resamples of few examples, or of examples that are all alike, look surer than they are.
+    Both ends are None for few examples and for equal values, where resampling would give an
+    interval that is too narrow. n: the number of examples.
     """
     value, low, high = interval(values)
     shows_interval = n >= LEAST_RESAMPLED and low < high
@@ -335,7 +345,7 @@ def bounded(values: NDArray[np.float64], n: int) -> tuple[float, float | None, f
 def bounded_difference(
     values: NDArray[np.float64], n: int
 ) -> tuple[float, float | None, float | None]:
-    """Return a difference of two scores (0-1) with Student's interval, from its resamples.
+    """Return the difference of two scores (0-1) with Student's interval, from its resamples.
 
     Parameters
     ----------
@@ -347,7 +357,8 @@ def bounded_difference(
     Returns
     -------
     tuple
-        The difference, low and high end; None for both ends if n examples show no interval.
+        The difference, the low end and the high end. Both ends are None for few examples and for
+        equal values.
 
     Notes
     -----

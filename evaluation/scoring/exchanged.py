@@ -38,18 +38,24 @@ SURE = 3.72  # standard errors above what is expected; by chance one model in 10
 
 @dataclass
 class LabelCounts:
-    """How often each label was answered where each was right, counted as the answers come."""
+    """Counts of pairs of right label and answered label, updated one example at a time."""
 
     labels: Sequence[str]
     _pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, gold: Sequence[Any], answer: Any) -> None:
-        """Count an example; skip it unless both sides have one single label."""
+        """Count an example.
+
+        Skip it unless it has exactly one right label and the answer is a label.
+        """
         if len(gold) == 1 and gold[0] in self.labels and answer in self.labels:
             self._pairs[gold[0], answer] += 1
 
     def exchanged(self) -> dict[str, str]:
-        """Return the label that each exchanged one seems to stand for; empty if they look right."""
+        """Map each label that looks exchanged to the label that it seems to mean.
+
+        The mapping is empty if the labels look right.
+        """
         renamed = self._best_names()
         looks_so = self._is_sure_gain(renamed) and self._agrees_beyond_chance(renamed)
         if not looks_so:
@@ -59,8 +65,8 @@ class LabelCounts:
     def _best_names(self) -> dict[str, str]:
         """Return the permutation of labels under which most answers are right.
 
-        It starts from the names as they are and exchanges two as long as that gains anything, so
-        for many labels it may be a little less than the best.
+        Starts from the labels as they are and exchanges two as long as this improves the count.
+        With many labels, the result may be slightly below the best.
         """
         names = dict(zip(self.labels, self.labels, strict=True))
         has_gained = True
@@ -74,7 +80,7 @@ class LabelCounts:
         return names
 
     def _exchange_gain(self, names: Mapping[str, str], label: str, other: str) -> int:
-        """Return how many answers more are right once two labels have exchanged their names."""
+        """Return how many more answers are right after two labels exchange their names."""
         before = self._pairs[names[label], label] + self._pairs[names[other], other]
         return self._pairs[names[other], label] + self._pairs[names[label], other] - before
 
@@ -92,7 +98,7 @@ class LabelCounts:
         return _tail_exponent(gained, lost) >= log_permutations - log(CHANCE)
 
     def _agrees_beyond_chance(self, names: Mapping[str, str]) -> bool:
-        """Return whether renamed answers are right more often than the same labels by chance."""
+        """Return whether the renamed answers are right clearly more often than by chance."""
         total = self._pairs.total()
         gold_counts, answer_counts = Counter[str](), Counter[str]()
         for (gold, answer), count in self._pairs.items():
@@ -110,9 +116,10 @@ class LabelCounts:
 
 
 def _tail_exponent(gained: int, lost: int) -> float:
-    """Return minus the logarithm of a bound on the chance that a fair coin falls this unevenly.
+    """Return −log of an upper bound on the probability that fair coin flips are this uneven.
 
-    gained: more than lost. Chernoff: total · (log 2 − entropy of the shares).
+    gained: the larger count, lost: the smaller one. The bound is Chernoff's:
+    total · (log 2 − entropy of the shares).
     """
     total = gained + lost
     shares = [count / total for count in (gained, lost) if count]
@@ -120,7 +127,7 @@ def _tail_exponent(gained: int, lost: int) -> float:
 
 
 def exchanged_warnings(exchanged: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the warnings for readers of the result: that it looks so, and which label is which."""
+    """Return the warnings to show with the result: the finding, then which label means which."""
     if not exchanged:
         return ()
     pairs = ", ".join(f"{answer} → {meant}" for answer, meant in exchanged.items())

@@ -24,9 +24,10 @@ Terms = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups of a task. fields: slices whose values are groups; terms: by lexical group.
+    """The groups of people over which a task's models are compared.
 
-    texts: the fields in which terms are looked for: what models read, without what they answer.
+    fields: the slice fields whose values are groups. terms: the terms of each lexical group. texts:
+    the input fields in which terms are searched, without the answer field.
     """
 
     fields: tuple[str, ...]
@@ -34,7 +35,7 @@ class Groups:
     texts: tuple[str, ...]
 
     def named(self, row: SetRow) -> SetRow:
-        """Return the row with a slice for the lexical groups that its texts name."""
+        """Return the row with an added slice that lists the lexical groups its texts mention."""
         if not self.terms:
             return row
         groups = mentioned(row.inputs, self.texts, self.terms)
@@ -42,10 +43,10 @@ class Groups:
 
 
 def groups_of(config: TaskConfig) -> Groups:
-    """Return the groups over which a task's models should be equally good; none without fairness.
+    """Return the groups over which a task's models should be equally good; empty without fairness.
 
-    They are the owner's slices and terms; in English also men and women, and our terms if the owner
-    names none.
+    These are the owner's slices and terms. English tasks also have men and women, and our terms if
+    the owner lists none.
     """
     metrics = config.metrics
     if "fairness" not in metrics.deltas:
@@ -66,16 +67,16 @@ def groups_of(config: TaskConfig) -> Groups:
 
 
 def mentioned(inputs: Mapping[str, Any], fields: Sequence[str], terms: Terms) -> Iterator[str]:
-    """Return the groups whose terms occur in one of the fields, as whole words in any case.
+    """Return the groups whose terms occur in one of the fields, as whole words, ignoring case.
 
     Parameters
     ----------
     inputs
-        What a model reads, by field.
+        The model's inputs, by field.
     fields
-        The fields to look in.
+        The fields to search.
     terms
-        The terms by group.
+        The terms of each group.
     """
     # One pattern for all groups, so that each text is read once.
     pattern = phrase_pattern(frozenset().union(*terms.values()))
@@ -88,16 +89,16 @@ def mentioned(inputs: Mapping[str, Any], fields: Sequence[str], terms: Terms) ->
 
 
 def share_of(metrics: Sequence[str]) -> str:
-    """Return the metric by which groups are compared: the first that is a mean over examples.
+    """Return the metric by which groups are compared: the first one that is a mean over examples.
 
-    A group may lack some labels, which makes a macro F1 look bad. Without any mean, the first
-    metric.
+    If none is a mean, return the first metric. Means are preferred because a macro F1 looks bad for
+    groups in which some labels do not occur.
     """
     return next((name for name in metrics if issubclass(METRICS[name], Mean)), metrics[0])
 
 
 def parts_of(numbers: Sequence[Number], fields: Sequence[str], metric: str) -> list[Number]:
-    """Return the numbers of a metric by group.
+    """Return a metric's numbers, one for each group.
 
     Parameters
     ----------
@@ -117,9 +118,9 @@ def parts_of(numbers: Sequence[Number], fields: Sequence[str], metric: str) -> l
 
 
 def group_numbers(numbers: Sequence[Number], groups: Groups, metric: str) -> list[Number]:
-    """Return the worst group's number and the largest gap between groups; nothing without fairness.
+    """Return the worst group's number and the largest gap between groups; empty without fairness.
 
-    Both have no value if fewer than two groups have enough examples.
+    Both numbers lack a value if fewer than two groups have enough examples.
 
     Parameters
     ----------

@@ -28,9 +28,10 @@ Marks = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Answers:
-    """What one model answered to each example, in the order of the set.
+    """A model's answers to a set, one entry per example, in the order of the set.
 
-    codes: 0, 1 …, equal for equal answers of all models. right: whether each is wholly right.
+    codes: integers from 0, equal for equal answers of any model. right: whether each answer is
+    fully right.
     """
 
     codes: Codes
@@ -39,7 +40,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Likeness:
-    """How much two models answer alike. Counts of examples; expected: of equal answers."""
+    """Counts of examples on which two models agree. expected: equal answers expected by chance."""
 
     n: int
     equal: int
@@ -50,7 +51,7 @@ class Likeness:
 
     @property
     def is_near_copy(self) -> bool:
-        """Whether one may be a copy of the other."""
+        """Whether one model may be a copy of the other."""
         return (
             self.equal_wrong >= max(LEAST_WRONG, self.n - self.equal)
             and self.equal_wrong >= LEAST_SAME * self.both_wrong
@@ -59,20 +60,20 @@ class Likeness:
 
 
 def likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
-    """Compare two models on one set.
+    """Compare the answers of two models on one set.
 
     Parameters
     ----------
     gold
-        Which right answer each example has, 0, 1 …
+        The code of each example's right answer, integers from 0.
     first, second
         The answers of both models, in the same order.
 
     Notes
     -----
-    For each right answer with n examples, both give the same answer by chance n · Σ pᵢqᵢ times,
-    where p and q are the rates at which each gives answer i. The variance is that of n coins of
-    this chance.
+    Among n examples with the same right answer, both models give the same answer by chance n · Σ
+    pᵢqᵢ times, where p and q are the rates at which they give answer i. The variance is that of n
+    coin flips with this probability.
     """
     same = first.codes == second.codes
     wrong = ~first.right & ~second.right

@@ -22,7 +22,7 @@ STEPS = 20
 
 
 def powers(values: NDArray[np.float64]) -> Sums:
-    """Return vectors whose sums `means_of` reads: 1, then each power of each column of values."""
+    """Return vectors for `means_of`: 1, then the powers of each column of values."""
     rows = values.reshape(len(values), -1).astype(float)
     columns = [np.ones((len(rows), 1))]
     columns += [rows**power for power in range(1, POWERS + 1)]
@@ -31,7 +31,7 @@ def powers(values: NDArray[np.float64]) -> Sums:
 
 @dataclass(frozen=True)
 class ExactMean:
-    """A mean of numbers (0 to 1, a difference −1 to 1) by the sums of their powers."""
+    """A mean of numbers (0 to 1; differences −1 to 1), represented by the sums of their powers."""
 
     n: float
     sums: tuple[float, ...]
@@ -43,19 +43,19 @@ class ExactMean:
 
     @property
     def error(self) -> float:
-        """Its standard error; 0 if all numbers are alike."""
+        """The standard error of the mean; 0 if all numbers are equal."""
         variance = self._central(self.value)[0] / self.n
         if variance <= 1e-12:  # equal numbers, whose sums of floats differ in the last digits
             return 0.0
         return sqrt(variance / self.n)
 
     def end(self, z: float) -> float:
-        """Return the quantile of its bootstrap at which a normal number would be z.
+        """Return the bootstrap quantile of the mean that corresponds to the normal quantile z.
 
         Notes
         -----
-        Cornish and Fisher's expansion with skewness and kurtosis. Both depend on the quantile
-        itself, so it is found by iteration from the mean.
+        Uses Cornish and Fisher's expansion with skewness and kurtosis. Both depend on the quantile
+        itself, so it is found by iteration, starting from the mean.
         """
         quantile = self.value
         for _ in range(STEPS):
@@ -73,7 +73,7 @@ class ExactMean:
         return quantile
 
     def _central(self, r: float) -> tuple[float, float, float]:
-        """Return the sums of the second, third and fourth power of the numbers less r."""
+        """Return the sums of the second, third and fourth powers of the numbers minus r."""
         # Binomial expansions of Σ (x − r)^k. The square may come out as a tiny negative number.
         n, (first, second, third, fourth) = self.n, self.sums
         return (
@@ -84,16 +84,16 @@ class ExactMean:
 
 
 def means_of(sums: NDArray[np.float64]) -> list[ExactMean]:
-    """Return the means of each column of values whose sums of `powers` these are."""
+    """Return the mean of each column of values, from the sums of their `powers`."""
     n, rest = float(sums[0]), sums[1:].reshape(POWERS, -1)
     return [ExactMean(n, tuple(column)) for column in rest.T.tolist()]
 
 
 def mean_interval(mean: ExactMean) -> tuple[float, float, float]:
-    """Return a mean (0-1) with its interval of 95 %: value, low and high end.
+    """Return a mean (0-1) with its 95 % interval: value, low end, high end.
 
-    Wilson's interval for few examples, or if all are alike: the exact one looks surer than it is,
-    and no mean of numbers from 0 to 1 varies more than right and wrong do.
+    For few examples or equal numbers this is Wilson's interval, because the exact one would be too
+    narrow. Wilson's is wide enough, since no numbers from 0 to 1 vary more than right and wrong do.
     """
     value, n = mean.value, round(mean.n)
     # Few examples, or equal ones, have no skewness to correct for.
@@ -104,9 +104,9 @@ def mean_interval(mean: ExactMean) -> tuple[float, float, float]:
 
 
 def difference_interval(mean: ExactMean) -> tuple[float, float | None, float | None]:
-    """Return a mean difference with Student's interval.
+    """Return a mean difference with Student's interval: value, low end, high end.
 
-    Both ends are None if n examples show no interval.
+    Both ends are None for few examples and for equal differences.
     """
     value, n = mean.value, round(mean.n)
     if n < LEAST_RESAMPLED or not mean.error:

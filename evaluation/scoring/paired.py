@@ -56,12 +56,12 @@ def mean_score(shape: Shape, rows: Sequence[Mapping[str, Any]], answers: Sequenc
 
 
 def is_right(rule: VerdictRule, shape: Shape, answer: str, true: str) -> bool:
-    """Return whether an answer counts: an equal label, or for spans one that the verdict accepts.
+    """Return whether an answer is right: an equal label, or a span that the verdict rule accepts.
 
     Parameters
     ----------
     rule
-        The task's verdict.
+        The task's verdict rule.
     shape
         The shape of the task.
     answer
@@ -83,26 +83,26 @@ def compare(
     old: Sequence[str] | None,
     new: Sequence[str],
 ) -> dict[str, Any]:
-    """Compare two models on one test: scores, and what only one of them got right.
+    """Compare two models on the same test rows: scores, and rows that only one got right.
 
     Parameters
     ----------
     rule
-        The task's verdict.
+        The task's verdict rule.
     shape
         The shape of the task.
     rows
         Test rows with right answers.
     old, new
-        The answers of both models in the same order; None if there is no old model.
+        The answers of both models in the order of the rows; `old` is None without an old model.
 
     Returns
     -------
     dict
-        `before` and `after`: the scores. `mended`: rows that the old model got wrong and the new
-        one right, `broken`: the other way round. `p`: McNemar's exact test. `examples`: the first
-        MOST_SHOWN of the mended. Without an old model `before`, `mended`, `broken` and `p` are
-        None.
+        `before` and `after`: the scores. `mended`: the number of rows that only the new model got
+        right. `broken`: the number that only the old model got right. `p`: McNemar's exact test.
+        `examples`: the first MOST_SHOWN rows that only the new model got right. Without an old
+        model, `before`, `mended`, `broken` and `p` are None.
     """
     after = asdict(mean_score(shape, rows, new))
     # The first target of a task replaces none.
@@ -133,9 +133,9 @@ def compare(
 
 
 def mcnemar(mended: int, broken: int) -> float:
-    """Return the two-sided p of McNemar's exact test (1947): each change is a fair coin.
+    """Return the two-sided p-value of McNemar's exact test (1947); 1 if nothing changed.
 
-    1 if nothing changed.
+    mended, broken: the numbers of rows that only the new or only the old model got right.
 
     Notes
     -----

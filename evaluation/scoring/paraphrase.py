@@ -14,12 +14,12 @@ Paraphrase = Callable[[str], str]
 
 
 class Paraphraser:
-    """A model that says a text in other words: greedily, so always in the same ones."""
+    """A local model that paraphrases texts. Decodes greedily, so equal texts give equal results."""
 
     def __init__(self, folder: Path, prefix: str = "paraphrase: ") -> None:
-        """Load the model. Raises OSError or ValueError if there is none in the folder.
+        """Load the model. Raises OSError or ValueError if the folder contains none.
 
-        prefix: what the model expects before a text.
+        prefix: the instruction that the model expects before a text.
         """
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -33,7 +33,7 @@ class Paraphraser:
         ).eval()
 
     def __call__(self, text: str) -> str:
-        """Return the text in other words."""
+        """Return a paraphrase of the text."""
         import torch
 
         encoded = self._tokens(
@@ -54,21 +54,21 @@ class Paraphraser:
 def paraphrased(
     paraphrase: Paraphrase, row: SetRow, reading: Reading, *, seed: int
 ) -> Variant | None:
-    """Return the variant of a row in other words; None if nothing changes.
+    """Return a paraphrased variant of a row; None if no text changes.
 
-    A field keeps its text if an address, number, name, label word or answer in it would be lost. So
-    does the passage in which answers are marked.
+    A field keeps its text if the paraphrase would lose an address, number, name, label word or
+    answer. The passage in which answers are marked is never paraphrased.
 
     Parameters
     ----------
     paraphrase
-        Says a text in other words.
+        The function that paraphrases a text.
     row
         The example.
     reading
-        What models read of it, and what must stay.
+        The fields that models read, and the phrases that must stay.
     seed
-        Enters the variant's id.
+        Part of the variant's id.
     """
     fixed_phrases = reading.kept(row)
     new_texts = {}
@@ -86,7 +86,7 @@ def paraphrased(
 
 
 def reworded(row: SetRow, fields: Mapping[str, str], *, seed: int) -> Variant:
-    """Return the variant of a row with these texts in place of its own; its right answers stay.
+    """Return the variant of a row in which some texts are replaced; its right answers stay.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def reworded(row: SetRow, fields: Mapping[str, str], *, seed: int) -> Variant:
     fields
         The new texts, by field.
     seed
-        Enters the variant's id.
+        Part of the variant's id.
     """
     total = 0
     for name, new in fields.items():

@@ -36,11 +36,12 @@ Groups = Sequence[Sequence[str]]
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to change texts. A change of its edits is a new version.
+    """A way to perturb texts. If its edits change, it gets a new version.
 
-    languages: primary subtags; `*` is any. but: words that may change although they look like
-    names; None: all names may. where: every field drawn apart, all fields drawn alike (so that a
-    name is the same everywhere), or only the longest one.
+    languages: primary subtags; `*` for any. but: words that may change although they look like
+    names; None lets all names change. where: "each" draws every field separately, "alike" draws all
+    fields alike (a name then changes the same way everywhere), "longest" changes only the longest
+    field.
     """
 
     name: str
@@ -53,16 +54,16 @@ class Kind:
     version: int = 1
 
     def speaks(self, language: str) -> bool:
-        """Return whether the kind knows a language."""
+        """Return whether the kind can perturb texts in a language."""
         return "*" in self.languages or language.partition("-")[0] in self.languages
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What models read of a task's examples, and what must stay in it.
+    """What models read of a task's examples, and what must stay unchanged in it.
 
-    passage_field: where answers are stretches of text; None: answers are not. group_terms: an
-    owner's lists instead of ours.
+    passage_field: the field in which answers are spans; None if answers are not spans. group_terms:
+    the owner's lists of terms, which replace ours.
     """
 
     fields: Sequence[str]
@@ -73,7 +74,7 @@ class Reading:
     group_terms: Groups | None = None
 
     def kept(self, row: SetRow) -> list[str]:
-        """Return the phrases that stay as they are: the labels, or the answers in the passage."""
+        """Return the phrases that must stay: labels, or answers that are spans of a passage."""
         phrases = self.labels
         if self.passage_field is not None:
             phrases = [text_of(gold) for gold in row.gold]
@@ -82,7 +83,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Variant:
-    """A perturbed variant of an example. distance: characters that differ from the base."""
+    """A perturbed variant of an example. distance: edit distance from the base, in characters."""
 
     kind: str
     row: SetRow
@@ -136,26 +137,26 @@ KINDS: dict[str, Kind] = {
 def variants(
     row: SetRow, reading: Reading, *, family: Family, seed: int, most: int = 4
 ) -> list[Variant]:
-    """Return variants of a row by at most `most` of the kinds that change it, drawn by hash.
+    """Return up to `most` variants of a row, each by another kind, in an order drawn by hash.
 
     Parameters
     ----------
     row
         The example.
     reading
-        What models read of it, and what must stay.
+        The fields that models read, and the phrases that must stay.
     family
         "robustness" or "fairness".
     seed
         The seed of the draws.
     most
-        The most variants.
+        The maximum number of variants.
 
     Notes
     -----
-    Answers are found again in the changed passage, and a variant that cannot keep each of them
-    whole is dropped. A row beyond MOST_WORK has none. Order and ids depend on nothing but the
-    arguments, and a variant's id reveals neither its base nor its kind.
+    Answers are located again in the changed passage; a variant that breaks one of them is dropped.
+    A row that exceeds MOST_WORK gets no variants. Order and ids depend only on the arguments, and a
+    variant's id reveals neither its base nor its kind.
     """
     passage, fixed_phrases = reading.passage_field, reading.kept(row)
     texts = {}
@@ -187,7 +188,7 @@ def variants(
 
 
 def kinds_of(family: Family, language: str, group_terms: Groups | None = None) -> list[Kind]:
-    """Return the kinds of a family that a language has; owners' terms are of whatever language.
+    """Return the kinds of a family for a language. An owner's terms apply in any language.
 
     Parameters
     ----------
@@ -207,7 +208,9 @@ def kinds_of(family: Family, language: str, group_terms: Groups | None = None) -
 
 
 def variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
-    """Return an id that is always the same and reveals nothing without the key, made of the seed.
+    """Return a variant's id: the keyed hash of its base, kind and version.
+
+    The id is always the same and reveals nothing to people who do not know the seed.
 
     Parameters
     ----------
@@ -216,7 +219,7 @@ def variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
     kind, version
         The kind's name and version.
     seed
-        The seed of the suite, which is secret.
+        The secret seed of the suite, from which the key is derived.
     """
     # Without the key, ids would tell which examples are variants of one base.
     key = sha256(f"twins|{seed}".encode()).digest()
@@ -264,7 +267,7 @@ def _edit_fields(
 
 
 def _move_gold(row: SetRow, passage: str, edits: Mapping[str, Sequence[Edit]]) -> tuple[Any, ...]:
-    """Return the right answers at their places in the changed passage; none if one is not whole."""
+    """Return the right answers at their new positions in the passage; empty if one is broken."""
     before = str(row.inputs.get(passage, ""))
     here = edits.get(passage, ())
     after = changed(before, here)

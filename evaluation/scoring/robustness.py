@@ -36,7 +36,7 @@ ALWAYS_THE_SAME = "Always the same answer: consistency says nothing."
 
 @dataclass(frozen=True)
 class Perturbed:
-    """An example and its perturbed variants, with what a model answered to each (None: nothing)."""
+    """An example and its perturbed variants, each with a model's answer (None if missing)."""
 
     base: SetRow
     answer: Answer | None
@@ -50,7 +50,7 @@ class _Variant(NamedTuple):
 
 
 class _Cluster(NamedTuple):
-    """An example and its variants as statistics; equal clusters are counted, not stored."""
+    """The statistics of an example and its variants; equal clusters are counted, not stored."""
 
     before: Any  # statistic
     right: float
@@ -67,7 +67,7 @@ def delta_numbers(
     sp_model: Path | None = None,
     language: str = "",
 ) -> list[Number]:
-    """Measure how a model keeps its score under perturbation: over all kinds, then by kind.
+    """Measure how well a model keeps its score under perturbation: over all kinds, then by kind.
 
     Parameters
     ----------
@@ -89,17 +89,16 @@ def delta_numbers(
     Returns
     -------
     list of Number
-        `kind` is empty for those over all kinds; n counts examples. `<metric>_before` and
-        `<metric>_after`: against the right answers, over the examples that have variants. `drop`:
-        before − after. `consistency`: the share of variants with the answer of their base.
-        `worst_case`: the mean over examples of the least right answer, of base and variants.
-        `worst_kind` and `worst_kind_drop`: the least `<metric>_after` of any kind, and that kind's
-        drop.
+        `kind` is empty for numbers over all kinds; n counts examples. `<metric>_before` and
+        `<metric>_after`: scores over the examples that have variants. `drop`: before − after.
+        `consistency`: the share of variants with the same answer as their base. `worst_case`: the
+        mean over examples of the lowest score among base and variants. `worst_kind` and
+        `worst_kind_drop`: the lowest `<metric>_after` of any kind, and that kind's drop.
 
     Notes
     -----
-    Each example counts once, shared by its variants. Intervals are of whole examples (clusters),
-    drawn with their variants.
+    Each example counts once, and its variants share its weight. Resamples draw whole examples with
+    their variants (clusters).
     """
     try:
         how = metric_of(metric, labels, sp_model, language)
@@ -128,14 +127,17 @@ def delta_numbers(
 
 
 def _make_tally(how: Metric, kind: str, seed: int, draws: int | None) -> Tally:
-    """Return a tally of a kind's clusters; for a mean it draws nothing."""
+    """Return an empty tally of a kind's clusters. Means need no resamples."""
     if isinstance(how, Mean):
         return Tally(_mean_vectors, name=kind, seed=seed, draws=0)
     return Tally(lambda clusters: _vectors(how, clusters), name=kind, seed=seed, draws=draws)
 
 
 def _answer_keys(pair: Perturbed) -> set[str]:
-    """Return texts that are equal for equal answers; empty for none. Nothing without variants."""
+    """Return the distinct keys of a pair's answers; "" for a missing answer.
+
+    Empty without variants.
+    """
     if not pair.variants:
         return set()
     keys = {_answer_key(pair.answer)}
@@ -149,7 +151,7 @@ def _answer_key(answer: Answer | None) -> str:
 
 
 def worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:
-    """Return the worst of all kinds by the metric after perturbing, and the drop of that kind."""
+    """Return the lowest score after perturbation of any kind, and the drop of that kind."""
     after_by_kind = [each for each in numbers if each.kind and each.metric == f"{metric}_after"]
     worst_after, value = worst(after_by_kind), least(WORST_KIND, after_by_kind)
     if worst_after is None:
@@ -162,7 +164,7 @@ def worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:
 def _make_clusters(
     pair: Perturbed, how: Metric, *, is_text: bool
 ) -> Iterator[tuple[str, _Cluster]]:
-    """Yield the cluster of all kinds and of each kind; nothing without variants."""
+    """Yield a cluster for all kinds together ("") and one for each kind; none without variants."""
     # Computed once, for all kinds of this base.
     before = how.statistic(_value(pair.answer), pair.base)
     by_kind: dict[str, list[_Variant]] = {}
@@ -182,18 +184,18 @@ def _value(answer: Answer | None) -> Any:
 
 
 def is_same(answer: Answer | None, other: Answer | None, is_text: bool, language: str = "") -> bool:
-    """Return whether both answers are the same.
+    """Return whether two answers are the same.
 
-    Texts are compared once normalised, because a perturbation may have changed their case.
+    Texts are compared after normalisation, because a perturbation may have changed their case.
 
     Parameters
     ----------
-    one, other
-        Answers; None, which equals nothing, if one is missing.
+    answer, other
+        The answers; a missing answer is None, which equals nothing.
     is_text
-        Whether answers are texts and no labels.
+        Whether answers are free texts, not labels.
     language
-        The task's language, whose rules of case hold.
+        The task's language, which determines how case is folded.
     """
     if answer is None or other is None:
         return False
@@ -203,7 +205,10 @@ def is_same(answer: Answer | None, other: Answer | None, is_text: bool, language
 
 
 def _vectors(how: Metric, clusters: Sequence[_Cluster]) -> Sums:
-    """Return columns of sums: 1, consistent, worst, then before and after of the metric in turn."""
+    """Return one row per cluster: 1, consistent share, lowest score, then the metric's columns.
+
+    The metric's columns alternate between before and after.
+    """
     sizes = [len(cluster.variants) for cluster in clusters]
     variants = chain.from_iterable(cluster.variants for cluster in clusters)
     before = how.vectors([cluster.before for cluster in clusters])
@@ -218,7 +223,7 @@ def _vectors(how: Metric, clusters: Sequence[_Cluster]) -> Sums:
 
 
 def _shares(clusters: Sequence[_Cluster]) -> Sums:
-    """Return for each cluster 1, the share of variants answered alike, and the worst of all."""
+    """Return for each cluster 1, the share of consistent variants, and the lowest score."""
     rows = []
     for cluster in clusters:
         same = sum(variant.same for variant in cluster.variants) / len(cluster.variants)
@@ -228,7 +233,7 @@ def _shares(clusters: Sequence[_Cluster]) -> Sums:
 
 
 def _mean_vectors(clusters: Sequence[_Cluster]) -> Sums:
-    """Return powers of a mean before and after, of the drop, and of the shares."""
+    """Return powers of the mean before, the mean after, the drop, and the shares."""
     before = np.array([cluster.before for cluster in clusters], dtype=float)
     means_after = []
     for cluster in clusters:
@@ -243,7 +248,7 @@ def _names(how: Metric) -> tuple[str, ...]:
 
 
 def _mean_numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
-    """Yield what `_numbers` does, for a metric that is a mean: without draws."""
+    """Yield the same numbers as `_numbers` for a metric that is a mean, without resampling."""
     for name, mean in zip(_names(how), means_of(tally.sums()[0]), strict=True):
         value, low, high = difference_interval(mean) if name == "drop" else mean_interval(mean)
         yield Number(name, value, low, high, tally.n, kind=kind)

@@ -15,12 +15,15 @@ WORST_GROUP, GROUP_GAP = "worst_group", "group_gap"
 
 
 def comparable(parts: Sequence[Number]) -> list[Number]:
-    """Return the parts with enough examples; this depends on the set, not on the model."""
+    """Return the parts with enough examples, which depends only on the set and not on the model."""
     return [part for part in parts if part.value is not None and part.n >= LEAST_RESAMPLED]
 
 
 def worst(parts: Sequence[Number]) -> Number | None:
-    """Return the comparable part with the least value, of equal ones the first by name; or None."""
+    """Return the comparable part with the lowest value; None if no part is comparable.
+
+    Ties go to the first by kind and slice.
+    """
 
     def order(part: Number) -> tuple[float, str, str]:
         return _value(part), part.kind, part.slice
@@ -29,20 +32,20 @@ def worst(parts: Sequence[Number]) -> Number | None:
 
 
 def least(metric: str, parts: Sequence[Number]) -> Number:
-    """Return the least value of the comparable parts; n is that of the smallest of them.
+    """Return the lowest value of the comparable parts, with an interval; n is the smallest part's.
 
     Parameters
     ----------
     metric
-        The number's name.
+        The metric name of the returned number.
     parts
         Numbers of one metric on several parts.
 
     Notes
     -----
-    Whichever part is truly the worst, it is not below its own low end, and so not below the least
-    of these. That it is not above the least high end needs all of these to hold at once, so they
-    are widened by Bonferroni's correction.
+    Whichever part is truly the worst, its value is at least its own low end, and so at least the
+    lowest of all low ends. For the high end, all high ends must hold at once, so they are widened
+    by Bonferroni's correction.
     """
     compared = comparable(parts)
     if not compared:
@@ -61,20 +64,19 @@ def least(metric: str, parts: Sequence[Number]) -> Number:
 
 
 def gap(metric: str, parts: Sequence[Number]) -> Number:
-    """Return the largest difference between two comparable parts; n is that of the smallest part.
+    """Return the largest difference between two comparable parts; n is the smallest part's.
 
     Parameters
     ----------
     metric
-        The number's name.
+        The metric name of the returned number.
     parts
         Numbers of one metric on several parts.
 
     Notes
     -----
     The interval of each difference is Newcombe's (1998, method 10), as if the parts shared no
-    example.
-    That the largest is not below the greatest low end needs all of these to hold at once, so they
+    examples. For the low end, the greatest of all low ends, all of them must hold at once, so they
     are widened by Bonferroni's correction.
     """
     compared = comparable(parts)
@@ -101,7 +103,7 @@ def _value(part: Number) -> float:
 
 
 def _ends(parts: Sequence[Number]) -> list[tuple[float, float, float]]:
-    """Return each part's value, low and high end; nothing if one has no interval."""
+    """Return each part's value, low end and high end; empty if a part has no interval."""
     ends = []
     for part in parts:
         if part.low is None or part.high is None:
@@ -111,6 +113,6 @@ def _ends(parts: Sequence[Number]) -> list[tuple[float, float, float]]:
 
 
 def _widening(count: int) -> float:
-    """Return the factor that widens an end of a 95 % interval so that `count` ends hold at once."""
+    """Return the factor by which to widen 95 % intervals so that `count` ends hold at once."""
     normal = NormalDist()
     return normal.inv_cdf(1 - 0.025 / count) / normal.inv_cdf(0.975)

@@ -29,15 +29,15 @@ SCENES, TALKS = "scenes.json", "control.jsonl"
 
 
 def has_control(code: str) -> bool:
-    """Return whether rows come with an official task of this code."""
+    """Return whether the official task with this code comes with rows of a control set."""
     folder = OFFICIAL / code
     return has_seeds(code) or (folder / SCENES).exists() or (folder / TALKS).exists()
 
 
 def control_rows(task: Task) -> Iterable[SetRow]:
-    """Return the rows of a task that `has_control`.
+    """Yield the control rows of a task for which `has_control` is true.
 
-    Raises BadRow if one does not fit its configuration.
+    Raises BadRow if a row does not fit the task's configuration.
     """
     folder, config = OFFICIAL / task.code, task.config
     if has_seeds(task.code):
@@ -55,7 +55,10 @@ def _read_held_out(code: str, config: TaskConfig) -> Iterator[SetRow]:
 
 
 def _ask_about_scenes(file: Path, task: Task) -> Iterator[SetRow]:
-    """Yield questions on the pictures of the contexts, none of which a starter is trained on."""
+    """Yield questions about the pictures of the contexts.
+
+    No starter is trained on these pictures.
+    """
     # A fixed seed: the same scenes give the same questions, and so no new version of the set.
     maker, chance = RowMaker(task.config), random.Random(0)
     for scene, fields in drawn_scenes(file, task):
@@ -66,7 +69,7 @@ def _ask_about_scenes(file: Path, task: Task) -> Iterator[SetRow]:
 
 
 def _make_talks(folder: Path, config: TaskConfig) -> Iterator[SetRow]:
-    """Yield the conversations of the file, each with the opening that the task puts before it."""
+    """Yield the conversations of the file, each preceded by the task's opening."""
     maker, talk = RowMaker(config), config.talk
     assert talk is not None
     for number, (context, row) in enumerate(_pair_talks(folder)):
@@ -79,7 +82,11 @@ def _make_talks(folder: Path, config: TaskConfig) -> Iterator[SetRow]:
 
 
 def _pair_talks(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield context and conversation: by the passage's id, else ATTACKS of them a context."""
+    """Yield pairs of context and conversation.
+
+    Pairs them by the passage's id if conversations name one, otherwise gives each context the next
+    ATTACKS conversations.
+    """
     contexts, rows = _read_lines(folder / "contexts.jsonl"), _read_lines(folder / TALKS)
     if "passage_id" in rows[0]:
         context_by_id = {context["metadata"]["id"]: context for context in contexts}

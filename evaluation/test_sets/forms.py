@@ -34,7 +34,10 @@ SESSION_KEY = "evaluation-set-upload"
 
 
 class FileForm(forms.Form):
-    """A file of examples; `upload` names it once it is here."""
+    """A form for a file of examples.
+
+    After the first submission, `upload` identifies the stored file.
+    """
 
     file = forms.FileField(
         required=False,
@@ -61,7 +64,7 @@ class FileForm(forms.Form):
         self.preview: Preview | None = None
 
     def clean(self) -> None:
-        """Store the file that was sent, or find the upload that was stored before."""
+        """Store the submitted file, or find the one that an earlier submission stored."""
         file, upload_id = self.cleaned_data.get("file"), self.cleaned_data.get("upload")
         uploads = open_uploads(self.user)
         if file is None:
@@ -87,7 +90,7 @@ class FileForm(forms.Form):
             self.add_error("file", message)
 
     def look(self) -> None:
-        """Fill `preview`. A file that cannot be read at all becomes an error of the field."""
+        """Fill `preview`. If the file cannot be read at all, add an error to the file field."""
         if self.stored is None:
             return
         with as_form_error(self, FileError, field="file"), self._rows() as rows:
@@ -109,7 +112,7 @@ class FileForm(forms.Form):
         return bool(self.preview.size) and not self.preview.errors
 
     def add(self) -> EvaluationSetVersion | None:
-        """Store the file as a version and return it; None if `errors` says why it cannot be."""
+        """Store the file's examples as a version and return it; None if `errors` says why not."""
         try:
             with self._rows() as rows:
                 version = self.make(rows)
@@ -133,7 +136,7 @@ class FileForm(forms.Form):
 
 
 class AboutForm(forms.Form):
-    """Who sees a set, and its description."""
+    """A form for a set's description and for who may see the set."""
 
     access = forms.ChoiceField(
         label=_("Who sees it"), choices=EvaluationSet.Access.choices, widget=forms.RadioSelect
@@ -166,12 +169,12 @@ class AboutForm(forms.Form):
 
     @property
     def about(self) -> dict[str, Any]:
-        """The arguments of `create_set` and `change_set`, once the form is valid."""
+        """The valid form's values as arguments for `create_set` and `change_set`."""
         return {name: self.cleaned_data[name] for name in ABOUT}
 
 
 class NewSetForm(AboutForm, FileForm):
-    """A new set with its first version."""
+    """A form for a new set with its first version."""
 
     name = forms.SlugField(
         label=_("Name"),
@@ -181,23 +184,23 @@ class NewSetForm(AboutForm, FileForm):
     field_order = ["name", "file", "access", "may_leave", "answers_public", "description", "upload"]
 
     def clean_name(self) -> str:
-        """Return the name. Raises ValidationError if a set of the task has it."""
+        """Return the name. Raises ValidationError if the task already has a set with this name."""
         name: str = self.cleaned_data["name"]
         if self.task.evaluation_sets.filter(name=name).exists():
             raise forms.ValidationError(_("This task has a set of that name; choose another."))
         return name
 
     def make(self, rows: SetFile) -> EvaluationSetVersion:
-        """Store the examples as a set."""
+        """Store the examples as the first version of a new set."""
         about = {"task": self.task, "actor": self.user, "name": self.cleaned_data["name"]}
         return create_set_of(rows, **about, **self.about)
 
 
 class VersionForm(FileForm):
-    """The next version of a set; `evaluation_set` is put on it."""
+    """A form for the next version of a set. Assign `evaluation_set` before use."""
 
     evaluation_set: EvaluationSet
 
     def make(self, rows: SetFile) -> EvaluationSetVersion:
-        """Store the examples as a version."""
+        """Store the examples as the next version of the set."""
         return make_version(self.evaluation_set, rows, self.user)

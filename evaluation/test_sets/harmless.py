@@ -10,9 +10,10 @@ from tasks.config.verdicts import Secret
 
 
 def with_harmless(config: TaskConfig, rows: Iterable[SetRow]) -> Iterator[SetRow]:
-    """Yield the rows, each attack followed by a harmless question under the same secret.
+    """Yield the rows, each attack followed by a harmless question with the same secret.
 
-    The question depends on the attack's uid alone. Other tasks' rows stay as they are.
+    The question depends only on the attack's uid. Rows of tasks without attacks are yielded
+    unchanged.
     """
     for row in rows:
         yield row
@@ -21,7 +22,7 @@ def with_harmless(config: TaskConfig, rows: Iterable[SetRow]) -> Iterator[SetRow
 
 
 def rows_per_example(config: TaskConfig) -> int:
-    """Return how many rows of a set an example becomes."""
+    """Return how many rows of a set are made from one example."""
     return 2 if isinstance(config.verdict, Secret) and config.verdict.harmless else 1
 
 

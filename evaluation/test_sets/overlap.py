@@ -20,9 +20,10 @@ _NAMED = re.compile(r"\b(?:(seed)s?|round[ _-]?(\d+))\b", re.IGNORECASE)
 
 
 class Overlap(TypedDict):
-    """What a set was compared with, and how many of its examples are in exactly which of these.
+    """The sources that a set was compared with, and how many of its examples occur in them.
 
-    sources: the dataset's id by the source's name, 0 for seeds. rows: by names with spaces between.
+    sources: dataset id by source name, 0 for seeds. rows: number of examples by the exact
+    combination of sources, as names joined with spaces.
     """
 
     sources: dict[str, int]
@@ -30,7 +31,10 @@ class Overlap(TypedDict):
 
 
 def digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
-    """Return a digest that ignores Unicode form, case, spaces and final punctuation."""
+    """Return a digest of the fields.
+
+    The digest ignores Unicode form, case, spaces and final punctuation.
+    """
     # Both sides are folded alike, so it does not matter how much is lost.
     words = []
     for name in fields:
@@ -41,7 +45,7 @@ def digest(inputs: Mapping[str, Any], fields: Sequence[str]) -> bytes:
 def known_rows(
     sources: Mapping[str, Iterable[Mapping[str, Any]]], fields: Sequence[str]
 ) -> dict[bytes, frozenset[str]]:
-    """Return, by digest, the names of the sources that contain such a row."""
+    """Return, for the digest of each row, the names of the sources that contain the row."""
     names_by_digest: dict[bytes, frozenset[str]] = {}
     for name, rows in sources.items():
         of_source = frozenset([name])
@@ -56,37 +60,39 @@ def count_overlaps(
     names_by_digest: Mapping[bytes, frozenset[str]],
     fields: Sequence[str],
 ) -> dict[str, int]:
-    """Return how many rows are in exactly which sources; rows in none are left out.
+    """Return the number of rows by the exact combination of sources that contain them.
 
-    names_by_digest: of `known_rows`. fields: what models read.
+    Rows in no source are left out. names_by_digest: as returned by `known_rows`. fields: the fields
+    that models read.
     """
     counts = Counter(names_by_digest.get(digest(row, fields)) for row in rows)
     return {" ".join(sorted(names)): count for names, count in counts.items() if names}
 
 
 def pack(digests: Iterable[bytes]) -> bytes:
-    """Return the digests of training rows joined into one byte string; see `count_packed`."""
+    """Join the digests of training rows into one byte string, as `count_packed` reads it."""
     return b"".join(sorted(set(digests)))
 
 
 def count_packed(rows: Iterable[Mapping[str, Any]], packed: bytes, fields: Sequence[str]) -> int:
-    """Return how many of the rows are among the packed ones."""
+    """Return how many of the rows have a digest in `packed`."""
     starts = range(0, len(packed), DIGEST_BYTES)
     digests = {packed[start : start + DIGEST_BYTES] for start in starts}
     return sum(digest(row, fields) in digests for row in rows)
 
 
 def is_much(seen: int | None, size: int) -> bool:
-    """Return whether a model saw so much of a set in training that readers of its score are warned.
+    """Return whether a model saw enough of a set in training that readers need a warning.
 
-    seen: how many examples; None if unknown. A single example never suffices: whoever submits
-    training rows could ask for each text whether it is in a set whose inputs are secret.
+    seen: the number of examples; None if unknown. One example is never enough, because a warning
+    would then let anyone test whether a text is in a secret set, by submitting it as a training
+    row.
     """
     return seen is not None and seen >= max(2, LEAST_SEEN * size)
 
 
 def named(text: str) -> set[str]:
-    """Return the sources that a model's card says it was trained on.
+    """Return the sources on which, according to its card, a model was trained.
 
     >>> sorted(named("SNLI, the seeds, round-1 and Round 12"))
     ['round1', 'round12', 'seed']

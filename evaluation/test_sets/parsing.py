@@ -50,14 +50,17 @@ WITHDRAWN = gettext_noop("it was withdrawn")
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A row that is not wrong, but not an example either."""
+    """A row that is skipped without being an error."""
 
     line: int
     reason: str
 
 
 class WrongLines(FileError):
-    """Lines cannot be stored, so nothing is; `errors` names the first of them."""
+    """Raised when a file has invalid lines, so that nothing is stored.
+
+    `errors` lists the first of them.
+    """
 
     def __init__(self, errors: list[LineError]) -> None:
         super().__init__(errors)  # so that it can be pickled
@@ -71,9 +74,10 @@ class WrongLines(FileError):
 
 @dataclass
 class SetFile:
-    """The examples of a file on this machine; its name's end says the format, or `.gz` after it.
+    """A local file of examples. The name's ending, apart from `.gz`, states the format.
 
-    Iterating reads it once from the start, and fills `errors` and `left_out` (reason: rows).
+    Each iteration reads the file once from the start and fills `errors` and `left_out` (number of
+    rows by reason).
     """
 
     path: Path
@@ -84,10 +88,10 @@ class SetFile:
     left_out: dict[str, int] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[SetRow]:
-        """Yield each example. At MOST_ERRORS wrong lines, or at the end, raise WrongLines.
+        """Yield each example. Raises WrongLines after MOST_ERRORS invalid lines, or at the end.
 
-        skip_bad: wrong lines are left out instead, up to MOST_PROBLEMS. Raises FileError if nothing
-        can be read.
+        With `skip_bad`, invalid lines are skipped instead, up to MOST_PROBLEMS. Raises FileError if
+        the file cannot be read.
         """
         self.errors, self.left_out = [], {}
         wrong = 0
@@ -109,7 +113,10 @@ class SetFile:
 
 
 def read_set(path: Path, name: str, config: TaskConfig) -> Iterator[SetRow | LineError | LeftOut]:
-    """Yield each row of the file in order: good, bad or left out. Raises FileError."""
+    """Yield each row of the file in order: an example, an error or a skipped row.
+
+    Raises FileError.
+    """
     media_fields = [name for name in config.model_fields if name in config.media_fields]
     if media_fields:
         names = ", ".join(media_fields)
@@ -144,7 +151,7 @@ def read_set(path: Path, name: str, config: TaskConfig) -> Iterator[SetRow | Lin
 
 
 class RowMaker:
-    """A maker of a task's examples from rows, wherever these come from."""
+    """A factory that makes a task's examples from rows of any source."""
 
     def __init__(self, config: TaskConfig) -> None:
         self._model = [_unbounded(config.component(name)) for name in config.model_fields]
@@ -167,23 +174,23 @@ class RowMaker:
         language: Any = None,
         challenge: Any = None,
     ) -> SetRow:
-        """Return the example that these fields make.
+        """Return the example with the given fields and answer.
 
         Parameters
         ----------
         fields
-            Values by the names of the configuration.
+            Values by field name, as in the configuration.
         answer
-            A right answer, or a list of several; of an attack on a secret there is none.
+            The right answer, or a list of several. Attacks on a secret have none.
         uid
-            The example's id. None makes one from what the model reads.
+            The example's id. If None, the id is computed from the inputs.
         tags, language, challenge
             Values of slices that are not fields.
 
         Raises
         ------
         BadRow
-            With everything that is wrong.
+            Lists all problems of the row.
         """
         problems: list[str] = []
         inputs = {}
@@ -222,10 +229,7 @@ class RowMaker:
         return SetRow(uid, inputs, gold, slices)
 
     def from_file(self, row: Mapping[str, Any]) -> SetRow | str:
-        """Return the example in a row of a file, or the reason why it is left out.
-
-        Raises BadRow.
-        """
+        """Return the example in a file's row, or the reason for skipping the row. Raises BadRow."""
         # Three layouts are told apart by a column that only one of them has.
         if row.get("input_json") is not None:
             return self._from_release(row)
@@ -245,7 +249,10 @@ class RowMaker:
         )
 
     def _from_release(self, row: Mapping[str, Any]) -> SetRow | str:
-        """Return the example in a row of a released dataset (docs/datasets.md)."""
+        """Return the example in a row of a release, or the reason for skipping the row.
+
+        docs/datasets.md describes the format.
+        """
         if row.get("withdrawn"):
             return WITHDRAWN
         context = _object(row.get("context"), "context")
@@ -256,11 +263,10 @@ class RowMaker:
         return self.released(row, fields)
 
     def released(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> SetRow:
-        """Return an example that people wrote, from a row of a release and its fields.
+        """Return the example in a row of a release. Raises BadRow.
 
-        Raises BadRow.
-        Its label is what was agreed on. Where the author gave no answer, and the model's is wrong,
-        every correction is right.
+        The right answer is the label that people agreed on, or else the author's own answer. If
+        there is no author's answer and the model was wrong, every correction counts as right.
         """
         answer, own_answer = row.get("label"), fields.get(self._answer.name)
         is_text = self._answer.kind.is_text
@@ -276,11 +282,10 @@ class RowMaker:
         return self.make(fields, answer=answer, uid=row.get("uid"), **extras)
 
     def _from_history(self, row: Mapping[str, Any]) -> SetRow | str:
-        """Return the example in a row of imported history (docs/operators.md).
+        """Return the example in a row of imported history, or the reason for skipping the row.
 
-        What its votes agree on is right.
-
-        Where there are too few votes to agree or not, it is what the author meant.
+        The right answer is the one its votes agree on. With too few votes to decide, it is the
+        author's label. docs/operators.md describes the format.
         """
         # Through JSON, because the import reads lines and checks all their types.
         imported = import_rows.parse_line(json.dumps(row, default=str).encode())
@@ -319,7 +324,7 @@ class RowMaker:
 
 
 def _read_rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineError]:
-    """Return the rows of a file as it has them. Raises FileError."""
+    """Yield the raw rows of a file, or a LineError for an unreadable one. Raises FileError."""
     ending = ending_of(name)
     if ending in ("jsonl", "ndjson"):
         return read_jsonl(_read_lines(path))
@@ -338,7 +343,7 @@ def _read_rows(path: Path, name: str, maker: RowMaker) -> Iterator[Row | LineErr
 
 
 def _read_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a plain or gzip file. Raises FileError for a line that has no end."""
+    """Yield the lines of a plain or gzip file. Raises FileError for too long or too many lines."""
     with path.open("rb") as file:
         for number, line in enumerate(unpacked_lines(file, LONGEST_LINE), 1):
             # The reader cuts longer lines there, so that a file without line ends fills no memory.
@@ -369,7 +374,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 
 
 def _check_header(cells: list[str], maker: RowMaker) -> list[str]:
-    """Return the names in the first line. Raises BadRow for unknown and repeated ones."""
+    """Return the column names of the first line. Raises BadRow for unknown and repeated names."""
     names = list(map(str.strip, cells))
     for name in names:
         if name not in maker.field_names:
@@ -380,7 +385,7 @@ def _check_header(cells: list[str], maker: RowMaker) -> list[str]:
 
 
 def _parse_cell(name: str, cell: str, maker: RowMaker) -> Any:
-    """Return a cell as a value: text, a number, or what JSON of a list or an object says."""
+    """Return a cell's value: the text itself, or a number, list or object parsed as JSON."""
     component = maker.parts.get(name)
     # A cell such as 007 or [1] is the text itself where a text belongs.
     if component and component.kind.is_text and name != "tags":
@@ -392,7 +397,7 @@ def _parse_cell(name: str, cell: str, maker: RowMaker) -> Any:
 
 
 def _flatten(row: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
-    """Return the row's fields and those within its `context` and `input`, side by side.
+    """Return one mapping of the row's fields and of those nested in its `context` and `input`.
 
     own: the names of the task's fields, which may be `context` or `input` themselves.
     """
@@ -412,7 +417,7 @@ def _flatten(row: Mapping[str, Any], own: Collection[str]) -> dict[str, Any]:
 
 
 def _object(value: Any, name: str) -> Mapping[str, Any]:
-    """Return an object, given as such or as JSON text, as files of a release have it."""
+    """Return the value as an object, parsing it if it is JSON text, as in files of a release."""
     if isinstance(value, str):
         value = strict_json(value)
     if not isinstance(value, Mapping):
@@ -421,7 +426,7 @@ def _object(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _unbounded(component: Component) -> Component:
-    """Return the component without its lengths, which are for people who write."""
+    """Return a copy of the component without length limits, which apply to writers only."""
     return component.model_copy(update={"min_length": None, "max_length": None})
 
 
@@ -436,9 +441,9 @@ def _find_problems(component: Component, value: Any, fields: Mapping[str, Any]) 
 def _check_gold(
     component: Component, answer: Any, fields: Mapping[str, Any], problems: list[str]
 ) -> tuple[Any, ...]:
-    """Return every right answer, and add what is wrong with them to `problems`.
+    """Return all right answers. Adds the problems found to `problems`.
 
-    A span becomes its text alone, as models answer it.
+    A span is reduced to its text, because models answer with text.
     """
     # One right answer may come by itself or in a list.
     is_several = isinstance(answer, list | tuple)
@@ -463,7 +468,7 @@ def _check_gold(
 def _check_spans(
     component: Component, values: Iterable[Any], fields: Mapping[str, Any], problems: list[str]
 ) -> tuple[Any, ...]:
-    """Return the texts of marked answers, and add what is wrong with them to `problems`."""
+    """Return the texts of the spans. Adds the problems found to `problems`."""
     texts = tuple(value.get("text") if isinstance(value, Mapping) else value for value in values)
     passage = fields.get(str(component.reference))
     for text in texts:
@@ -493,7 +498,7 @@ def _check_tags(tags: Any, problems: list[str]) -> tuple[str, ...]:
 
 
 def _as_texts(value: Any) -> tuple[str, ...]:
-    """Return a value as text, or each of a list; nothing if it is empty."""
+    """Return a value, or each item of a list, as text; empty for an empty value."""
     if _is_empty(value):
         return ()
     texts = []
@@ -515,7 +520,7 @@ def _check_uid(uid: Any, inputs: Mapping[str, Any], problems: list[str]) -> str:
 
 
 def uid_of(inputs: Mapping[str, Any]) -> str:
-    """Return the uid of an example that has none: a digest of what the model reads."""
+    """Return the uid of an example that comes without one: a digest of its inputs."""
     text = json.dumps(inputs, sort_keys=True, default=str)
     # Sorted keys: the same inputs in another order are the same example.
     return hashlib.sha256(text.encode()).hexdigest()[:20]

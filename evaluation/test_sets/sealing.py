@@ -19,10 +19,10 @@ HALF_STEPS = 1.96 * sqrt(1 + 1 / 12)
 
 
 def steps_in_one(size: int) -> int:
-    """Return how many steps the range from 0 to 1 is cut into on a set of `size` examples.
+    """Return the number of rounding steps between 0 and 1 for a set of `size` examples.
 
-    A step is the greatest standard error of a mean of `size` numbers between 0 and 1, 1 ÷ (2√size),
-    or a little more.
+    A step is at least 1 ÷ (2√size), the largest standard error of a mean of `size` numbers between
+    0 and 1.
     """
     return max(1, floor(2 * sqrt(size)))
 
@@ -30,29 +30,30 @@ def steps_in_one(size: int) -> int:
 def rounded(value: float, size: int) -> float:
     """Return a score rounded to the nearest step.
 
-    The interval shown beside it covers the difference.
+    The interval shown beside the score covers the difference.
     """
     steps = steps_in_one(size)
     return round(value * steps) / steps
 
 
 def interval(value: float, size: int, metric: str) -> tuple[float, float]:
-    """Return low and high end of the 95 % interval around a rounded score.
+    """Return the low and high end of the 95 % interval around a rounded score.
 
-    It depends on the rounded score alone, so it discloses nothing more about the exact one.
+    The interval depends only on the rounded score, so it discloses nothing more about the exact
+    one.
 
     Parameters
     ----------
     value
         The rounded score.
     size
-        The number of examples it was rounded for.
+        The number of examples used for rounding.
     metric
-        The metric's name: those in `SIGNED` are from -1 to 1.
+        The metric's name. Metrics in `SIGNED` range from -1 to 1, all others from 0 to 1.
 
     Notes
     -----
-    value ± 1.96 · √(1 + 1/12) steps, twice as much for signed metrics, cut at the metric's range.
+    value ± 1.96 · √(1 + 1/12) steps, twice that for signed metrics, limited to the metric's range.
     """
     half, least = HALF_STEPS / steps_in_one(size), 0.0
     if metric in SIGNED:  # its range from -1 to 1 is twice as wide, and so is its standard error
@@ -62,9 +63,9 @@ def interval(value: float, size: int, metric: str) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What each shown result on a set discloses: one rounded score for each metric.
+    """The information that each shown result on a set discloses: one rounded score per metric.
 
-    side_runs: perturbed runs whose outcome and time may disclose something, too.
+    side_runs: the number of perturbed runs whose outcome and time may also disclose something.
     """
 
     size: int  # examples
@@ -73,7 +74,10 @@ class Disclosure:
 
     @property
     def bits(self) -> float:
-        """How many bits one result discloses: which step each score is on, or that it has none."""
+        """The number of bits that one result discloses.
+
+        Each score discloses its step, or that it could not be computed.
+        """
         steps = steps_in_one(self.size)
         total = float(SIDE_BITS * self.side_runs)
         for name in self.metrics:
@@ -84,10 +88,10 @@ class Disclosure:
 
     @property
     def results(self) -> int:
-        """How many results of one person are shown, one at least."""
+        """The number of results of one person that are shown; at least one."""
         return max(1, floor(BITS_PER_EXAMPLE * self.size / (self.bits or inf)))
 
     @property
     def most_bits(self) -> float:
-        """The bound: how many bits a person can learn about the set, whatever they submit."""
+        """The maximum number of bits that a person can learn about the set, whatever they try."""
         return self.results * self.bits

@@ -36,9 +36,9 @@ LEARNED = ("train", "dev")
 
 
 def compare_sets() -> int:
-    """Compare the newest version of each set with all new training rows; return how many.
+    """Compare the newest version of each set with new training rows; return how many were compared.
 
-    The sweep calls it. No lock: comparing twice finds the same.
+    Called by the sweep. Takes no lock, because a second comparison gives the same result.
     """
     compared = 0
     for task in Task.objects.filter(evaluation_sets__versions__isnull=False).distinct():
@@ -50,7 +50,7 @@ def compare_sets() -> int:
 
 
 def _compare_task(task: Task) -> int:
-    """Compare the sets of one task whose sources have changed; return how many."""
+    """Compare the task's sets whose sources have changed; return how many were compared."""
     sources = _find_sources(task)
     stale = []
     for version in newest_versions(task):
@@ -70,7 +70,7 @@ def _compare_task(task: Task) -> int:
 
 
 def _find_sources(task: Task) -> dict[str, int]:
-    """Return, by name, the newest release of each round, and 0 for the seeds of official tasks."""
+    """Return the training sources by name: each round's newest release id, and 0 for seeds."""
     done = Dataset.objects.filter(round__task=task, state=Dataset.State.DONE)
     sources = {}
     for number, pk in done.order_by("version").values_list("round__number", "pk"):
@@ -81,7 +81,7 @@ def _find_sources(task: Task) -> dict[str, int]:
 
 
 def _read_source(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
-    """Yield what models read of each row of a source."""
+    """Yield the model inputs of each row of a source. pk: the release's id, 0 for seeds."""
     if name == SEED:
         trained_rows, _ = held_out(seed_rows(task.code))
         yield from map(shape_of(task.config).inputs, trained_rows)
@@ -93,9 +93,9 @@ def _read_source(task: Task, name: str, pk: int) -> Iterator[Mapping[str, Any]]:
 
 
 def count_seen(run: EvaluationRun) -> int | None:
-    """Return how many examples of a run's set are among the rows its model was trained on here.
+    """Return how many examples of a run's set are in the training rows that its model submitted.
 
-    None if that is unknown: for all but submitted training rows, and for perturbed runs.
+    None if unknown, which includes models trained elsewhere and perturbed runs.
     """
     if run.suite != EvaluationRun.Suite.PLAIN:
         return None
@@ -107,10 +107,10 @@ def count_seen(run: EvaluationRun) -> int | None:
 
 
 def seen_warning(run: EvaluationRun, seen: int | None, *, is_shown: bool) -> list[str]:
-    """Return the warning for everybody if a model was trained on examples of the set.
+    """Return the public warning that the model was trained on examples of the set, if it was.
 
-    For a set whose inputs stay here it comes only with a result that is shown, because it discloses
-    one more bit.
+    If the set's inputs are secret, the warning appears only with a result that is shown, because it
+    discloses one more bit.
     """
     may_warn = is_shown or run.version.evaluation_set.may_leave
     if may_warn and is_much(seen, run.version.size):
@@ -121,10 +121,10 @@ def seen_warning(run: EvaluationRun, seen: int | None, *, is_shown: bool) -> lis
 def part_seen(
     run: EvaluationRun | None, version: EvaluationSetVersion, learned: Collection[str] | None
 ) -> float | None:
-    """Return the share of a set that a model was trained on; None if unknown.
+    """Return the share of a set (0-1) on which a model was trained; None if unknown.
 
-    It is counted in the rows that were submitted, else taken from what the model's card says.
-    learned: names of sources, of `trained_on`.
+    The share is counted in the submitted training rows if there are any, otherwise derived from
+    `learned`: the names of the model's sources, as returned by `trained_on`.
     """
     if run and run.seen is not None:
         return run.seen / version.size if version.size else 0.0
@@ -132,14 +132,17 @@ def part_seen(
 
 
 def trained_on(submission: Submission) -> set[str] | None:
-    """Return the names of a model's training sources, if we trained it or its card names them."""
+    """Return the names of a model's training sources: known for targets, else read from its card.
+
+    None if the sources are unknown.
+    """
     if submission.target:
         return _find_target_sources(submission.target)
     return named(submission.trained_on) or None
 
 
 def _find_target_sources(target: TargetModel) -> set[str] | None:
-    """Return a target's training sources with those of its base; None if unknown."""
+    """Return the training sources of a target and of its base model; None if unknown."""
     run = TrainingRun.objects.filter(target=target).order_by("pk").first()
     if run is None:
         # Starters are trained on seeds only; their folder says that it is one.

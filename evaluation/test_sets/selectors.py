@@ -18,7 +18,7 @@ def latest_version(evaluation_set: EvaluationSet) -> EvaluationSetVersion | None
 
 
 def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
-    """Select the last version of each of a task's evaluation sets."""
+    """Select the newest version of each of a task's evaluation sets."""
     # A subquery and not `distinct on`, which SQLite lacks.
     later = EvaluationSetVersion.objects.filter(
         evaluation_set=OuterRef("evaluation_set"), version__gt=OuterRef("version")
@@ -28,14 +28,14 @@ def newest_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
 
 
 def open_versions(task: Task) -> QuerySet[EvaluationSetVersion]:
-    """Select the newest version of each set whose inputs may leave and which is not hidden."""
+    """Select the newest version of each set that is not hidden and has downloadable inputs."""
     # Hidden sets stay out, even if their inputs may leave.
     versions = newest_versions(task).filter(evaluation_set__may_leave=True)
     return versions.exclude(evaluation_set__access=EvaluationSet.Access.HIDDEN)
 
 
 def input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
-    """Yield `{"uid": …, "inputs": {field: value}}` of each example in order.
+    """Yield `{"uid": …, "inputs": {field: value}}` for each example in order.
 
     Never opens the file with the answers.
     """
@@ -44,7 +44,10 @@ def input_rows(version: EvaluationSetVersion) -> Iterator[Mapping[str, Any]]:
 
 
 def guess_of(task: Task, ids: Collection[str]) -> str:
-    """Return a sentence that names the set version with open inputs which these ids belong to."""
+    """Return a sentence that names the set version to which the ids belong.
+
+    Only sets with open inputs are searched. If none contains the ids, the sentence says so.
+    """
     # Only open sets are searched: of others an answer would tell which ids they hold.
     open_sets = open_versions(task).values("evaluation_set")
     versions = EvaluationSetVersion.objects.filter(evaluation_set__in=open_sets)
@@ -55,13 +58,16 @@ def guess_of(task: Task, ids: Collection[str]) -> str:
 
 
 def input_lines(version: EvaluationSetVersion) -> Iterator[bytes]:
-    """Yield the inputs as downloaded: JSON lines `{"id": uid, "inputs": {field: value}}`."""
+    """Yield the inputs in download format: JSON lines `{"id": uid, "inputs": {field: value}}`."""
     for row in input_rows(version):
         yield orjson.dumps({"id": row["uid"], "inputs": row["inputs"]}) + b"\n"
 
 
 def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
-    """Yield the examples of a version in order, with right answers and slices. Streams."""
+    """Stream the examples of a version in order, with right answers and slices.
+
+    Raises ValueError if the two stored files do not match.
+    """
     with version.gold.open("rb") as file, gzip.GzipFile(fileobj=file) as lines:
         for question, answer in zip(input_rows(version), map(orjson.loads, lines), strict=True):
             # Both files are written together, so this is damage of the storage.
@@ -72,5 +78,5 @@ def set_rows(version: EvaluationSetVersion) -> Iterator[SetRow]:
 
 
 def checked_of(version: EvaluationSetVersion) -> dict[str, dict[str, str]]:
-    """Return the checked paraphrases of a version: {uid: {field: new text}}; one query."""
+    """Return the checked paraphrases of a version as {uid: {field: new text}}. One query."""
     return dict(version.paraphrases.values_list("uid", "fields"))

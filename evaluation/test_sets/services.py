@@ -32,7 +32,7 @@ ABOUT = ("access", "may_leave", "answers_public", "description")
 
 
 class About(TypedDict):
-    """Who may know what of a set."""
+    """The access settings of a set."""
 
     access: str
     may_leave: bool
@@ -49,7 +49,7 @@ def create_set(
     may_leave: bool = False,
     answers_public: bool = False,
 ) -> EvaluationSet:
-    """Create a set of the task's owners, without versions yet. No lock: its name is unique.
+    """Create a task's set without versions. Takes no lock, because set names are unique.
 
     Raises Refused for a name that is malformed, reserved or taken.
     """
@@ -85,9 +85,9 @@ def create_set(
 def change_set(
     *, evaluation_set: EvaluationSet, actor: User, description: str, **about: Unpack[About]
 ) -> None:
-    """Change who sees a set and its description; its versions stay.
+    """Change a set's access settings and description. Its versions stay.
 
-    No lock: the last change wins.
+    Takes no lock: the last change wins.
     """
     changed = EvaluationSet.objects.filter(pk=evaluation_set.pk)
     changed.update(description=description, **about)
@@ -95,9 +95,9 @@ def change_set(
 
 
 def note_exposed(version: EvaluationSetVersion, actor: User | None = None) -> None:
-    """Note that the inputs of a sealed version leave for somebody else's machine, the first time.
+    """Record the first time that inputs of a sealed version leave this site, and log it.
 
-    Their owner has agreed to it, which the log has. No lock: one conditional update.
+    The owner has agreed to this. Takes no lock, because it is one conditional update.
     """
     if version.exposed_at is None and version.is_sealed:
         # Of several requests at once only the one whose update finds no date logs the exposure.
@@ -107,16 +107,19 @@ def note_exposed(version: EvaluationSetVersion, actor: User | None = None) -> No
 
 
 def note_taken(version: EvaluationSetVersion, actor: User | None = None) -> bool:
-    """Note that inputs of a version leave, which are a part of the release that it was made from.
+    """Record that inputs of a version leave this site, which are part of the version's release.
 
-    Returns False if that release was undone since the version was read.
+    Returns False if that release has been undone since the version was read.
     """
     note_exposed(version, actor)
     return version.dataset is None or note_download(version.dataset)
 
 
 def note_shown(task: Task, count: int) -> None:
-    """Note that the inputs of the first `count` open examples left: see `note_exposed`."""
+    """Record that the inputs of the first `count` open examples left this site.
+
+    See `note_exposed`.
+    """
     for version in open_versions(task):
         if count <= 0:
             return
@@ -125,7 +128,7 @@ def note_shown(task: Task, count: int) -> None:
 
 
 def create_set_of(rows: Iterable[SetRow], **about: Any) -> EvaluationSetVersion:
-    """Create a set with its first version, or neither; `about` as of `create_set`."""
+    """Create a set with its first version, or neither. about: the arguments of `create_set`."""
     with scratch() as folder:
         # Written before the transaction begins, because reading millions of rows takes minutes.
         written = _write_files(rows, folder)
@@ -139,10 +142,10 @@ def make_version(
     actor: User | None,
     dataset: Dataset | None = None,
 ) -> EvaluationSetVersion:
-    """Make the next version, of these examples; return the last one if it holds the same.
+    """Make the next version from these examples; return the last version if it is equal.
 
-    All or nothing: whatever `rows` raises leaves no trace. Both files are stored first, so the
-    lock on the set is short. Raises Refused without any example.
+    If `rows` raises an exception, nothing is stored. Locks the set only briefly, because both files
+    are stored before. Raises Refused if there are no examples.
     """
     with scratch() as folder:
         written = _write_files(rows, folder)
@@ -150,7 +153,7 @@ def make_version(
 
 
 def _write_files(rows: Iterable[SetRow], folder: Path) -> Written:
-    """Write the two files of a version. Raises Refused without any example."""
+    """Write the two files of a version. Raises Refused if there are no examples."""
     written = write_set(rows, folder)
     if not written.size:
         raise Refused(gettext("There is no example in it."), status=422)
@@ -164,7 +167,7 @@ def _store_version(
     actor: User | None,
     dataset: Dataset | None,
 ) -> EvaluationSetVersion:
-    """Store both files, then the row; return the last version instead if it holds the same."""
+    """Store both files, then the row. Return the last version instead if it is equal."""
     version = EvaluationSetVersion(
         evaluation_set=evaluation_set,
         version=_next_number(evaluation_set),  # names the files; the lock below decides
@@ -187,7 +190,7 @@ def _store_version(
 
 @transaction.atomic
 def _insert_or_find(version: EvaluationSetVersion) -> EvaluationSetVersion:
-    """Insert the version, or return the last one if it holds the same. Locks the set."""
+    """Insert the version, or return the last one if it is equal. Locks the set."""
     sets = EvaluationSet.objects.select_for_update(of=("self",))
     evaluation_set = sets.get(pk=version.evaluation_set_id)
     last = latest_version(evaluation_set)

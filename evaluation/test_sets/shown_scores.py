@@ -37,7 +37,10 @@ Suite = EvaluationRun.Suite
 
 
 def describe_disclosure(version: EvaluationSetVersion) -> Disclosure:
-    """Return what each shown result on a sealed version discloses, and so how many are shown."""
+    """Return what each shown result on a sealed version discloses.
+
+    This limits how many results are shown.
+    """
     config = version.evaluation_set.task.config
     deltas = config.metrics.deltas
     metrics = [config.metrics.main] + list(config.metrics.also) + [AXES[delta] for delta in deltas]
@@ -49,7 +52,7 @@ def describe_disclosure(version: EvaluationSetVersion) -> Disclosure:
 
 
 def find_sealed_versions(task: Task) -> set[int]:
-    """Return the ids of the task's set versions whose right answers are secret; one query."""
+    """Return the ids of the task's set versions whose right answers are secret. One query."""
     versions = EvaluationSetVersion.objects.filter(evaluation_set__task=task)
     # The numbers of a release may take megabytes, and `is_sealed` does not read them.
     versions = versions.select_related("evaluation_set", "dataset").defer("dataset__numbers")
@@ -57,9 +60,9 @@ def find_sealed_versions(task: Task) -> set[int]:
 
 
 def select_readable(sealed: Iterable[int]) -> Q:
-    """Select the scores that people who do not edit the task may read.
+    """Return the condition for scores that people who cannot edit the task may read.
 
-    sealed: ids of the versions on which the rule holds; scores on others are all readable.
+    sealed: ids of the sealed versions. Scores on all other versions are readable.
     """
     is_on_open_set = ~Q(run__version__in=sealed)
     is_of_shown_result = Q(run__is_shown=True)
@@ -81,9 +84,9 @@ def select_readable(sealed: Iterable[int]) -> Q:
 
 
 def round_stored_score(score: Score) -> Score:
-    """Round a score on a sealed set in place, and return it. It must not be saved afterwards.
+    """Round a score on a sealed set in place and return it. Do not save it afterwards.
 
-    `select_readable` says which scores may be shown at all.
+    `select_readable` decides which scores may be shown at all.
     """
     if score.value is not None:
         size = min(score.run.version.size, score.n)
@@ -93,9 +96,9 @@ def round_stored_score(score: Score) -> Score:
 
 
 def round_number(metric: str, value: float | None, size: int) -> tuple[float | None, ...]:
-    """Return a number on a sealed set as others than editors see it: value, low and high end.
+    """Return a number on a sealed set as non-editors see it: value, low end, high end.
 
-    Three times None where there is no value, and for numbers that are never shown.
+    All three are None if there is no value, and for numbers that are never shown.
 
     Parameters
     ----------
@@ -104,7 +107,7 @@ def round_number(metric: str, value: float | None, size: int) -> tuple[float | N
     value
         The exact value.
     size
-        The number of examples that it was computed on, at most as many as the set has. Fewer
+        The number of examples on which it was computed, at most the size of the set. Fewer
         examples mean coarser steps.
     """
     if value is None or metric in (GROUP_GAP, WORST_KIND_DROP):
@@ -116,12 +119,11 @@ def round_number(metric: str, value: float | None, size: int) -> tuple[float | N
 
 
 def set_part_sizes(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[Score]:
-    """Yield scores; those of a worst part get that part's number of examples as `n`.
+    """Yield the scores; `n` of a worst part's score becomes that part's number of examples.
 
-    The stored `n` of a worst part is that of the smallest part, because it says nothing about the
-    model. Sealed sets round by it, so leave their parts out. The scores must not be saved
-    afterwards.
-    parts: the scores of the same runs by kind and by slice.
+    The stored `n` is that of the smallest part, which says nothing about the model. On sealed sets,
+    pass no parts, because rounding uses the stored `n`. Do not save the scores afterwards. parts:
+    the scores of the same runs by kind and by slice.
     """
     parts_by_run: dict[Any, list[Score]] = defaultdict(list)
     for part in parts:
@@ -135,7 +137,7 @@ def set_part_sizes(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[
 
 
 def _find_worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
-    """Return the kind or the group that a score of a worst part is about; None if unknown."""
+    """Return the kind or group to which a worst-part score refers; None if unknown."""
     from evaluation.scoring.groups import groups_of, parts_of, share_of  # loads numpy
 
     config = score.run.version.evaluation_set.task.config
@@ -150,7 +152,7 @@ def _find_worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
 
 
 def find_scores_by_part(runs: Collection[Any], sealed: Collection[int]) -> QuerySet[Score]:
-    """Return the scores of runs by kind and by slice, without those on sealed versions.
+    """Return the runs' scores by kind and by slice, except those on sealed versions.
 
     runs, sealed: ids of runs and of versions.
     """
@@ -159,9 +161,9 @@ def find_scores_by_part(runs: Collection[Any], sealed: Collection[int]) -> Query
 
 
 def list_scores(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score]:
-    """Yield the scores of runs as their reader sees them; one query.
+    """Yield the scores of runs as the reader may see them. One query.
 
-    The runs come with their versions. exact: the reader edits the task and sees everything.
+    runs: with their versions loaded. exact: whether the reader edits the task and sees everything.
     """
     run_by_id = {run.pk: run for run in runs}
     sealed = set()
@@ -179,17 +181,17 @@ def list_scores(runs: Iterable[EvaluationRun], *, exact: bool) -> Iterator[Score
 
 
 def decide_if_shown(run: EvaluationRun) -> bool:
-    """Decide whether the result of a run that ends now is shown, and count it if it is.
+    """Return whether to show the result of a run that is now ending.
 
-    Call it in the transaction that stores the result. Locks the counted person, then the team, so
-    that results that end at once are counted one after another.
+    Call this in the transaction that stores the result. Locks the counted person, then the team, so
+    that simultaneous results are counted one after another.
 
-    1. On a set whose answers are public, and of the platform's own models, all results are shown.
-    2. A result that counts for nobody is not shown: nothing would bound how many there are.
-    3. The results of a person under all their accounts are bounded by `Disclosure.results`, and so
-       are those of all models of a team, withdrawn ones included. The task's editors know the
-       answers anyway, so their own results are not bounded, but those for a team are.
-    4. A perturbed run adds to its model's plain result and is shown if that one is.
+    1. On sets with public answers, and for the platform's own models, all results are shown.
+    2. A result that counts for nobody is not shown, because nothing would limit their number.
+    3. `Disclosure.results` limits the results of a person across all their accounts, and those of
+       all models of a team, including withdrawn ones. The task's editors know the answers anyway,
+       so their own results are not limited, but their results for a team are.
+    4. A perturbed run is shown if its model's plain result is shown.
     """
     submission, version = run.submission, run.version
     if not version.is_sealed or submission.kind == submission.Kind.TARGET:
@@ -208,7 +210,7 @@ def decide_if_shown(run: EvaluationRun) -> bool:
 
 
 def _lock_bounded_groups(submission: Submission, owner: User, person: CountedPerson) -> list[Q]:
-    """Return filters of the runs that share a bound with this submission. Locks its team."""
+    """Return filters of the runs that share a limit with this submission. Locks its team."""
     groups = []
     if not can_edit(owner, submission.task):
         groups.append(Q(submission__person=person))

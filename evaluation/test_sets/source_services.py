@@ -38,8 +38,8 @@ OVER = (Round.State.CLOSED, Round.State.RELEASED)
 def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
     """Make a version of the round's set from the test split of a release; None if it is empty.
 
-    Withdrawn rows are left out. The inputs are public from the first release on, so the set may
-    leave from then on. Lock: `make_version`.
+    Withdrawn rows are left out. The inputs are public from the first release on, so the set's
+    inputs may be downloaded from then on. Locks as `make_version`.
     """
     if not _items(dataset, TEST).exists():
         return None
@@ -54,9 +54,9 @@ def version_of_release(dataset: Dataset) -> EvaluationSetVersion | None:
 
 
 def version_of_held(dataset: Dataset) -> EvaluationSetVersion | None:
-    """Make a version of a sealed set from the rows that a release holds back; None without any.
+    """Make a version of a sealed set from a release's held-back rows; None if there are none.
 
-    The set is one of its own. Lock: `make_version`.
+    The set is separate from the round's other set. Locks as `make_version`.
     """
     if not _items(dataset, HELD).exists():
         return None
@@ -70,7 +70,7 @@ def version_of_held(dataset: Dataset) -> EvaluationSetVersion | None:
 
 
 def _read_released_rows(dataset: Dataset, split: str) -> Iterator[SetRow]:
-    """Return the set's rows of a split of a release, which is read from its stored lines."""
+    """Yield the set's rows for one split of a release, read from the release's stored lines."""
     config = dataset.round.task.config
     return with_harmless(config, _make_released_rows(RowMaker(config), dataset, split))
 
@@ -83,10 +83,9 @@ def _make_released_rows(maker: RowMaker, dataset: Dataset, split: str) -> Iterat
 
 
 def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersion | None:
-    """Make the next version of a closed round's set now, as its owner asks; None without rows.
+    """Make the next version of a closed round's set at its owner's request; None without rows.
 
-    While examples still wait to be judged this needs a reason, which is logged. Lock:
-    `make_version`.
+    Requires a reason while examples still wait to be judged, and logs it. Locks as `make_version`.
     Raises Refused.
     """
     waiting = waiting_examples([round])[round.pk]
@@ -103,10 +102,10 @@ def take_round(*, round: Round, actor: User, reason: str) -> EvaluationSetVersio
 
 
 def version_of_closed_round(round: Round, actor: User | None = None) -> EvaluationSetVersion | None:
-    """Make a version of a closed round's set from what people wrote and others verified, or None.
+    """Make a version of a closed round's set from its verified examples; None if there are none.
 
-    The version is settled when nothing waits to be judged; until then it is provisional. Lock:
-    `make_version`. Raises Refused while the round is not over.
+    The version is settled if no examples wait to be judged, otherwise provisional. Locks as
+    `make_version`. Raises Refused if the round is not over.
     """
     if round.state not in OVER or round.is_being_written:
         raise Refused(gettext("%(round)s is not over. Close it first.") % {"round": round})
@@ -142,10 +141,10 @@ def _make_frozen_rows(
 
 
 def _make_row(maker: RowMaker, row: Mapping[str, Any], fields: Mapping[str, Any]) -> SetRow | None:
-    """Return an example that people wrote; None if it no longer fits the configuration.
+    """Return an example that a person wrote; None if it no longer fits the configuration.
 
-    row: as a release has it. Releases from before there were challenges or corrections have none.
-    fields: the context's and the author's fields, by name.
+    row: in the format of a release. Old releases have no challenges or corrections. fields: the
+    fields of the context and the author, by name.
     """
     try:
         return maker.released(row, fields)
@@ -155,7 +154,7 @@ def _make_row(maker: RowMaker, row: Mapping[str, Any], fields: Mapping[str, Any]
 
 
 def _find_round_set(round: Round) -> EvaluationSet:
-    """Return the set of a round, which is created when it is first needed."""
+    """Return the set of a round. Creates it if necessary."""
     return EvaluationSet.objects.get_or_create(
         task=round.task,
         name=f"round-{round.number}",
@@ -164,9 +163,10 @@ def _find_round_set(round: Round) -> EvaluationSet:
 
 
 def control_version(task: Task) -> EvaluationSetVersion | None:
-    """Make a version of the control set that comes with an official task; None if there is none.
+    """Make a version of an official task's control set; None if the task has none.
 
-    Nobody wrote it to fool a model, so it shows what adversarial data hides. Lock: `make_version`.
+    Its examples were not written to fool a model, so it shows what adversarial data hides. Locks as
+    `make_version`.
     """
     if not task.is_official or not has_control(task.code):
         return None
@@ -179,10 +179,10 @@ def control_version(task: Task) -> EvaluationSetVersion | None:
 
 
 def sweep_rounds() -> list[EvaluationSetVersion]:
-    """Make each version that is missing: of closed rounds, of releases and of seeds.
+    """Make all missing versions, of closed rounds, releases and control sets; return them.
 
-    A few queries when nothing is missing. A failure is logged, and tried again at the next sweep.
-    Opens the sets whose rows have all been published.
+    A failure is logged and retried at the next sweep. Also opens the sets whose rows have all been
+    published. Runs only a few queries if nothing is missing.
     """
     _open_published()
     # All that is missing is found first: a version that is made here shall not be found as missing
@@ -206,10 +206,10 @@ def sweep_rounds() -> list[EvaluationSetVersion]:
 
 
 def _open_published() -> None:
-    """Open the sets whose rows are all published: their answers are no secret any more.
+    """Open the sets whose rows have all been published, because their answers are no longer secret.
 
-    These are sets of rounds that were released whole into train and dev, and sets of rows that were
-    held back and are out now.
+    These are sets of rounds that were released completely into train and dev, and sets of held-back
+    rows that have since been released.
     """
     # 1. Rows that were held back and whose day has come: `held_until` is empty once they are out.
     holding = list(Dataset.objects.filter(state=Dataset.State.DONE, options__hold_back=True))
@@ -246,10 +246,10 @@ def _items(dataset: Any, split: str) -> QuerySet[DatasetItem]:
 
 
 def _closed_without() -> list[Round]:
-    """Return closed rounds that need a settled version: verified examples, and nothing to judge.
+    """Return closed rounds that need a settled version: verified examples, and none to judge.
 
-    A round that was opened and closed again needs another one. A round that is still being judged
-    gets its set at once, so that its owners can take it as it is.
+    A round that was reopened and closed again needs another version. Also creates the empty set of
+    a round that is still being judged, so that its owners can take the round early.
     """
     closed_at = "evaluation_set__round__closed_at"  # imported rounds have none
     was_imported = Q(**{closed_at: None})
@@ -271,14 +271,14 @@ def _closed_without() -> list[Round]:
 
 
 def _releases_without() -> list[Dataset]:
-    """Return the newest release of each round whose test split is in no version."""
+    """Return each round's newest release if no version contains its test split yet."""
     held = EvaluationSetVersion.objects.filter(dataset=OuterRef("pk"))
     missing = _newest_with(TEST).filter(~Exists(held))
     return _with_other_rows(missing, TEST, "dataset__round")
 
 
 def _held_without() -> list[Dataset]:
-    """Return the newest release of each round that holds rows back and has no set of them yet."""
+    """Return each round's newest release if it holds rows back that no version contains yet."""
     versions = EvaluationSetVersion.objects.filter(
         evaluation_set__held_of=OuterRef("round"), made_at__gte=OuterRef("finished_at")
     )
@@ -295,10 +295,10 @@ def _newest_with(split: str) -> QuerySet[Dataset]:
 
 
 def _with_other_rows(releases: QuerySet[Dataset], split: str, of_round: str) -> list[Dataset]:
-    """Return the releases whose split differs from what the last version holds.
+    """Return the releases in whose split the number of rows differs from the last version's size.
 
-    Later releases only take rows away, so with as many rows left the split is still the same.
-    of_round: the lookup by which versions know their round.
+    Later releases only remove rows, so with an equal number the split is unchanged. of_round: the
+    lookup from a version to its round.
     """
     changed_releases = []
     for dataset in releases.select_related("round__task", "requested_by"):

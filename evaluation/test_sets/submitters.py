@@ -12,25 +12,29 @@ from evaluation.models import Submission
 
 
 def counted_for(user: User) -> Q:
-    """Select the submissions that count for a person, also those of their deleted accounts.
+    """Return the condition for submissions that count for a person, including deleted accounts.
 
-    Those without a person were stored by a release that knew none.
+    Submissions without a person were stored by a release that did not record people; they are found
+    by owner.
     """
     person = PersonAccount.objects.filter(user=user).values("person")
     return Q(person__in=person) | Q(person=None, owner=user)
 
 
 def note_submitter(owner: User) -> None:
-    """Give the owner's submissions that have no person theirs; no lock, the same each time."""
+    """Set the person of the owner's submissions that have none.
+
+    Takes no lock, because repeating it has the same result.
+    """
     unknown = Submission.objects.filter(owner=owner, person=None)
     if unknown.exists():
         unknown.update(person=find_counted_person(owner))
 
 
 def lock_submitter(submission: Submission) -> CountedPerson | None:
-    """Lock the person that a submission counts for; call it inside a transaction.
+    """Lock and return the person for whom a submission counts. Call this in a transaction.
 
-    One without a person gets its owner's, if it has an owner.
+    A submission without a person gets its owner's. None if it has neither.
     """
     if submission.owner:
         note_submitter(submission.owner)
@@ -44,7 +48,7 @@ def lock_submitter(submission: Submission) -> CountedPerson | None:
 
 
 def note_submitters() -> None:
-    """Do `note_submitter` for whoever submitted to a release that knew no counted people."""
+    """Set the person of all submissions from a release that did not record people."""
     unknown = Submission.objects.filter(person=None).values("owner")
     for owner in User.objects.filter(pk__in=unknown):
         note_submitter(owner)

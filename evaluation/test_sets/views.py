@@ -52,7 +52,7 @@ def sets(request: HttpRequest, code: str) -> HttpResponse:
 @takes(LARGEST + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
 def set_new(request: HttpRequest, code: str) -> HttpResponse:
-    """Create a set from a file: preview it, then add it."""
+    """Create a set from a file: show a preview first, then add it."""
     task, user = find_edited(request, code)
     sent = (request.POST, request.FILES) if request.method == "POST" else ()
     form = NewSetForm(task, user, request.session, *sent)
@@ -64,7 +64,10 @@ def set_new(request: HttpRequest, code: str) -> HttpResponse:
 
 
 def _add_or_preview(request: HttpRequest, form: FileForm) -> EvaluationSetVersion | None:
-    """Store the version that was asked for and return it; otherwise fill the form's preview."""
+    """Store the version if the request confirms it, and return it.
+
+    Otherwise fill the form's preview and return None.
+    """
     if request.method != "POST":
         return None
     if form.is_valid() and "add" in request.POST:
@@ -79,7 +82,7 @@ def _add_or_preview(request: HttpRequest, form: FileForm) -> EvaluationSetVersio
 
 @require_http_methods(["GET", "POST"])
 def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Show one set: its versions, and the form that changes who sees it."""
+    """Show a set with its versions and the form for its access settings."""
     task, user = find_edited(request, code)
     evaluation_set = _find_set(task, name)
     now = {field: getattr(evaluation_set, field) for field in ABOUT}
@@ -105,7 +108,7 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
 @takes(LARGEST + FORM_BYTES)
 @require_http_methods(["GET", "POST"])
 def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Make the next version of an uploaded set: preview a file, then add it."""
+    """Make the next version of an uploaded set: show a preview of the file first, then add it."""
     task, user = find_edited(request, code)
     evaluation_set = _find_set(task, name)
     # Sets of rounds, releases and seeds get their versions from the sweep.
@@ -123,7 +126,7 @@ def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 @require_POST
 def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
-    """Take a closed round as it is now as the next version of its set."""
+    """Make the next version of a round's set from the closed round as it is now."""
     task, user = find_edited(request, code)
     evaluation_set = _find_set(task, name)
     round = evaluation_set.round
@@ -139,7 +142,7 @@ def set_take(request: HttpRequest, code: str, name: str) -> HttpResponse:
 
 @require_safe
 def version_inputs(request: HttpRequest, code: str, name: str, version: int) -> FileResponse:
-    """Send the inputs of any version of a set that may leave, gzipped; the answers never leave."""
+    """Send the gzipped inputs of any version of a set with open inputs. Never sends answers."""
     task, user = find_edited(request, code)
     evaluation_set = _find_set(task, name)
     if not evaluation_set.may_leave:
@@ -155,7 +158,7 @@ def version_inputs(request: HttpRequest, code: str, name: str, version: int) -> 
 @login_not_required
 @require_safe
 def open_inputs(request: HttpRequest, code: str, pk: int) -> StreamingHttpResponse:
-    """Stream the inputs that a predictions file answers, as models read them."""
+    """Stream the inputs that a predictions file has to answer, in the form that models read."""
     task = find_task(request, code, can_take)
     version = get_object_or_404(open_versions(task), pk=pk)
     if not note_taken(version):

@@ -28,7 +28,7 @@ BOUNDS = Bounds(seconds=600, memory_bytes=2 * GIB)  # five million uids, and wha
 
 
 class Written(NamedTuple):
-    """What `write_set` wrote: digest, number of examples, and {slice field: {value: examples}}."""
+    """The result of `write_set`. slices: number of examples as {slice field: {value: examples}}."""
 
     sha256: str
     size: int
@@ -37,7 +37,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Preview:
-    """What a file would bring; of answers and slices the most frequent values."""
+    """A summary of a file's examples. Lists only the most frequent answers and slice values."""
 
     size: int
     rows: Sequence[SetRow]
@@ -48,11 +48,11 @@ class Preview:
 
 
 def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
-    """Write `inputs` and `gold` into the folder, line by line about the same example.
+    """Write the files `inputs` and `gold` into the folder, with one line per example in each.
 
-    A slice may be a choice that gives the answer away, so slices are stored with the answers.
-    Raises what `rows` raises; for a file, which others made, FileError, also when it takes too much
-    time or memory.
+    Slices are stored with the answers, because a slice may be a choice that reveals the answer.
+    Propagates exceptions of `rows`. Raises FileError for a submitted file, also if it takes too
+    much time or memory.
     """
     if not isinstance(rows, SetFile):
         return _write(rows, folder)
@@ -65,7 +65,7 @@ def write_set(rows: Iterable[SetRow], folder: Path) -> Written:
 
 
 def preview(file: SetFile) -> Preview:
-    """Return what a file of others would bring; as `preview_of`, within bounds.
+    """Return the preview of a submitted file, with limits on time and memory.
 
     Raises FileError.
     """
@@ -73,7 +73,7 @@ def preview(file: SetFile) -> Preview:
 
 
 def _read_bounded(read: Callable[[], T]) -> T:
-    """Read in a process of its own within BOUNDS. Raises FileError."""
+    """Call `read` in a separate process within BOUNDS and return its result. Raises FileError."""
     try:
         return bounded(read, BOUNDS)
     except OutOfBounds as error:
@@ -106,12 +106,12 @@ def _write(rows: Iterable[SetRow], folder: Path) -> Written:
 
 
 def _open_packed(path: Path) -> gzip.GzipFile:
-    """Open a gzip file for writing; without a time in it, equal contents give equal bytes."""
+    """Open a gzip file for writing. It gets no timestamp, so equal contents give equal bytes."""
     return gzip.GzipFile(path, "wb", compresslevel=6, mtime=0)
 
 
 def preview_of(file: SetFile) -> Preview:
-    """Read a file once and keep little of it. Raises FileError if it cannot be read."""
+    """Read a file once and return its preview. Raises FileError if the file cannot be read."""
     rows: list[SetRow] = []
     answers: Counter[str] = Counter()
     slices: dict[str, Counter[str]] = defaultdict(Counter)

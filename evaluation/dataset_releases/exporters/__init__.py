@@ -24,10 +24,10 @@ WORDS = "dynabench_words.py"
 
 
 def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[str, str]:
-    """Return the files by name that go with a release; none for a task that no prompt can ask.
+    """Return the files, by name, that let other tools evaluate on a release.
 
-    Tasks that a prompt can ask have labels, or answers from a passage, and models that read text
-    only.
+    Returns none if the task cannot be written as prompts. Prompts need models that read only text,
+    and answers that are labels or spans of a passage.
     """
     answer = config.component(config.answer_field)
     is_text = all(config.component(name).kind.in_prompt for name in config.model_fields)
@@ -55,7 +55,7 @@ def task_files(config: TaskConfig, code: str, round: int, version: int) -> dict[
 
 
 def instructions(config: TaskConfig) -> str:
-    """Return what a model reads before the examples: people's instructions, and how to answer."""
+    """Return the text before the examples: the instructions for people, and how to answer."""
     paragraphs = [config.name]
     if config.instructions.strip():
         heading = "The people who wrote the examples were told:"

@@ -23,7 +23,10 @@ target: the right answer's text, or its place in choices.
 
 
 def _own_words() -> Any:
-    """Return the module that compares texts: beside this file, which harnesses load by its path."""
+    """Return the module that compares texts, loaded from this file's folder if it is there.
+
+    Tools load this file by its path, so the module cannot simply be imported.
+    """
     spec = spec_from_file_location(
         "dynabench_words", Path(__file__).with_name("dynabench_words.py")
     )
@@ -39,18 +42,18 @@ words = _own_words()
 
 
 def read_task(folder: Path) -> dict[str, Any]:
-    """Return what task.json says.
+    """Return the contents of task.json.
 
-    That is name, fields, answer, labels (null: answers in words) and instructions.
+    These are name, fields, answer, labels (null: answers in words), language and instructions.
     """
     about: dict[str, Any] = json.loads((folder / "task.json").read_text(encoding="utf-8"))
     return about
 
 
 def examples(folder: Path, split: str) -> Iterator[Doc]:
-    """Yield the examples of train, dev or test; none without the file.
+    """Yield the examples of train, dev or test; none if the file is missing.
 
-    Withdrawn rows are left out, and rows without an answer that the task knows.
+    Skips withdrawn rows, and rows whose answer is not one of the task's labels.
     """
     about, path = read_task(folder), folder / f"{split}.jsonl"
     if not path.exists():
@@ -83,7 +86,7 @@ def _words(value: Any) -> str:
 
 
 def evaluated(folder: Path) -> list[Doc]:
-    """Return what models are evaluated on: test, or dev if the labels of test are private.
+    """Return the examples for evaluation: test, or dev if the labels of test are private.
 
     Raises FileNotFoundError.
     """
@@ -97,7 +100,7 @@ def evaluated(folder: Path) -> list[Doc]:
 def load(**_: Any) -> dict[str, Any]:
     """Return the splits for lm-evaluation-harness.
 
-    `evaluated`, and `train` for examples in the prompt.
+    `evaluated` holds the examples to answer, `train` those for few-shot prompts.
     """
     # Only this harness needs it; Inspect does not.
     from datasets import Dataset
@@ -108,18 +111,21 @@ def load(**_: Any) -> dict[str, Any]:
 
 
 def score_choice(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
-    """Score the label that a model finds most likely; results: its logarithm of the probability."""
+    """Score the label that a model finds most likely.
+
+    results: for each label its log-likelihood, first in the pair.
+    """
     best = max(range(len(results)), key=lambda number: results[number][0])
     return {"accuracy": float(best == doc["target"]), "macro_f1": (doc["target"], best)}
 
 
 def score_text(doc: Doc, results: Sequence[str]) -> dict[str, float]:
-    """Return SQuAD's two numbers for what a model wrote."""
+    """Return SQuAD's F1 and EM of a model's text."""
     return text_scores(results[0], doc["target"], doc.get("language", ""))
 
 
 def text_scores(answer: str, right: str, language: str = "") -> dict[str, float]:
-    """Return SQuAD's F1 and EM of one answer (Rajpurkar et al. 2016, 6.1)."""
+    """Return SQuAD's F1 and EM of one answer (Rajpurkar et al. 2016, section 6.1)."""
     answer_words = words.answer_words(answer, language=language)
     right_words = words.answer_words(right, language=language)
     shared = (Counter(answer_words) & Counter(right_words)).total()
@@ -129,9 +135,9 @@ def text_scores(answer: str, right: str, language: str = "") -> dict[str, float]
 
 
 def macro_f1(pairs: Iterable[tuple[Any, Any]]) -> float:
-    """Return the mean F1 of the labels that are right or were answered.
+    """Return the mean F1 of the labels that occur as right label or answer; NaN without examples.
 
-    pairs: the right label, the answer. An answer that is None is no label. NaN without examples.
+    pairs: right label and answer. An answer of None counts as no label.
     """
     pairs = list(pairs)
     correct = Counter(right for right, answer in pairs if right == answer)

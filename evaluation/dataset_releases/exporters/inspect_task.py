@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent
 
 @task
 def dynabench() -> Task:
-    """Make the task: the test split, or dev if the labels of test are private."""
+    """Return the task: the test split, or dev if the labels of test are private."""
     about = read_task(FOLDER)
     labels = about["labels"]
     samples = [
@@ -55,7 +55,7 @@ def dynabench() -> Task:
 
 @metric(name="macro_f1")
 def f1_of_labels() -> Metric:
-    """Compute the mean F1 of the labels."""
+    """Return the metric that computes the mean F1 of the labels."""
 
     def compute(scores: list[SampleScore]) -> float:
         pairs = []
@@ -68,7 +68,7 @@ def f1_of_labels() -> Metric:
 
 @scorer(metrics=[accuracy(), stderr(), f1_of_labels()])
 def label_scorer(labels: list[str], field: str) -> Scorer:
-    """Score whether the label that the model gives is right; read as Dynabench reads it."""
+    """Return a scorer of the label in the model's output, which is read as Dynabench reads it."""
 
     async def score(state: TaskState, target: Target) -> Score:
         reading = read_label(without_thoughts(state.output.completion).text, labels, field)
@@ -81,7 +81,7 @@ def label_scorer(labels: list[str], field: str) -> Scorer:
 
 @scorer(metrics={"squad_f1": [mean(), stderr()], "exact_match": [mean(), stderr()]})
 def text_scorer(language: str) -> Scorer:
-    """Score the first line that the model writes after its thoughts by SQuAD's F1 and EM."""
+    """Return a scorer of the first line after the model's reasoning, by SQuAD's F1 and EM."""
 
     async def score(state: TaskState, target: Target) -> Score:
         answer = without_thoughts(state.output.completion).text.split("\n", 1)[0]

@@ -24,7 +24,7 @@ def metric_of(
     sp_model: Path | None = None,
     language: str = "",
 ) -> Metric:
-    """Return the metric of that name, made for a task.
+    """Return the metric with a name, set up for a task.
 
     Parameters
     ----------

@@ -14,7 +14,10 @@ MOST_TAGS = 1000
 
 
 class Accuracy(Mean):
-    """The share of answers that equal an accepted one; texts letter by letter, after NFC."""
+    """The share of answers that equal an accepted answer.
+
+    Texts are compared character by character after NFC normalisation.
+    """
 
     name = "accuracy"
     title = gettext_noop("Accuracy")
@@ -25,7 +28,10 @@ class Accuracy(Mean):
 
 
 class ExactMatch(Mean):
-    """SQuAD's EM: equal once normalised, to any right answer (Rajpurkar et al. 2016, 6.1)."""
+    """SQuAD's EM: the share of answers that equal a right answer after normalisation.
+
+    Rajpurkar et al. 2016, section 6.1.
+    """
 
     name = "exact_match"
     title = gettext_noop("Exact match")
@@ -39,7 +45,10 @@ class ExactMatch(Mean):
 
 
 class SquadF1(Mean):
-    """SQuAD's F1 of normalised words, of the best right answer (Rajpurkar et al. 2016, 6.1)."""
+    """SQuAD's F1 of normalised words against the best-matching right answer.
+
+    Rajpurkar et al. 2016, section 6.1.
+    """
 
     name = "squad_f1"
     title = "SQuAD F1"
@@ -53,10 +62,11 @@ class SquadF1(Mean):
 
 
 class VqaAccuracy(Mean):
-    """min(1, matches ÷ 3), averaged over the right answers less one (Antol et al. 2015, 3).
+    """VQA accuracy: min(1, matches ÷ 3), averaged over the right answers with each left out once.
 
-    Normalised as VQA's evaluation does: case, articles, punctuation, number words. It puts missing
-    apostrophes in; here they are left out on both sides. One right answer alone: plain match.
+    Antol et al. 2015, section 3. Case, articles, punctuation and number words are normalised as in
+    VQA's evaluation. That evaluation adds missing apostrophes; here they are removed on both sides.
+    If there is only one right answer, the score is 1 for a match and 0 otherwise.
     """
 
     name = "vqa_accuracy"
@@ -91,7 +101,7 @@ _PERIOD = re.compile(r"\.(?!\d)")
 
 
 def vqa_normalise(text: str, language: str = "") -> str:
-    """Normalise a text as VQA's evaluation does, and drop the punctuation of other scripts, too.
+    """Normalise a text as VQA's evaluation does, and also remove the punctuation of other scripts.
 
     >>> vqa_normalise("The Two dogs, don't."), vqa_normalise("东京。")
     ('2 dogs dont', '东京')
@@ -108,10 +118,10 @@ def vqa_normalise(text: str, language: str = "") -> str:
 
 
 class DataperfF1(Metric):
-    """The mean over tags of micro F1, which for one answer an example is the share of right ones.
+    """The mean over tags of micro F1, which with one answer per example equals accuracy.
 
-    As in DataPerf's speech and vision challenges on Dynabench (Mazumder et al. 2023). Examples
-    without a tag are a tag of their own, and so are, together, those of the tags after MOST_TAGS.
+    As in DataPerf's speech and vision challenges on Dynabench (Mazumder et al. 2023). Untagged
+    examples form one tag; tags beyond MOST_TAGS are merged into one.
     """
 
     name = "dataperf_f1"
@@ -129,7 +139,7 @@ class DataperfF1(Metric):
         return is_right(value, row), tuple(sorted(row.slices.get("tag") or ("",)))
 
     def vectors(self, statistics: Sequence[tuple[bool, tuple[str, ...]]]) -> Sums:
-        """Return two columns a tag: the right answers, and all."""
+        """Return two columns per tag: the number of right answers and the number of examples."""
         import numpy as np
 
         # Columns are given out as tags appear: the tags are not known before the examples are read.

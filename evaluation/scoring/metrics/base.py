@@ -20,15 +20,15 @@ METRICS: "dict[str, type[Metric]]" = {}
 
 
 class Unavailable(ValueError):
-    """A metric that cannot be computed here; the message says what it needs."""
+    """Raised for a metric that cannot be computed here; the message says what it needs."""
 
 
 class Metric(ABC):
     """A way to turn answers into a number.
 
-    Equal statistics can be counted instead of kept, and a weighted sum of their vectors is all that
-    `value` needs; so examples can stream by, and a bootstrap is the same sum with other weights.
-    A missing answer (None) is wrong.
+    Equal statistics can be counted instead of stored, and `value` needs only a weighted sum of
+    their vectors. So examples can be streamed, and a bootstrap resample is the same sum with other
+    weights. A missing answer (None) is wrong.
     """
 
     name: ClassVar[str]
@@ -46,12 +46,12 @@ class Metric(ABC):
     def __init__(
         self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
     ) -> None:
-        """Prepare the metric for a task. Raises Unavailable.
+        """Set up the metric for a task. Raises Unavailable.
 
         Parameters
         ----------
         labels
-            Of a task with choices.
+            The labels of a task with choices, otherwise None.
         sp_model
             A SentencePiece file.
         language
@@ -62,28 +62,28 @@ class Metric(ABC):
 
     @classmethod
     def version_for(cls, language: str) -> int:
-        """Return the version that scores tasks in a language."""
+        """Return the version of the metric that scores tasks in a language."""
         return cls.version
 
     @abstractmethod
     def statistic(self, value: Any, row: SetRow) -> Any:
-        """Return what one answer adds: hashable, and comparable with the others."""
+        """Return what one answer contributes: a hashable value that can be sorted."""
 
     @abstractmethod
     def vectors(self, statistics: Sequence[Any]) -> Sums:
-        """Return statistics as rows of numbers. Later calls may have more columns, on the right."""
+        """Return one row of numbers per statistic. Later calls may add columns on the right."""
 
     @abstractmethod
     def value(self, sums: Sums) -> Sums:
-        """Return the metric of each row of sums (… × columns); NaN for sums of nothing."""
+        """Return the metric for each row of sums (… × columns), NaN where there are no examples."""
 
     @abstractmethod
     def graded(self, statistic: Any) -> float:
-        """Return how right one answer is by itself, 0-1."""
+        """Return how right a single answer is, 0-1."""
 
 
 class Mean(Metric):
-    """The mean of a number of each example."""
+    """A metric that is the mean of one number per example."""
 
     def vectors(self, statistics: Sequence[float]) -> Sums:
         import numpy as np
@@ -103,7 +103,7 @@ def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:
     Parameters
     ----------
     above, below
-        Numerators and denominators, of one shape.
+        Numerators and denominators, of the same shape.
     empty
         The quotient where the denominator is 0.
     """
@@ -116,12 +116,18 @@ def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:
 
 
 def text_of(value: Any) -> str:
-    """Return an answer as text: of a span (`{"text": …, "start": …, "end": …}`) its text."""
+    """Return an answer as text.
+
+    For a span (`{"text": …, "start": …, "end": …}`), return its text.
+    """
     return str(value["text"] if isinstance(value, Mapping) and "text" in value else value)
 
 
 def plain(value: Any) -> Any:
-    """Return what is compared of an answer: texts in NFC, a span's text, choices in any order."""
+    """Return an answer in comparable form.
+
+    Texts are in NFC, spans become their text, and choices are sorted.
+    """
     if isinstance(value, str):
         return composed(value)
     if isinstance(value, Mapping):

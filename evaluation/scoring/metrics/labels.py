@@ -10,9 +10,10 @@ from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, p
 
 
 class Confusion(Metric):
-    """Metrics that count for each label how often it was answered rightly, answered, and right.
+    """Base class of metrics that count, per label, hits, answers and right labels.
 
-    A last column stands for what is no label: missing answers, and labels that the task gave up.
+    An extra last column counts everything that is not a label: missing answers, and labels that the
+    task has removed.
     """
 
     def __init__(
@@ -24,9 +25,9 @@ class Confusion(Metric):
         self._columns = {composed(label): number for number, label in enumerate(self.labels)}
 
     def statistic(self, value: Any, row: SetRow) -> tuple[int, int]:
-        """Return the columns of the right label and of the answer.
+        """Return the column of the right label and the column of the answer.
 
-        If several labels are right, it is the answered one, or else the best.
+        If several labels are right, the answered one is taken, otherwise the best one.
         """
         right = [self._column(gold) for gold in row.gold]
         answer = self._column(value)
@@ -49,7 +50,7 @@ class Confusion(Metric):
         return counts.reshape(len(right), 3 * width)
 
     def _split(self, sums: Sums) -> tuple[Sums, Sums, Sums]:
-        """Return by label: answered rightly, answered, and right."""
+        """Return three arrays with an entry per label: hits, answers, right labels."""
         counts = sums.reshape(*sums.shape[:-1], 3, -1)
         return counts[..., 0, :], counts[..., 1, :], counts[..., 2, :]
 
@@ -61,7 +62,7 @@ class Confusion(Metric):
 class MacroF1(Confusion):
     """The mean F1 of the labels that occur among right labels or answers.
 
-    Opitz and Burst 2019, “averaged F1”; as scikit-learn's `f1_score(average="macro")`.
+    “Averaged F1” of Opitz and Burst 2019; equals scikit-learn's `f1_score(average="macro")`.
     """
 
     name = "macro_f1"
@@ -76,10 +77,10 @@ class MacroF1(Confusion):
 
 
 class MatthewsCorrelation(Confusion):
-    """Gorodkin's R_K (2004), for two labels Matthews' correlation (1975): -1 to 1.
+    """Gorodkin's R_K (2004), −1 to 1; for two labels Matthews' correlation (1975).
 
-    0 where all answers or all right labels are the same, as in scikit-learn. Missing answers are a
-    label of their own.
+    0 if all answers or all right labels are the same, as in scikit-learn. Missing answers count as
+    a separate label.
     """
 
     name = "matthews_correlation"

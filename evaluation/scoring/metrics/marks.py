@@ -9,9 +9,9 @@ from evaluation.scoring.metrics.base import Mean
 
 
 class SpansF1(Mean):
-    """Mean over the examples of the F1 of the marked stretches: equal bounds and tags.
+    """The mean over examples of the F1 of marked spans, which match if bounds and tag are equal.
 
-    A missing answer is 0. Of several right answers the nearest.
+    A missing answer counts 0. If there are several right answers, the best match counts.
     """
 
     name = "spans_f1"
@@ -25,7 +25,7 @@ class SpansF1(Mean):
 
 
 class SpansOverlapF1(SpansF1):
-    """Span F1 by overlap: stretches agree that share a character and have the same tag."""
+    """Span F1 in which spans with the same tag match if they share a character."""
 
     name = "spans_overlap_f1"
     title = gettext_noop("Span F1 by overlap")

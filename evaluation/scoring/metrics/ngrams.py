@@ -13,7 +13,7 @@ from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, t
 
 
 class NGrams(Metric):
-    """Counts of n-grams, summed over the corpus. All right answers are references."""
+    """Base class of metrics of n-gram counts over the corpus. All right answers are references."""
 
     _counter: Any  # a metric of sacrebleu
 
@@ -43,9 +43,10 @@ BLEU_VERSIONS = {"13a": 2, "zh": 3, "char": 4}
 
 
 def tokenizer_of(language: str) -> str:
-    """Return sacrebleu's name of the tokenizer for a language.
+    """Return the name of sacrebleu's tokenizer for a language.
 
-    Characters where sacrebleu asks for a dictionary (MeCab) or has no way to find words.
+    Returns the character tokenizer where sacrebleu needs a dictionary (MeCab) or cannot split
+    words.
 
     >>> tokenizer_of("zh-Hant"), tokenizer_of("de")
     ('zh', '13a')
@@ -56,8 +57,8 @@ def tokenizer_of(language: str) -> str:
 class Bleu(NGrams):
     """Corpus BLEU (Papineni et al. 2002) with sacrebleu's defaults: 13a tokens, exp smoothing.
 
-    Post 2018. The tokenizer is that of the task's language, which the version names. Counts:
-    lengths of answers and references, matches of 1 to 4 words, all of them.
+    See Post 2018. The tokenizer depends on the task's language and is named by the version. The
+    counts are: lengths of answers and references, then matches and totals of 1- to 4-grams.
     """
 
     name = "bleu"
@@ -81,12 +82,12 @@ class Bleu(NGrams):
         return BLEU_VERSIONS[tokenizer_of(language)]
 
     def value(self, sums: Sums) -> Sums:
-        """Return BLEU as sacrebleu's `compute_bleu`, which takes no fractions of counts.
+        """Return BLEU as sacrebleu's `compute_bleu` does, which does not accept fractional counts.
 
         Notes
         -----
-        exp(min(0, 1 - r/c)) times the geometric mean of the precisions of 1 to 4 words. A precision
-        without a match counts as a half, a quarter … of a match ("exp" smoothing).
+        exp(min(0, 1 - r/c)) times the geometric mean of the precisions of 1- to 4-grams. A
+        precision without a match counts as 1/2, 1/4 … of a match ("exp" smoothing).
         """
         import numpy as np
 
@@ -107,9 +108,9 @@ def _without_cache(tokenizer: Any) -> Callable[[str], str]:
 
 
 class SpBleu(Bleu):
-    """BLEU of SentencePiece pieces (Goyal et al. 2022, FLORES-101, 5).
+    """BLEU of SentencePiece tokens (Goyal et al. 2022, FLORES-101, section 5).
 
-    The pieces come from a model file of the operator, for comparable scores that of FLORES-200.
+    The operator provides the SentencePiece model; FLORES-200's gives comparable scores.
     """
 
     name = "sp_bleu"
@@ -140,7 +141,7 @@ class SpBleu(Bleu):
 
 
 class ChrF(NGrams):
-    """chrF: F2 of character n-grams up to 6 (Popović 2015), sacrebleu's defaults."""
+    """chrF: F2 of character n-grams up to 6 (Popović 2015), with sacrebleu's defaults."""
 
     name = "chrf"
     title = "chrF"
@@ -168,7 +169,7 @@ class ChrF(NGrams):
 
 
 class ChrFpp(ChrF):
-    """chrF++: with word n-grams up to 2 (Popović 2017)."""
+    """chrF++: chrF with word n-grams up to 2 (Popović 2017)."""
 
     name = "chrf_pp"
     title = "chrF++"

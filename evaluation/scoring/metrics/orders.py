@@ -9,9 +9,10 @@ from evaluation.scoring.metrics.base import Mean
 
 
 class PairAccuracy(Mean):
-    """The share of pairs of texts that are in the right order: (1 + Kendall's tau) ÷ 2.
+    """The share of pairs of texts in the right order: (1 + Kendall's tau) ÷ 2.
 
-    An answer that leaves a text out, or is missing, is 0. Of several right orders the nearest.
+    A missing answer, or one that omits a text, counts 0. If there are several right orders, the
+    best match counts.
     """
 
     name = "pair_accuracy"

@@ -9,10 +9,10 @@ from evaluation.scoring.metrics.base import Mean, text_of
 
 
 class RougeL(Mean):
-    """F1 of the longest common subsequence of words, of the best right answer.
+    """F1 of the longest common subsequence of words, against the best-matching right answer.
 
-    Words are runs of letters and digits in lower case, without stemming; of Korean and of scripts
-    without spaces between words each letter. A mark belongs to its letter.
+    Words are lower-case runs of letters and digits, without stemming. In Korean, and in scripts
+    without spaces between words, each letter with its marks is a word.
     """
 
     name = "rouge_l"
@@ -27,7 +27,7 @@ class RougeL(Mean):
 
 
 def rouge_l(answer: str, right: str, language: str = "") -> float:
-    """Return the F1 (0-1) of two texts; 0 if either has no word.
+    """Return the F1 (0-1) of two texts; 0 if either contains no word.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ def rouge_l(answer: str, right: str, language: str = "") -> float:
     right
         The right text.
     language
-        The task's language, whose rules of case hold.
+        The task's language, which determines how case is folded.
 
     Notes
     -----
-    2 · L ÷ (m + n), with the length L of the longest common subsequence of m and n words.
+    2 · L ÷ (m + n), where L is the length of the longest common subsequence of m and n words.
 
     Examples
     --------
@@ -56,7 +56,10 @@ def rouge_l(answer: str, right: str, language: str = "") -> float:
 
 
 def _common_length(words: Sequence[str], others: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence, with one row of the table at a time."""
+    """Return the length of the longest common subsequence.
+
+    Stores one row of the table at a time.
+    """
     row = [0] * (len(others) + 1)
     for word in words:
         before = 0  # the cell above and to the left

@@ -24,7 +24,7 @@ ZERO_WIDTH = ("\u200b", "\u200c", "\u200d", "\u2060")
 
 
 def cased(source: Source, chance: Random, *, change: Callable[[str], str]) -> Iterator[Edit]:
-    """Put every word in another case."""
+    """Change the case of every word with `change`."""
     for word in source.words():
         yield Edit(*word.span(), change(word[0]))
 
@@ -36,7 +36,7 @@ def no_final_punctuation(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def _in_gaps(new: Callable[[Random], str]) -> Edits:
-    """Return a kind that puts something else in some of the gaps between words."""
+    """Return a kind that replaces some of the spaces between words with `new`."""
 
     def edits(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
         gaps = source.find(GAP)
@@ -53,7 +53,11 @@ missing_spaces = _in_gaps(lambda chance: "")
 def _at_letters(
     new: Callable[[str, Random], str], fits: Callable[[str], bool] = bool, width: int = 1
 ) -> Edits:
-    """Return a kind that replaces some of the letters within words, `width` at a time, that fit."""
+    """Return a kind that replaces some letters within words.
+
+    new: returns the replacement of the old letters. fits: whether letters may be replaced. width:
+    the number of letters replaced at a time.
+    """
 
     def edits(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
         text, letters = source.text, source.inner_letters()
@@ -66,7 +70,7 @@ def _at_letters(
 
 
 def _by_table(table: Table) -> Edits:
-    """Return a kind that replaces letters by others of a table."""
+    """Return a kind that replaces some letters with others from a table."""
     return _at_letters(
         lambda old, chance: chance.choice(table[old.lower()]), lambda old: old.lower() in table
     )
@@ -75,7 +79,7 @@ def _by_table(table: Table) -> Edits:
 def neighbour_keys(
     source: Source, chance: Random, *, low: float, high: float, table: Table
 ) -> Iterator[Edit]:
-    """Replace some letters by what is beside them in a language's table."""
+    """Replace some letters with their neighbours in the table of a language's keyboard."""
     return _by_table(table)(source, chance, low=low, high=high)
 
 
@@ -90,7 +94,7 @@ doubled_letters = _at_letters(lambda old, chance: 2 * old)
 
 
 def homoglyphs(source: Source, chance: Random) -> Iterator[Edit]:
-    """Replace one letter of each sentence by a Cyrillic one of the same look."""
+    """Replace one letter of each sentence with a Cyrillic letter that looks the same."""
     letters = [at for at in source.inner_letters() if source.text[at] in HOMOGLYPHS]
     for sentence in SENTENCE.finditer(source.text):
         # The letters are in order, so those of a sentence are one stretch.
@@ -101,14 +105,14 @@ def homoglyphs(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def zero_width(source: Source, chance: Random) -> Iterator[Edit]:
-    """Insert one or two characters that nobody sees, within words."""
+    """Insert one or two invisible characters within words."""
     letters = source.inner_letters()
     for at in some(letters, chance.randint(1, 2), chance, 1, 1):
         yield Edit(at, at, chance.choice(ZERO_WIDTH))
 
 
 def no_diacritics(source: Source, chance: Random) -> Iterator[Edit]:
-    """Take the marks off Latin letters."""
+    """Remove the diacritics from Latin letters."""
     for word in source.words():
         for at in range(*word.span()):
             parts = unicodedata.normalize("NFD", source.text[at])
@@ -117,14 +121,14 @@ def no_diacritics(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def some(items: Sequence[Item], of: int, chance: Random, low: float, high: float) -> Iterable[Item]:
-    """Draw a share between `low` and `high` of `of` items, at least one.
+    """Draw items: a share from `low` to `high` of `of`, but at least one if there are any.
 
     Parameters
     ----------
     items
-        What is drawn from.
+        The items to draw from.
     of
-        The number that the share is of.
+        The number to which the share refers.
     chance
         The source of randomness.
     low, high

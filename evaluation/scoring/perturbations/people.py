@@ -29,7 +29,7 @@ OTHER_NAME = dict(PAIRS) | {second: first for first, second in PAIRS}
 
 
 def other_gender(source: Source, chance: Random) -> Iterator[Edit]:
-    """Put he for she and back, and exchange gendered nouns and given names of the same frequency.
+    """Exchange he and she, gendered nouns, and given names of similar frequency.
 
     Her → his before a noun, else him; his → her before a noun, else hers.
     """
@@ -44,7 +44,7 @@ def other_gender(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def _pronoun(text: str, word: re.Match[str]) -> str:
-    """Return the pronoun of the other gender in its form before a noun, or by itself."""
+    """Return the pronoun of the other gender, in the form used before a noun or on its own."""
     after = NOUN_AFTER.match(text, word.end())
     before_noun = OR_HER.match(text, word.end()) or (after and after[1].lower() not in NO_NOUN)
     match word[0].lower():
@@ -57,7 +57,10 @@ def _pronoun(text: str, word: re.Match[str]) -> str:
 
 
 def other_names(source: Source, chance: Random) -> Iterator[Edit]:
-    """Replace given names by others of the same gender and frequency, the same one everywhere."""
+    """Replace given names with others of the same gender and frequency.
+
+    A name is replaced by the same one wherever it occurs.
+    """
     new_names: dict[str, str] = {}
     for band in NAMES:
         pairs = [pair.split() for pair in band]
@@ -71,9 +74,10 @@ def other_names(source: Source, chance: Random) -> Iterator[Edit]:
 def other_groups(
     source: Source, chance: Random, *, groups: Sequence[Sequence[str]]
 ) -> Iterator[Edit]:
-    """Replace terms for groups of people by others of their list, the same one everywhere.
+    """Replace terms for groups of people with others from the same list.
 
-    Not in names: “Indian Airlines”. An article before the term follows it: a woman, an Asian.
+    A term is replaced by the same one wherever it occurs. Skips terms in names (“Indian Airlines”).
+    Adapts an article before the term: a woman, an Asian.
     """
     new_terms: dict[str, str] = {}
     for terms in groups:
@@ -93,12 +97,15 @@ def other_groups(
 
 
 def _rotate(items: Sequence[str], chance: Random) -> dict[str, str]:
-    """Map each item to the next one of a drawn order: to another one, and no two to the same."""
+    """Map each item to the next one in a random order.
+
+    Each item maps to a different item, and no two to the same.
+    """
     order = chance.sample(items, len(items))
     return dict(zip(order, order[1:] + order[:1], strict=True))
 
 
 def dialect(source: Source, chance: Random, *, table: Mapping[str, str]) -> Iterator[Edit]:
-    """Replace words and forms by those of another dialect."""
+    """Replace words and forms with those of another dialect."""
     for match in phrases(source, table):
         yield Edit(*match.span(), cased_as(table[key_of(match[0])], match[0]))

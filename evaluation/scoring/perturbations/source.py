@@ -22,7 +22,7 @@ ENDS = ".!?…:"
 
 
 class Edit(NamedTuple):
-    """What stands in place of `text[start:end]`."""
+    """A replacement of `text[start:end]` by `new`."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ class Edit(NamedTuple):
 
 
 class Source:
-    """A text with protected stretches, which no edit may overlap or touch."""
+    """A text with protected spans, which no edit may overlap or touch."""
 
     def __init__(self, text: str, protected: Iterable[tuple[int, int]]) -> None:
         self.text = text
@@ -40,7 +40,7 @@ class Source:
             self._protected[start:end] = b"\1" * (end - start)
 
     def free(self, start: int, end: int) -> bool:
-        """Return whether a stretch neither overlaps nor touches a protected one."""
+        """Return whether a span neither overlaps nor touches a protected one."""
         # A character more on both sides, so that edits do not touch what must stay.
         return not any(self._protected[max(0, start - 1) : end + 1])
 
@@ -49,14 +49,15 @@ class Source:
         return self.find(WORD)
 
     def find(self, pattern: re.Pattern[str]) -> list[re.Match[str]]:
-        """Return the matches that may be changed."""
+        """Return the matches of the pattern that may be changed."""
         return [match for match in pattern.finditer(self.text) if self.free(*match.span())]
 
     def inner_letters(self) -> list[int]:
-        """Return the positions of letters that begin no word, in words of SHORT letters or more.
+        """Return the positions of letters after the first in words of at least SHORT letters.
 
-        A letter with a mark stays as it is: the mark would move to another one. Of shorter words
-        too many become another word: not, no; is, his.
+        Letters followed by a combining mark are left out, because the mark would move to another
+        letter. Shorter words are skipped because they easily turn into other words (not, no; is,
+        his).
         """
         positions = []
         for word in self.words():
@@ -68,7 +69,10 @@ class Source:
         return positions
 
     def allowed(self, edits: Iterable[Edit]) -> list[Edit]:
-        """Return the edits that change something free, in order; of overlapping ones the first."""
+        """Return the edits that change unprotected text, in order.
+
+        Of overlapping ones, keep the first.
+        """
         allowed_edits: list[Edit] = []
         for edit in sorted(edits):
             is_after = not allowed_edits or edit.start >= allowed_edits[-1].end
@@ -79,7 +83,7 @@ class Source:
 
 
 def changed(text: str, edits: Sequence[Edit]) -> str:
-    """Return the text after edits that are in order and do not overlap."""
+    """Apply edits to a text and return it. The edits are in order and do not overlap."""
     pieces: list[str] = []
     at = 0
     for start, end, new in edits:
@@ -89,7 +93,7 @@ def changed(text: str, edits: Sequence[Edit]) -> str:
 
 
 def moved(position: int, edits: Sequence[Edit]) -> int:
-    """Return where a position that no edit covers is found afterwards."""
+    """Return the position in the edited text of a position that no edit covers."""
     shift = 0
     for start, end, new in edits:
         if end <= position:
@@ -98,11 +102,10 @@ def moved(position: int, edits: Sequence[Edit]) -> int:
 
 
 def distance(edits: Sequence[Edit], text: str) -> int:
-    """Return how many characters edits insert, delete or replace (Levenshtein 1966), edit by edit.
+    """Return the sum of the Levenshtein distances (1966) of the edits.
 
-    Of an edit of more than LONG characters, which no word has, count those that differ place by
-    place:
-    Levenshtein's distance takes time by the product of both lengths.
+    For an edit of more than LONG characters, longer than any word, count the positions that differ
+    instead, because Levenshtein's distance takes time proportional to the product of both lengths.
     """
     return sum(_differ(text[start:end], new) for start, end, new in edits)
 
@@ -115,7 +118,7 @@ def _differ(text: str, other: str) -> int:
 
 
 def _levenshtein(text: str, other: str) -> int:
-    """Return the edit distance, with one row of the table at a time."""
+    """Return the Levenshtein distance of two texts. Stores one row of the table at a time."""
     row = list(range(len(other) + 1))
     for i, left in enumerate(text, 1):
         before, row[0] = row[0], i
@@ -127,16 +130,18 @@ def _levenshtein(text: str, other: str) -> int:
 def protected(
     text: str, phrases: Iterable[str], *, but: Collection[str] | None = ()
 ) -> list[tuple[int, int]]:
-    """Return the stretches that stay: phrases as whole words, addresses, numbers and names.
+    """Return the (start, end) spans that a perturbation must not change.
+
+    These are whole-word occurrences of phrases, addresses, numbers and names.
 
     Parameters
     ----------
     text
         The text.
     phrases
-        Labels or answers, which stay wherever they occur.
+        Labels or answers, protected wherever they occur.
     but
-        Words in lower case that may change although they look like names. None: all names may.
+        Lower-case words that may change although they look like names. None: all names may change.
     """
     spans = [match.span() for match in FIXED.finditer(text)]
     for phrase in phrases:
@@ -145,10 +150,10 @@ def protected(
 
 
 def _names(text: str, but: Collection[str]) -> list[tuple[int, int]]:
-    """Return words with a capital that are names, by their place or their letters.
+    """Return the spans of capitalised words that are names, judged by position and letters.
 
-    They begin no sentence, are all capitals, or come before another one. Words of `but` only right
-    after another name (“San Juan”). A text in capitals has none.
+    A name does not begin a sentence, is all capitals, or precedes another capitalised word. Words
+    of `but` count only right after another name (“San Juan”). A text all in capitals has no names.
     """
     # Capitals say nothing in a text that has no other letters.
     if text.isupper():

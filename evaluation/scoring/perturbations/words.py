@@ -26,7 +26,10 @@ NEXT_WORD = re.compile(r"\s+([a-z]+)", re.IGNORECASE)
 
 @lru_cache
 def phrase_pattern(table: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern of any of the phrases as whole words, in any case; the longest first."""
+    """Return a pattern that matches any of the phrases as whole words, ignoring case.
+
+    Longer phrases are tried first.
+    """
     # A shorter phrase must not hide a longer one that begins with it.
     keys = sorted(table, key=len, reverse=True)
     if not any(map(UNSPACED_LETTER.search, keys)):  # one boundary for all is much the faster
@@ -39,31 +42,31 @@ def _written(key: str) -> str:
 
 
 def _bounded(key: str) -> str:
-    """Return a pattern of the phrase between boundaries.
-
-    Scripts without spaces have no boundaries.
-    """
+    """Return a pattern for the phrase between word boundaries, if its script has spaces."""
     before = "" if UNSPACED_LETTER.match(key) else BEFORE
     after = NO_MARK if UNSPACED_LETTER.match(key[-1:]) else AFTER
     return f"{before}{_written(key)}{after}"
 
 
 def key_of(text: str) -> str:
-    """Return a matched text as the tables write it."""
+    """Return a matched text in the form of the tables.
+
+    This is lower case with straight apostrophes and single spaces.
+    """
     return " ".join(text.lower().replace("’", "'").split())
 
 
 def phrases(source: Source, table: Collection[str]) -> list[re.Match[str]]:
-    """Return where the text has phrases of a table that may change.
+    """Return the matches of a table's phrases that may change.
 
-    A pattern takes some letters for others (ſ for s, ı for i); such words are not the table's.
+    Skips matches that are equal only because the pattern ignores case (ſ for s, ı for i).
     """
     matches = source.find(phrase_pattern(frozenset(table)))
     return [match for match in matches if key_of(match[0]) in table]
 
 
 def cased_as(new: str, old: str) -> str:
-    """Return the new words with the capitals of the old ones.
+    """Return the new words with the capitalisation of the old ones.
 
     >>> cased_as("it's", "It is"), cased_as("she", "HE"), cased_as("I am", "i'm")
     ("It's", 'SHE', 'I am')
@@ -77,9 +80,9 @@ EXPANSIONS = {short: full for full, short in CONTRACTIONS.items()}
 
 
 def contracted(source: Source, chance: Random) -> Iterator[Edit]:
-    """Put “don't” for “do not”.
+    """Replace “do not” and similar phrases with contractions such as “don't”.
 
-    Not at a clause's end (“yes, I am.”); have only before participles.
+    Skips the end of a clause (“yes, I am.”), and “have” unless a participle follows.
     """
     for match in phrases(source, CONTRACTIONS):
         # As the table writes it: in lower case, with straight apostrophes.
@@ -96,7 +99,10 @@ def contracted(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def expanded(source: Source, chance: Random) -> Iterator[Edit]:
-    """Put “do not” for “don't”. An 's before a participle stays: it may stand for “has”."""
+    """Replace “don't” and similar contractions with full forms such as “do not”.
+
+    Keeps 's before a participle, because it may stand for “has”.
+    """
     for match in phrases(source, EXPANSIONS):
         short = key_of(match[0])
         after = NEXT_WORD.match(source.text, match.end())
@@ -106,22 +112,22 @@ def expanded(source: Source, chance: Random) -> Iterator[Edit]:
 
 
 def is_participle(word: str) -> bool:
-    """Return whether a word is a past participle, by its ending or by the table."""
+    """Return whether a word is a past participle, judged by its ending or the table."""
     return word.lower() in PARTICIPLES or word.lower().endswith("ed")
 
 
 def _with_i(text: str) -> str:
-    """Write “I” with a capital, as English does everywhere."""
+    """Capitalise a leading “I”, as English does everywhere."""
     return re.sub(r"^i\b", "I", text)
 
 
 def misspelled(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
-    """Misspell some words as many people do.
+    """Replace some words with common misspellings.
 
     Parameters
     ----------
     source
-        The text, and what of it must stay.
+        The text with its protected spans.
     chance
         The source of randomness.
     low, high
@@ -133,13 +139,13 @@ def misspelled(source: Source, chance: Random, *, low: float, high: float) -> It
 
 
 def filler(source: Source, chance: Random) -> Iterator[Edit]:
-    """Insert a word that says nothing between two words in lower case."""
+    """Insert a filler word, which adds no meaning, between two lower-case words."""
     for gap in some(source.find(PLAIN_GAP), 1, chance, 1, 1):
         yield Edit(*gap.span(), f", {chance.choice(FILLERS)}, ")
 
 
 def neutral_suffix(source: Source, chance: Random) -> Iterator[Edit]:
-    """Append a last sentence that says nothing."""
+    """Append a closing sentence that adds no meaning."""
     text = source.text.rstrip()
     stop = "" if text.endswith(tuple(ENDS)) else "."
     yield Edit(len(text), len(source.text), f"{stop} {chance.choice(SUFFIXES)}")
