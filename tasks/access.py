@@ -29,9 +29,10 @@ def find_task(
     *,
     kinds: Collection[str] = ("examples",),
 ) -> Task:
-    """Return the task for a person whom `may` admits; `require` refuses everybody else.
+    """Return the task if `may` admits the person; otherwise raise as `require` does.
 
-    `kinds` are the kinds of tasks that have the page; ANY where every task has it.
+    kinds: the kinds of tasks that have the page; ANY if every task has it. Raises Http404 for
+    others.
     """
     # 1. Find the task: a prepared query, since every page and call begins with it.
     task = BY_CODE.first(code=code)
@@ -45,9 +46,10 @@ def find_task(
 
 
 def require(user: Person, task: Task, may: May) -> None:
-    """Raise PermissionDenied for a member whose role does not reach, Http404 for everybody else.
+    """Raise PermissionDenied for members without this permission, Http404 for everybody else.
 
-    So outsiders do not learn what there is in a task besides what everybody sees.
+    Http404 keeps outsiders from learning what a task has besides its public pages. Raises Curable
+    for an owner who judges blind.
     """
     if may(user, task):
         return
@@ -67,6 +69,6 @@ def require(user: Person, task: Task, may: May) -> None:
 def find_edited(
     request: HttpRequest | Request, code: str, *, kinds: Collection[str] = ("examples",)
 ) -> tuple[Task, User]:
-    """Return the task and its editor; refuse everybody else."""
+    """Return the task and its editor. Raises PermissionDenied and Http404 as `require` does."""
     task = find_task(request, code, can_edit, kinds=kinds)
     return task, person(request)

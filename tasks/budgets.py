@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a round; None is no limit. Money is in the currency's smallest unit."""
+    """The limits of a round; None for no limit. Money is in the currency's smallest unit."""
 
     collected: int | None = None
     fooling: int | None = None  # verified fooling examples: validated errors
@@ -19,7 +19,7 @@ class Budget:
 
 
 class Used(NamedTuple):
-    """What a round has: examples that are not retracted, those that fooled for sure, and votes."""
+    """A round's totals: examples that are not retracted, verified fooling examples, and votes."""
 
     collected: int = 0
     fooling: int = 0
@@ -27,7 +27,7 @@ class Used(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One limit of a budget, and how much of it is used."""
+    """One limit of a budget, with the amount used."""
 
     name: str  # collected, fooling or money
     used: int
@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 
 def spent(budget: Budget, used: Used) -> int:
-    """Return what the round has cost so far."""
+    """Return the cost of the round so far, in the currency's smallest unit."""
     return (
         budget.pay_example * used.collected
         + budget.pay_validation * used.votes
@@ -44,7 +44,7 @@ def spent(budget: Budget, used: Used) -> int:
 
 
 def lines(budget: Budget, used: Used) -> list[Line]:
-    """Return the limits that are set, each with how much of it is used."""
+    """Return the limits that are set, each with the amount used."""
     amounts = {
         "collected": (used.collected, budget.collected),
         "fooling": (used.fooling, budget.fooling),
@@ -54,7 +54,7 @@ def lines(budget: Budget, used: Used) -> list[Line]:
 
 
 def reached(budget: Budget, used: Used, now: datetime) -> str | None:
-    """Return which limit is reached: date, collected, fooling or money; None while none is.
+    """Return the first limit reached: date, collected, fooling or money; None if there is none.
 
     >>> reached(Budget(collected=10), Used(collected=10), datetime(2026, 1, 1))
     'collected'

@@ -26,16 +26,16 @@ OLD_KEYS = {"context", "input", "output", "user_input"}  # each of its has one o
 
 
 class ConfigStale(Refused):
-    """Somebody else saved the configuration meanwhile."""
+    """Raised if somebody else has saved the configuration since it was opened."""
 
     code = "stale"
     field = "version"
 
 
 def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
-    """Return the configuration, its text, and notes about it.
+    """Return the parsed configuration, its text, and notes about it.
 
-    A text of Dynabench 1.0 or 2.0 is converted; it holds no name, so the task gets this one.
+    A text of Dynabench 1.0 or 2.0 is converted. name: the task's name, which such a text lacks.
     Raises ConfigError.
     """
     notes: list[str] = []
@@ -61,18 +61,18 @@ def usable(text: str, *, name: str = "") -> tuple[TaskConfig, str, list[str]]:
 
 
 def digest(text: str) -> str:
-    """Return a hash that distinguishes one text from another."""
+    """Return a hash that identifies a text."""
     return sha256(text.encode()).hexdigest()[:32]
 
 
 def diff(before: str, after: str) -> str:
-    """Return the lines that differ, with one line around them."""
+    """Return a unified diff with one line of context."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
     return "\n".join(lines)
 
 
 def fixed_because(task: Task) -> str:
-    """Return why parts of the configuration may not change: OPENED, HAS_CONTEXTS or ""."""
+    """Return the reason why parts of the configuration are fixed: OPENED, HAS_CONTEXTS or ""."""
     rounds = Round.objects.filter(task=task.pk)
     # Asked in this order, since an opened round fixes more than contexts do.
     if rounds.filter(opened_at__isnull=False).exists():
@@ -83,7 +83,7 @@ def fixed_because(task: Task) -> str:
 
 
 def _stored(text: str) -> TaskConfig | None:
-    """Parse a stored configuration, which a check might refuse now; None if it is unreadable."""
+    """Parse a stored configuration without today's checks; return None if it is unreadable."""
     try:
         return parsed_config(text)
     except ConfigError:
@@ -91,7 +91,7 @@ def _stored(text: str) -> TaskConfig | None:
 
 
 def fixed_parts(task: Task) -> tuple[str, list[str]]:
-    """Return why parts may not change, and the paths of these parts."""
+    """Return the reason why parts are fixed, and the paths of these parts."""
     why, config = fixed_because(task), _stored(task.config_text)
     if not why or config is None:
         return "", []
@@ -108,9 +108,9 @@ def fixed_parts(task: Task) -> tuple[str, list[str]]:
 
 
 def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, list[Finding]]:
-    """Return why stored rows fix the configuration, and the changes that would reinterpret them.
+    """Return the reason why parts are fixed, and the changes that would reinterpret stored rows.
 
-    Both are empty when every change is allowed.
+    Both are empty if every change is allowed.
     """
     why, old = fixed_because(task), _stored(old_text)
     if not why or old is None:
@@ -122,7 +122,7 @@ def refused_changes(task: Task, old_text: str, new: TaskConfig) -> tuple[str, li
 
 
 def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem]]:
-    """Return the configuration, None if the task may not have it now, and all problems."""
+    """Return the configuration and all problems; the configuration is None if it is refused."""
     config, problems = check_config(text)
     if config is None:
         return None, problems
@@ -143,9 +143,9 @@ def check_change(task: Task, text: str) -> tuple[TaskConfig | None, list[Problem
 
 
 def check_new_config(task: Task, text: str, *, base: str) -> tuple[TaskConfig, list[Problem]]:
-    """Return the configuration, if it may be stored now, and its warnings.
+    """Return a configuration that may be stored now, and its warnings.
 
-    `base` is the digest of the text that was edited. Raises ConfigStale, ConfigError.
+    base: the digest of the text that was edited. Raises ConfigStale, ConfigError.
     """
     # The text itself is compared, and no number of a version: whoever saves the same text again
     # overwrites nothing.

@@ -37,7 +37,7 @@ RAW = ("auth", "django_q")
 
 
 def roles_of(request: HttpRequest) -> Mapping[int, str]:
-    """Return the person's role by task; one query a request."""
+    """Return the person's role by task id. One query per request."""
     # Kept on the request: each permission check of each table and row asks for it.
     if not hasattr(request, "task_roles"):
         members = TaskMember.objects.standing().filter(user=request.user.pk)
@@ -48,7 +48,7 @@ def roles_of(request: HttpRequest) -> Mapping[int, str]:
 
 
 class Desk(admin.AdminSite):
-    """An admin for superusers and for whoever reads a task, by that role alone."""
+    """An admin site for superusers and for people with a role that reads a task."""
 
     site_header = site_title = "Dynabench"
     index_title = "Your tasks"
@@ -64,7 +64,10 @@ class Desk(admin.AdminSite):
         super().register(allowed, *more, **options)
 
     def get_urls(self) -> list[Any]:
-        """Leave out the redirect by content type, which would reveal the rows of any table."""
+        """Return the routes without the redirect by content type.
+
+        That redirect would reveal rows of any table.
+        """
         patterns = []
         for pattern in super().get_urls():
             if getattr(pattern, "name", "") != "view_on_site":
@@ -90,7 +93,7 @@ class Desk(admin.AdminSite):
         return redirect("account_change_password")
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
-        """Return the tables of tasks as one section, then those of operators."""
+        """Return the tables of tasks as one section, followed by the operators' tables."""
         apps = super().get_app_list(request, app_label)
         if app_label or not apps:
             return apps

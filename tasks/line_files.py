@@ -29,7 +29,7 @@ GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class Row:
-    """A row as it stands in the file, and the line where it begins."""
+    """A row of a file, with the number of its first line."""
 
     line: int
     values: Mapping[str, Any]
@@ -37,18 +37,18 @@ class Row:
 
 @dataclass(frozen=True)
 class LineError:
-    """A line that cannot be stored, and how to mend it."""
+    """A line that cannot be stored, with a message on how to correct it."""
 
     line: int
     message: str
 
 
 class FileError(ValueError):
-    """The whole file cannot be read; the message says why."""
+    """Raised for a file that cannot be read as a whole; the message gives the reason."""
 
 
 class HopelessFile(FileError):
-    """So many lines are wrong that the rest is not read."""
+    """Raised for a file with so many invalid lines that reading stopped."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(line, message)  # so that it can be pickled
@@ -62,11 +62,11 @@ class HopelessFile(FileError):
 
 
 class BadRow(ValueError):
-    """One row cannot be read; the message says why."""
+    """Raised for a row that cannot be read; the message gives the reason."""
 
 
 def ending_of(name: str) -> str:
-    """Return what the name of a file says of its format, packed by gzip or not.
+    """Return the ending of a file name in lower case, without a final `.gz`.
 
     >>> ending_of("Übung 1%.CSV"), ending_of("rows.JSONL.GZ"), ending_of("notes.txt. ")
     ('csv', 'jsonl', 'txt')
@@ -75,9 +75,10 @@ def ending_of(name: str) -> str:
 
 
 def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
-    """Return the lines of a plain or gzip file, cut after `longest` bytes. Raises FileError.
+    """Yield the lines of a plain or gzip file, cut after `longest` bytes. Raises FileError.
 
-    They are in UTF-8 with LF line ends, also where the file has UTF-16's mark, CRLF or CR.
+    They are UTF-8 with LF line ends, even if the file is UTF-16 with a byte order mark or has CRLF
+    or CR.
     """
     is_gzip = file.peek(2)[:2] == GZIP
     unpacked: Any = gzip.GzipFile(fileobj=file) if is_gzip else file
@@ -93,7 +94,10 @@ def unpacked_lines(file: BufferedReader, longest: int) -> Iterator[bytes]:
 
 
 def unpacked(data: bytes, most: int) -> bytes:
-    """Return the bytes of a file, unpacked if gzip packed it. Raises FileError above `most`."""
+    """Return the content of a file, decompressed if it is gzip. Raises FileError above `most`.
+
+    most: maximum bytes after decompression.
+    """
     # By its first bytes, since names of files lie.
     if data[:2] != GZIP:
         return data
@@ -108,9 +112,9 @@ def unpacked(data: bytes, most: int) -> bytes:
 
 
 def plain_lines(parts: Iterable[bytes], longest: int = -1) -> Iterator[bytes]:
-    """Return the lines of a file in UTF-8 with LF line ends, cut after `longest` bytes.
+    """Return the lines of a file as UTF-8 with LF line ends, cut after `longest` bytes.
 
-    parts: the file's bytes, in parts of any size. Raises FileError.
+    parts: chunks of the file, of any size. Raises FileError.
     """
     plain = io.BufferedReader(_PlainText(iter(parts)))
     return iter(lambda: plain.readline(longest), b"")
@@ -120,7 +124,7 @@ UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class _PlainText(io.RawIOBase):
-    """The bytes of a file with LF line ends, and in UTF-8 where it begins with UTF-16's mark."""
+    """A raw stream of a file's bytes with LF line ends; UTF-16 with a mark becomes UTF-8."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
         # The mark has two bytes, and the first part may be a single one.
@@ -159,7 +163,7 @@ class _PlainText(io.RawIOBase):
 
 
 def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
-    """Yield the object on each line; skip blank lines."""
+    """Yield the object on each line. Skips blank lines."""
     for line, raw in enumerate(lines, 1):
         try:
             text = line_text(raw, first=line == 1)
@@ -170,7 +174,7 @@ def read_jsonl(lines: Iterable[bytes]) -> Iterator[Row | LineError]:
 
 
 def read_texts(lines: Iterable[bytes], name: str) -> Iterator[Row | LineError]:
-    """Yield the text on each line as the value `name`; skip blank lines."""
+    """Yield the text on each line as a row with the field `name`. Skips blank lines."""
     for line, raw in enumerate(lines, 1):
         try:
             text = line_text(raw, first=line == 1).strip()
@@ -195,7 +199,7 @@ def strict_json(text: str) -> Any:
 
 
 def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
-    """Return why a database could not store a value that JSON allows; None if it can."""
+    """Return the reason why a database cannot store a JSON value; None if it can."""
     # Level by level, without recursion: nested brackets of an attacker cannot exhaust the stack.
     level = [value]
     for _ in range(deepest):
@@ -217,7 +221,7 @@ def unstorable(value: Any, deepest: int = DEEPEST) -> str | None:
 
 
 def line_text(raw: bytes, *, first: bool) -> str:
-    """Return a line as text, without the mark that some programs put first. Raises BadRow."""
+    """Return a line as text; the first one without a byte order mark. Raises BadRow."""
     try:
         return raw.decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError:
@@ -232,7 +236,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these members. Raises BadRow where a name is there twice."""
+    """Return the members of a JSON object as a dict. Raises BadRow for a repeated name."""
     # A dict keeps the last of two equal keys, so it is shorter than the pairs.
     result = dict(pairs)
     if len(result) < len(pairs):

@@ -40,15 +40,16 @@ def mail_administrators(write: Letter) -> None:
 
 
 def text_to_decide(about: str, page: str) -> str:
-    """Return the text of a mail about something that waits for a decision at an address."""
+    """Return the text of a mail about a pending decision. page: the URL where it is made."""
     words = _("Approve or decline it here:")
     return f"{about}\n\n{words}\n{page}\n"
 
 
 def mail_invitation(address: str, write: Letter) -> None:
-    """Mail an invitation after the commit, with a link to get no more; none where it was used.
+    """Mail an invitation after the commit, with a link to unsubscribe.
 
-    It is in the language of the account with the address, or else of the page that is answered.
+    Sends nothing to an address that has unsubscribed. The language is that of the address's
+    account, or else of the current request.
     """
     if not wants_invitations(address):
         return
@@ -70,7 +71,7 @@ def mail_invitation(address: str, write: Letter) -> None:
 
 
 def wants_invitations(address: str) -> bool:
-    """Return whether the owner of the address has not refused invitations."""
+    """Return whether the address may get invitations: its owner has not unsubscribed."""
     return not NoInvitations.objects.filter(digest=_digest(address)).exists()
 
 
@@ -87,18 +88,18 @@ def unsubscribed_by(url: str) -> dict[str, str]:
 
 
 def uninvited_by(token: str) -> str:
-    """Return the digest of the address that got the link. Raises signing.BadSignature."""
+    """Return the digest of the address in an unsubscribe link. Raises signing.BadSignature."""
     digest: str = signing.loads(token, salt=SALT)
     return digest
 
 
 def set_uninvited(*, digest: str) -> None:
-    """Record that an address gets no more invitations; repeating it changes nothing, no lock."""
+    """Record that an address gets no more invitations. Idempotent; takes no lock."""
     NoInvitations.objects.get_or_create(digest=digest)
 
 
 def mail_address(address: str, subject: str, text: str) -> None:
-    """Mail an address, after the commit."""
+    """Mail an address after the commit."""
     transaction.on_commit(partial(_send, subject, text, address))
 
 

@@ -37,9 +37,9 @@ MEMBER = PreparedRead(lambda: TaskMember.objects.filter(task=Slot("task"), user=
 
 
 def role_of(user: Person, task: Task) -> str | None:
-    """Return the user's role in the task; None without one, and while the role does not count.
+    """Return the user's role in the task; None without a role or while it does not count.
 
-    It is queried once for each `task` object, which lives no longer than a request.
+    The role is queried once per `task` object, which lives no longer than a request.
     """
     if not user.is_authenticated:
         return None
@@ -50,9 +50,9 @@ def role_of(user: Person, task: Task) -> str | None:
 
 
 def look_up_roles(user: Person, tasks: Collection[Task]) -> None:
-    """Look up the user's roles in many tasks at once, for `role_of`.
+    """Cache the user's roles in many tasks at once, for `role_of`.
 
-    One query, and another one for who was given a role by an address.
+    One query, and a second one if a role was given to an address.
     """
     if not user.is_authenticated:
         return
@@ -60,9 +60,9 @@ def look_up_roles(user: Person, tasks: Collection[Task]) -> None:
 
 
 def with_roles(tasks: QuerySet[Task], user: Person) -> list[Task]:
-    """Return the tasks with the user's roles in them, as `look_up_roles` finds them.
+    """Return the tasks with the user's roles cached for `role_of`.
 
-    One query, and another one for who was given a role by an address.
+    One query, and a second one if a role was given to an address.
     """
     if not user.is_authenticated:
         return list(tasks)
@@ -81,7 +81,7 @@ def with_roles(tasks: QuerySet[Task], user: Person) -> list[Task]:
 
 
 def _keep_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMember]) -> None:
-    """Store the user's roles on the tasks; one query if a role was given by an address."""
+    """Cache the user's roles on the tasks. One query if a role was given to an address."""
     members_by_task = {member.task_id: member for member in members}
     waiting = [member.pk for member in members_by_task.values() if member.address]
     # A role that was given to an address counts once its person has confirmed it. That takes one
@@ -103,7 +103,7 @@ def _keep_roles(user: User, tasks: Collection[Task], members: Iterable[TaskMembe
 
 
 def _may(user: Person, task: Task, what: May) -> bool:
-    """Return whether the person may do this; no query for what everybody may do."""
+    """Return whether the person may do this. No query for what everybody may do."""
     # The order matters: suspended people are visitors whatever they were, then come administrators
     # and people of a panel, and only then what everybody may without a query.
     if not user.is_active:
@@ -133,7 +133,7 @@ def can_try_out(user: Person, task: Task) -> bool:
 
 
 def can_take(user: Person, task: Task) -> bool:
-    """Return whether the person may have what leaves the task, such as released files."""
+    """Return whether the person may download what leaves the task, such as released files."""
     return _may(user, task, May.TAKE)
 
 
@@ -150,18 +150,21 @@ def can_write(user: Person, task: Task) -> bool:
 def can_judge(user: Person, task: Task) -> bool:
     """Return whether the person may judge others' examples.
 
-    Nobody who may read the labels can: they would not judge blind.
+    People who can read labels may not, because they would not judge blind.
     """
     return _may(user, task, May.JUDGE)
 
 
 def can_enter_judging(user: Person, task: Task) -> bool:
-    """Return whether the person may judge, or learns on the page why they may not."""
+    """Return whether the person may open the judging page.
+
+    Readers of labels may, and learn there why they cannot judge.
+    """
     return _may(user, task, May.JUDGE) or _may(user, task, May.READ)
 
 
 def is_blind_owner(user: Person, task: Task) -> bool:
-    """Return whether the person owns the task, and judges it blindly now."""
+    """Return whether the person owns the task and judges it blind now."""
     is_member = not user.is_superuser and role_of(user, task) is not None
     return is_member and user.pk in task.blind_owners
 
@@ -172,12 +175,12 @@ def may_be_blind(user: Person, task: Task) -> bool:
 
 
 def can_oversee(user: Person, task: Task) -> bool:
-    """Return whether the person may know rounds, contexts and counts, without labels."""
+    """Return whether the person may see rounds, contexts and counts, without labels."""
     return _may(user, task, May.OVERSEE)
 
 
 def can_manage(user: Person, task: Task) -> bool:
-    """Return whether the person may know the targets and the members."""
+    """Return whether the person may see the targets and the members."""
     return _may(user, task, May.REVIEW) or _may(user, task, May.EDIT)
 
 
@@ -197,23 +200,23 @@ def can_edit(user: Person, task: Task) -> bool:
 
 
 def can_own(user: Person, task: Task) -> bool:
-    """Return whether the person may name members, release and delete."""
+    """Return whether the person may manage members, release, and delete the task."""
     return _may(user, task, May.OWN)
 
 
 def check_owns(user: Person, task: Task) -> None:
-    """Raise Refused for a person who no longer owns the task, though the page still offered it."""
+    """Raise Refused for a person who no longer owns the task but still sees an owner's page."""
     if not can_own(user, task):
         raise Refused(_("You do not own this task any more."), code="members")
 
 
 def is_offered_new_tasks(user: Person) -> bool:
-    """Return whether the site offers the person new tasks; visitors sign up on the way."""
+    """Return whether the site offers the person to create tasks. Visitors sign up first."""
     return user.is_superuser or settings.NEW_TASKS != "nobody"
 
 
 def can_make_tasks(user: Person) -> bool:
-    """Return whether the person may create tasks of their own, at first for members only."""
+    """Return whether the person may create tasks of their own, initially private."""
     if user.is_superuser:
         return True
     if not (isinstance(user, User) and user.is_active):
@@ -227,7 +230,10 @@ def needs_approval(task: Task) -> bool:
 
 
 def check_approved(task: Task, field: str = "") -> None:
-    """Raise Refused, at the field, for a task that non-members may not see yet."""
+    """Raise Refused for a task that needs approval before non-members see it.
+
+    field: the form field to which the error belongs.
+    """
     if needs_approval(task):
         message = _("Ask for approval on the Access page before others than members see this task.")
         raise Refused(message, code="approval", field=field)
@@ -251,7 +257,10 @@ def places_left(task: Task) -> int | None:
 
 
 def check_colleagues(task: Task, more: int) -> None:
-    """Raise Refused when a task that is not approved would get more members than it may have."""
+    """Raise Refused if a task without approval would exceed its limit on members.
+
+    more: how many members are to be added.
+    """
     left = places_left(task)
     if left is not None and more > left:
         message = _(
@@ -261,10 +270,10 @@ def check_colleagues(task: Task, more: int) -> None:
 
 
 def fixed_settings(user: Person, target: TargetModel | Generator | None) -> list[str]:
-    """Return the settings of a target that the person may not set; `target` is None for a new one.
+    """Return the names of a target's settings that the person may not set.
 
-    Only an administrator ties a secret to an address. Otherwise an editor could send another task's
-    secret to an address of their own.
+    Only an administrator may combine a secret with an address. Otherwise an editor could send
+    another task's secret to an address of their own. target: None for a new one.
     """
     # A name stays because it is a part of addresses and exports.
     fixed = []

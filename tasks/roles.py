@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class May(StrEnum):
-    """Something that a person may do in a task."""
+    """A permission in a task."""
 
     SEE = "see"
     """Its page, numbers, boards and published models."""
@@ -60,10 +60,10 @@ TABLE = {
 
 
 def allowed(who: str, *, is_visible: bool) -> frozenset[May]:
-    """Return what `who`, a key of the table, may do in a visible or a private task.
+    """Return the permissions of `who`, a key of the table, in a visible or a private task.
 
-    What leaves a visible task is there for all of its members, too. A role that another release
-    stored while it served beside this one grants nothing of its own.
+    All members of a visible task also have the permissions of the public. A role that is not in the
+    table, as stored by another release during an upgrade, grants nothing.
     """
     # They may have read labels when their role counted, so they may not judge now.
     if who == IDLE_READER:
@@ -78,15 +78,15 @@ _PARTICIPANT = _SEES | {May.WRITE, May.JUDGE}
 
 
 def allowed_to_participant(role: str | None) -> frozenset[May]:
-    """Return what a panel participant may do, by their role in the task.
+    """Return the permissions of a panel participant with this role in the task.
 
-    Nothing without a role, in a task that everybody sees either, and never more than to take part:
-    nobody knows who they are.
+    At most those needed to take part, because the participant is anonymous. Empty without a role,
+    even in a visible task.
     """
     return TABLE.get(role or "", frozenset()) & _PARTICIPANT
 
 
 def roles_that(may: May) -> frozenset[str]:
-    """Return the roles of members who may do this in every task."""
+    """Return the members' roles that have this permission in every task."""
     members = TABLE.keys() - {ADMINISTRATOR, BLIND_OWNER, PERSON, VISITOR}
     return frozenset(role for role in members if may in TABLE[role])

@@ -19,8 +19,8 @@ PLANNED = (Round.State.DRAFT, Round.State.READY)
 def grace_end(round: Round, now: datetime) -> datetime | None:
     """Return until when people may finish writing if the round closes now; None if nobody writes.
 
-    A round that was opened again gives those who have not written since no more time than the
-    earlier closing gave them. Two queries at most.
+    In a reopened round, people who have not written since get no more time than the earlier closing
+    gave them. At most two queries.
     """
     # Those who wrote since the last closing get the full time, the others what that closing left.
     if writers(round, now, since=round.closed_at).exists():
@@ -33,7 +33,7 @@ def grace_end(round: Round, now: datetime) -> datetime | None:
 def still_writing(round: Round) -> int:
     """Return how many people may still finish what they were writing when the round closed.
 
-    No query unless it has closed within the last minutes.
+    No query unless the round closed within the last minutes.
     """
     # Read from the row: no query for the many pages that show a round which closed long ago.
     if not round.is_being_written:
@@ -48,9 +48,9 @@ ENTRIES = PreparedRead(
 
 
 def targets_of(round: Round) -> Sequence[RoundTarget]:
-    """Return the round's targets in their order.
+    """Return the round's targets in order.
 
-    One query, which `Round.target_names` then does not repeat.
+    One query, whose result `Round.target_names` reuses.
     """
     # The prepared query fills Django's own prefetch cache, which `Round.target_names` and the
     # templates read.
@@ -66,7 +66,7 @@ def targets_of(round: Round) -> Sequence[RoundTarget]:
 
 
 def listed_tasks(user: Person) -> QuerySet[Task]:
-    """Return the tasks that this person may see, by name."""
+    """Return the tasks that the person may see, ordered by name."""
     if user.is_superuser:
         return Task.objects.all()
     # A subquery and no list of ids: people may be members of many tasks.
@@ -77,7 +77,7 @@ def listed_tasks(user: Person) -> QuerySet[Task]:
 
 
 def edited_tasks(user: Person) -> QuerySet[Task]:
-    """Return the tasks whose configuration this person may read and change, by name."""
+    """Return the tasks whose configuration the person may edit, ordered by name."""
     if user.is_superuser:
         return Task.objects.all()
     memberships = TaskMember.objects.standing().filter(user=user.pk, role__in=EDITORS)
@@ -85,14 +85,17 @@ def edited_tasks(user: Person) -> QuerySet[Task]:
 
 
 def seen_rounds(tasks: Iterable[Task]) -> Sequence[Round]:
-    """Return the rounds of the tasks that have ever opened, by number; two queries with targets."""
+    """Return the rounds of the tasks that have ever opened, ordered by number, with their targets.
+
+    Two queries.
+    """
     rounds = Round.objects.filter(task__in=tasks).exclude(state__in=PLANNED)
     targets = Prefetch("round_targets", RoundTarget.objects.select_related("target"))
     return list(rounds.prefetch_related(targets).order_by("number"))
 
 
 def known_rounds(task: Task, *, planned: bool) -> QuerySet[Round]:
-    """Return the rounds that have ever opened, with the planned ones where `planned`."""
+    """Return the rounds that have ever opened and, if `planned`, the planned ones."""
     if planned:
         return task.rounds.all()
     return task.rounds.exclude(state__in=PLANNED)

@@ -33,9 +33,9 @@ CONTEXTS, SCENES = "contexts.jsonl", "scenes.json"
 
 
 def install_official_tasks() -> list[Task]:
-    """Create the official tasks that are missing, each with a ready first round and its contexts.
+    """Create the missing official tasks, each with a ready first round and its contexts.
 
-    Returns the new ones. What exists is left as its owners made it. One transaction a task.
+    Returns the new tasks. Existing ones are not changed. Uses one transaction per task.
     """
     installed = []
     for folder in sorted(OFFICIAL.iterdir()):
@@ -63,7 +63,7 @@ def _install(folder: Path) -> Task:
 
 
 def _contexts(file: Path, task: Task) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of a file of contexts, or those that are drawn from scenes."""
+    """Return the contexts in a file, or those drawn from its scenes."""
     if file.name == SCENES:
         return drawn_contexts(file, task)
     return map(json.loads, file.read_bytes().splitlines())
@@ -73,9 +73,9 @@ def _contexts(file: Path, task: Task) -> Iterable[Mapping[str, Any]]:
 def create_task(
     *, code: str, config_text: str, actor: User | None, **fields: Any
 ) -> tuple[Task, list[str]]:
-    """Make a task, and tell what to know of its configuration; no lock, a unique code.
+    """Create a task; return it with notes on its configuration. Takes no lock: codes are unique.
 
-    One of Dynabench 1.0 is converted. Raises ConfigError, Refused.
+    A configuration of Dynabench 1.0 or 2.0 is converted. Raises ConfigError, Refused.
     """
     task, notes = new_task(code=code, config_text=config_text, actor=actor, **fields)
     keep_shown(task, task.config)
@@ -85,7 +85,7 @@ def create_task(
 def new_task(
     *, code: str, config_text: str, actor: User | None, **fields: Any
 ) -> tuple[Task, list[str]]:
-    """Create a task as `create_task` does, before the files of its examples are stored."""
+    """Create a task as `create_task` does, but without requiring the files of its examples."""
     # 1. Check the text, and convert it where it is one of Dynabench.
     config, text, notes = usable(config_text)
     # 2. Check the name, and that no visible task looks like it.
@@ -109,7 +109,7 @@ def new_task(
 
 
 def shown_digests(config: TaskConfig) -> set[str]:
-    """Return the digests of pictures and recordings in the examples of a configuration."""
+    """Return the digests of the pictures and recordings in a configuration's examples."""
     digests: set[str] = set()
     for example in config.examples.good + config.examples.bad:
         digests |= digests_in(example.context.values())
@@ -118,7 +118,7 @@ def shown_digests(config: TaskConfig) -> set[str]:
 
 
 def keep_shown(task: Task, config: TaskConfig) -> None:
-    """Keep the pictures and recordings of a configuration's examples. Raises Invalid."""
+    """Mark the pictures and recordings of a configuration's examples as used. Raises Invalid."""
     try:
         keep(task=task, digests=shown_digests(config), used=True)
     except Invalid:
@@ -127,9 +127,9 @@ def keep_shown(task: Task, config: TaskConfig) -> None:
 
 
 def make_imported(code: str, config_text: str, owner: Callable[[], User | None]) -> Task:
-    """Make a task for data from elsewhere, hidden until its owner has looked at it.
+    """Create a hidden task for data from elsewhere. Takes no lock: codes are unique.
 
-    owner: asked once the task can be made. Raises Refused. No lock, a unique code.
+    owner: called once the task is known to be valid; returns its owner or None. Raises Refused.
     """
     task = Task(code=code, name=title_of(code), config_text=config_text, is_visible=False)
     try:
@@ -147,9 +147,9 @@ def make_imported(code: str, config_text: str, owner: Callable[[], User | None])
 
 
 def check_task_name(name: str, field: str, task: Task | None = None) -> None:
-    """Raise Invalid where another task that everybody sees has this name, or one that looks so.
+    """Raise Invalid if another visible task has this name or one that looks the same.
 
-    Holds the names of tasks until the transaction ends.
+    Locks the names of tasks until the transaction ends.
     """
     # Names are compared by how they look, which no database constraint can do. So everybody who
     # makes a name visible takes this one lock, and looks at the names that are there.
@@ -161,17 +161,17 @@ def check_task_name(name: str, field: str, task: Task | None = None) -> None:
 
 
 def title_of(code: str) -> str:
-    """Return a name for a task that has none."""
+    """Return a default name derived from a task's code."""
     return code.replace("-", " ").capitalize()
 
 
 @transaction.atomic
 def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
-    """Show a task or hide it, let people try it out or not; the last one wins.
+    """Show or hide a task, and allow or forbid trying it out. The last change wins.
 
-    Who may show a task that waits for approval, as administrators may, ends the waiting. Locks the
-    request for approval, the task, then the names of tasks where it is shown. Raises Refused for
-    one that is not approved, Invalid for one that looks like another.
+    If an administrator shows a task that awaits approval, the request is approved. Locks the
+    request for approval, the task, then the names of tasks if it becomes visible. Raises Refused
+    without approval, Invalid if the name resembles another task's.
     """
     shows = bool(fields.get("is_visible")) and not task.is_visible
     if shows:
@@ -189,7 +189,7 @@ def change_task(*, task: Task, actor: User, fields: Mapping[str, bool]) -> None:
 
 
 def end_waiting(task: Task, actor: User, state: str) -> None:
-    """End a request for approval that nobody needs to decide any more. One update, no lock."""
+    """Close a request for approval that no longer needs a decision. One update, no lock."""
     # The condition is part of the update: of an administrator who decides and an owner who shows
     # the task, the first one wins, and the other one's update hits no row.
     waiting = TaskProposal.objects.filter(task=task, state=TaskProposal.State.WAITING)
@@ -198,10 +198,10 @@ def end_waiting(task: Task, actor: User, state: str) -> None:
 
 @transaction.atomic
 def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
-    """Check a configuration and store it; `base` is the digest of the text that was edited.
+    """Check and store a configuration. base: the digest of the text that was edited.
 
-    Locks the task, so that one of two editors is refused, then the names of tasks where it is
-    another. Raises ConfigStale, ConfigError, Invalid.
+    Locks the task, so that only one of two editors succeeds, then the names of tasks if the name
+    changes. Raises ConfigStale, ConfigError, Invalid.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     # Checked under the lock, against the text that is stored now: another editor may have saved
@@ -221,7 +221,7 @@ def save_config(*, task: Task, text: str, base: str, actor: User) -> Task:
 
 
 def _next_version(locked: Task, text: str, actor: User) -> None:
-    """Give a locked task another text; the former one stays readable."""
+    """Set a locked task's configuration text, and keep the former one as a version."""
     versions, former = locked.config_versions, locked.config_text
     former_values = {"text": former, "actor": locked.made_by, "created_at": locked.created_at}
     # The first version gets a row only once a second one exists, so most tasks have none.
@@ -231,7 +231,7 @@ def _next_version(locked: Task, text: str, actor: User) -> None:
 
 
 def account_of(email: str) -> User:
-    """Return the account with this address. Raises Refused."""
+    """Return the active account with this address. Raises Invalid."""
     named = User.objects.exclude(email__endswith=PANEL_PEOPLE)
     user = named.filter(email__iexact=email, is_active=True).first()
     if user is None:
@@ -240,7 +240,10 @@ def account_of(email: str) -> User:
 
 
 def account_for(person: Person, email: str) -> User:
-    """Return `account_of`, limited to a number an hour, because it reveals who has an account."""
+    """Return the account with this address, with a limit per hour. Raises Refused, Invalid.
+
+    The limit exists because the result reveals who has an account.
+    """
     # Otherwise anybody who owns a task could test a list of addresses for accounts.
     if is_used_up("members", person.pk):
         raise Refused(_("You have named many people. Go on in an hour."), code="rate")
@@ -248,7 +251,7 @@ def account_for(person: Person, email: str) -> User:
 
 
 def check_members(members: Sequence[TaskMember], person: Person | None) -> None:
-    """Raise Refused unless a task may have exactly these members."""
+    """Raise Refused if these cannot be all members of a task."""
     if len({member.user_id for member in members}) < len(members):
         raise Refused(_("A person is there twice. Give them one role."), code="members")
     roles = {member.role for member in members}
@@ -265,12 +268,11 @@ def change_members(
     changed: Sequence[TaskMember] = (),
     removed: Sequence[TaskMember] = (),
 ) -> None:
-    """Store new members, others' new roles, and take members out, all or nothing.
+    """Add members, change roles and remove members, all or nothing.
 
-    actor: an owner; None: the site itself. A new role counts once its person has confirmed the
-    address that it is given to. Assignments that a role no longer allows end. Locks the task, so
-    that two owners cannot remove each other.
-    Raises Refused.
+    actor: an owner; None for the site itself. A new member's role counts once they have confirmed
+    the address that it is given to. Assignments that a role no longer allows are ended. Locks the
+    task, so that two owners cannot remove each other. Raises Refused.
     """
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if actor:
@@ -319,7 +321,7 @@ def _note_readers(
     changed: Sequence[TaskMember],
     removed: Sequence[TaskMember],
 ) -> None:
-    """Note whose role reads labels no more."""
+    """Notify later stages of people whose role no longer reads labels."""
     roles: dict[int, str] = {member.pk: member.role for member in changed}
     ended = {}
     for member in chain(changed, removed):
@@ -328,7 +330,7 @@ def _note_readers(
 
 
 def set_role(*, task: Task, user: User, role: str | None) -> None:
-    """Give somebody this role, or none, in the name of the site; locks as `change_members`."""
+    """Set or remove a person's role on behalf of the site. Locks as `change_members` does."""
     member = TaskMember.objects.filter(task=task, user=user).first()
     if member is None and role:
         change_members(task=task, actor=None, added=[TaskMember(task=task, user=user, role=role)])

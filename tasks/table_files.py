@@ -26,11 +26,11 @@ csv.field_size_limit(2**31 - 1)  # a passage may be longer than the module's 128
 def read_table(
     lines: Iterable[bytes], header_of: HeaderOf, value_of: ValueOf, ending: str = "csv"
 ) -> Iterator[Row | LineError]:
-    """Return the rows of a table under its header; what breaks the format ends the reading.
+    """Yield the rows of a table under its header. Reading ends at an error in the format.
 
-    A .csv has quotes; its cells are parted by commas, or where its first line has none by
-    semicolons, tabs or bars, or by what a line `sep=;` before it says. A .tsv has no quotes, but
-    cells that a program quoted are read (`_unquoted`). Empty cells are left out, and blank lines.
+    A .csv may have quotes. Its delimiter is the comma or, if the first line has none, a semicolon,
+    tab or bar, or what a preceding line such as `sep=;` says. A .tsv has no quotes, but cells that
+    a program quoted are unquoted (`_unquoted`). Empty cells and blank lines are skipped.
 
     lines: in UTF-8, with LF line ends (`tasks.line_files.unpacked_lines`). ending: csv or tsv.
     """
@@ -55,7 +55,7 @@ def read_table(
 
 
 def table_row(line: int, header: list[str], cells: list[str], value_of: ValueOf) -> Row | LineError:
-    """Return a row of a table by its header; empty cells, also behind the last column, go."""
+    """Return a row of a table without empty cells, or an error for a wrong number of cells."""
     extra = []
     for cell in cells[len(header) :]:
         if cell.strip():
@@ -80,7 +80,7 @@ def _csv_rows(
 ) -> Iterator[Row | LineError]:
     """Yield the rows of a csv.reader.
 
-    `bad` holds lines that are not UTF-8, `skipped` counts the lines before the first.
+    bad: the numbers of lines that are not UTF-8. skipped: the number of lines before the header.
     """
     # A quoted cell may hold line breaks, so a row begins where the row before it ended.
     start = skipped + 1
@@ -133,7 +133,7 @@ def _decoded(lines: Iterable[bytes], bad: set[int]) -> Iterator[str]:
 
 
 def _first_of(texts: Iterator[str]) -> tuple[str, int]:
-    """Return the first line that is not blank, or "", and how many blank lines precede it."""
+    """Return the first line that is not blank, or "", and the number of blank lines before it."""
     blank = 0
     for text in texts:
         if text.strip():
@@ -143,10 +143,7 @@ def _first_of(texts: Iterator[str]) -> tuple[str, int]:
 
 
 def _announced(line: str) -> str:
-    """Return the delimiter that a first line such as `sep=;`, as Excel writes it, names.
-
-    Else "".
-    """
+    """Return the delimiter in a line such as `sep=;`, as Excel writes it; "" for other lines."""
     name, _, delimiter = line.strip("\r\n").partition("=")
     if name.lower() == "sep" and len(delimiter) == 1:
         return delimiter
@@ -154,7 +151,7 @@ def _announced(line: str) -> str:
 
 
 def _delimiter_in(header: str) -> str:
-    """Return the delimiter of a header: a comma outside of quotes, else the most frequent one."""
+    """Return the delimiter of a header: a comma outside quotes, else the most frequent one."""
     # Between an even number of quotes: what stands inside quotes is a name and no delimiter.
     outside = "".join(header.split('"')[::2])
     counts = Counter(sign for sign in outside if sign in OTHERS)
@@ -164,17 +161,17 @@ def _delimiter_in(header: str) -> str:
 
 
 def _without_empty_end(cells: list[str]) -> list[str]:
-    """Return a header without the empty cells at its end, which some spreadsheets leave."""
+    """Return a header without the empty cells that some spreadsheets leave at its end."""
     # Cells without a name are dropped at the end only. In the middle they are an error.
     last = max((place for place, cell in enumerate(cells, 1) if cell.strip()), default=0)
     return cells[:last]
 
 
 def _unquoted(cells: list[str]) -> list[str]:
-    """Return the cells of a TSV line without the quotes that a program put as in a CSV.
+    """Return the cells of a TSV line without quotes that a program added as in a CSV.
 
-    In a TSV a quote is a letter like others: `"Tis` and `"so"` are texts. Programs that quote
-    either quote all cells, or those with quotes inside, which they double.
+    In a TSV a quote is an ordinary character: `"Tis` and `"so"` are texts. Programs that quote
+    either quote all cells, or those with inner quotes, which they double.
     """
     # If every cell is quoted, a program did it. A single one may be a quotation.
     plain = [_inside_quotes(cell) for cell in cells]
@@ -190,7 +187,7 @@ def _unquoted(cells: list[str]) -> list[str]:
 
 
 def _inside_quotes(cell: str) -> str | None:
-    """Return the text of a quoted cell whose inner quotes are doubled; None for any other cell."""
+    """Return the text of a quoted cell whose inner quotes are doubled; None for other cells."""
     if len(cell) < 2 or cell[0] != '"' or cell[-1] != '"':
         return None
     inside = cell[1:-1]

@@ -23,7 +23,7 @@ from tasks.models import Context, ContextBatch, Round
 
 
 class RoundFilter(admin.SimpleListFilter):
-    """By round, offering only rounds that the list could hold."""
+    """A filter by round that offers only rounds which the list can contain."""
 
     title = parameter_name = "round"
 

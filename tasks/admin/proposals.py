@@ -34,7 +34,7 @@ class TaskProposalAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     @admin.display(description="decision")
     def page(self, proposal: TaskProposal) -> str:
-        """Link to the page where the proposal is decided."""
+        """Return a link to the page on which the proposal is decided."""
         url = reverse("proposal", args=[proposal.pk])
         return format_html('<a href="{}">Open the page of the proposal</a>', url)
 

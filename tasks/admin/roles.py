@@ -31,19 +31,19 @@ READ_ONLY = {"view": READERS, "add": NOBODY, "change": NOBODY, "delete": NOBODY}
 
 
 def tasks_with(request: HttpRequest, roles: Collection[str]) -> QuerySet[Task]:
-    """Return the tasks in which the person has one of the roles; all of them for a superuser."""
+    """Return the tasks in which the person has one of the roles; all tasks for a superuser."""
     if request.user.is_superuser:
         return Task.objects.all()
     return Task.objects.filter(pk__in=[t for t, role in roles_of(request).items() if role in roles])
 
 
 def whether(condition: Q) -> Case:
-    """Return a query column that tells whether a row matches; the condition may match nothing."""
+    """Return a boolean query column: whether a row matches. The condition may match no row."""
     return Case(When(condition, then=Value(True)), default=Value(False))
 
 
 class CountColumn:
-    """A column of a list: how many rows of a relation each row has."""
+    """A list column that shows how many rows of a relation each row has."""
 
     def __init__(self, relation: str, heading: str = "") -> None:
         self.relation, self.short_description = relation, heading or relation
@@ -53,14 +53,14 @@ class CountColumn:
         return getattr(row, self.__name__)
 
     def counted(self, model: type[Model]) -> Subquery:
-        """Return the subquery that annotates a list; several of them do not multiply each other."""
+        """Return the subquery that counts the related rows."""
         # A subquery for each count: two joins in one query would multiply the rows.
         rows = model._default_manager.filter(pk=OuterRef("pk")).order_by()
         return Subquery(rows.annotate(count=Count(self.relation)).values("count"))
 
 
 def shielded(task: Task, text: str, length: int = 200) -> str:
-    """Return a text in a list; in a sensitive task people open it themselves."""
+    """Return a text, shortened for a list; in a sensitive task it is collapsed."""
     short = Truncator(text).chars(length)
     if not task.is_sensitive:
         return short
@@ -68,9 +68,9 @@ def shielded(task: Task, text: str, length: int = 200) -> str:
 
 
 def named(user: User | None, row: Any) -> str:
-    """Name an account: by address for owners, by pseudonym for reviewers, not at all for others.
+    """Return an account's email address for owners, its pseudonym for reviewers, else "a member".
 
-    `user` comes with its annotator.
+    user: an account that was read together with its annotator, or None.
     """
     if user is None or row.is_reviewed:
         return account_name(user, owns=row.is_owned)
@@ -78,10 +78,10 @@ def named(user: User | None, row: Any) -> str:
 
 
 class ByRole:
-    """Permissions of a ModelAdmin, or of an inline, from the role in the task of the row.
+    """Permissions of a ModelAdmin or inline that follow from the person's role in the row's task.
 
-    Django's own model permissions are not asked. `to_task` is the path of attributes from the row
-    (for an inline: from its parent) to the task, empty for the task itself.
+    Django's own model permissions are ignored. `to_task` is the path of attributes from the row to
+    the task (for an inline, from its parent); empty if the row is a task.
     """
 
     to_task = "task"
@@ -90,7 +90,7 @@ class ByRole:
     }  # fmt: skip
 
     def allows(self, request: HttpRequest, action: str, row: Model | None = None) -> bool:
-        """Return whether the person may do this to the row, or (None) to any row."""
+        """Return whether the person may do `action` to the row; without a row, to any row."""
         roles = self.may[action]
         if request.user.is_superuser:
             return bool(roles)
@@ -119,10 +119,10 @@ class ByRole:
 
 
 class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
-    """A ModelAdmin that shows people the rows of their own tasks only.
+    """A ModelAdmin that shows people only the rows of their own tasks.
 
-    Each row has `is_reviewed` and `is_owned`: whether the person does so in its task. `page_for`:
-    who may enter the page of a row.
+    Each row has `is_reviewed` and `is_owned`: whether the person reviews or owns its task.
+    `page_for`: the roles that may open the row's owner page.
     """
 
     class Media:
@@ -155,13 +155,14 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         return annotated
 
     def in_tasks(self, tasks: QuerySet[Task]) -> Q:
-        """Return the condition for rows of these tasks."""
+        """Return the condition that selects the rows of these tasks."""
         return Q(**{f"{self.to_task or 'pk'}__in": tasks})
 
     def row_for(self, request: HttpRequest, pk: int, action: str) -> Any:
         """Return the row of a custom page.
 
-        404 if the person may not see it, 403 if they may not change it.
+        Raises Http404 if the person may not see the row, PermissionDenied if they may not do
+        `action`.
         """
         # To somebody without a role in the task the row does not exist.
         row = get_object_or_404(self.get_queryset(request), pk=pk)
@@ -170,11 +171,14 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         return row
 
     def permitted(self, request: HttpRequest, rows: QuerySet[Any], action: str) -> QuerySet[Any]:
-        """Return those of the rows to which the person may do this."""
+        """Return the subset of rows to which the person may do `action`."""
         return rows.filter(self.in_tasks(tasks_with(request, self.may[action])))
 
     def lookup_allowed(self, lookup: str, value: str, request: Any = None) -> bool:
-        """Allow only the list's filters: others would reveal letter by letter what it hides."""
+        """Return whether a lookup is one of the list's filters.
+
+        Any other lookup would let people guess hidden values letter by letter.
+        """
         names: list[Any] = list(self.lookups)
         for list_filter in self.list_filter:
             if isinstance(list_filter, tuple):
@@ -192,19 +196,19 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         return columns
 
     def view_on_site(self, row: Any) -> str | None:
-        """Return the owners' page of the row; None for those who may not enter it."""
+        """Return the URL of the row's owner page; None for people who may not open it."""
         may_enter = row.is_reviewed or self.page_for == READERS
         if may_enter:
             return self.page_of(row)
         return None
 
     def page_of(self, row: Any) -> str:
-        """Return the address of that page, `page` unless a class overrides it."""
+        """Return the URL of the row's owner page: `page`, unless a subclass overrides this."""
         return reverse(f"own:{self.page}", args=[self.task_of(row).code])
 
     @admin.display(description="owner page")
     def page_link(self, row: Any) -> str:
-        """Link to the owners' page, from a list."""
+        """Return a link to the row's owner page, or "" for people who may not open it."""
         if not (url := self.view_on_site(row)):
             return ""
         # The hidden words tell who hears the page which of the links this one is.
@@ -219,7 +223,7 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         return page
 
     def shown(self, request: HttpRequest, template: str, **values: Any) -> HttpResponse:
-        """Render a custom page; `template` is in the model's folder."""
+        """Render a custom page. template: a file name in the model's template folder."""
         place = f"admin/{self.opts.app_label}/{self.opts.model_name}/{template}"
         values |= {**self.admin_site.each_context(request), "opts": self.opts, **values}
         return TemplateResponse(request, place, values)
@@ -227,26 +231,26 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     def changeform_view(
         self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
     ) -> Any:
-        """Save nothing when a service refuses, as when a round was opened in between."""
+        """Save through the service, and show its refusal, such as after a round has been opened."""
         with as_message(request):
             return super().changeform_view(request, object_id, *more, **named)
         return self._refused(object_id)
 
     def delete_view(self, request: HttpRequest, object_id: str, *more: Any, **named: Any) -> Any:
-        """Delete nothing when a service refuses, as on the owners' pages."""
+        """Delete through the service, and show its refusal as the owners' pages do."""
         with as_message(request):
             return super().delete_view(request, object_id, *more, **named)
         return self._refused(object_id)
 
     def _refused(self, object_id: Any) -> HttpResponse:
-        """Redirect to the page, which shows why."""
+        """Redirect to the form, which shows why the service refused."""
         place = f"admin:{self.opts.app_label}_{self.opts.model_name}"
         if object_id:
             return redirect(f"{place}_change", object_id)
         return redirect(f"{place}_add")
 
     def history_view(self, request: HttpRequest, object_id: str, *more: Any, **named: Any) -> Any:
-        """Redirect to the task's log of the row, which includes changes by pages and programs."""
+        """Redirect to the row's entries in the task's log, which covers pages and the API too."""
         row = self.get_object(request, unquote(object_id))
         if row is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined]
@@ -254,18 +258,18 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
         return redirect(f"{log}?{urlencode(self.logged(row))}")
 
     def logged(self, row: Any) -> dict[str, str]:
-        """Return the filter of the task's log for this row."""
+        """Return the query parameters that filter the task's log to this row."""
         return {"task": self.task_of(row).code, "target": str(row)}
 
     def get_actions(self, request: HttpRequest) -> Any:
-        """Return the actions of the class without deletion of many rows at once."""
+        """Return the actions of the class without Django's bulk deletion."""
         actions = super().get_actions(request)
         # A service deletes each row, and may refuse; Django's action would go around it.
         actions.pop("delete_selected", None)
         return actions
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name only the row: a service deletes what belongs to it, or refuses."""
+        """Return only the rows themselves: a service deletes what belongs to them, or refuses."""
         return [str(row) for row in objs], {self.opts.verbose_name_plural: len(objs)}, set(), []
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:

@@ -35,7 +35,7 @@ DATE_AND_TIME = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y
 
 
 class RoundForm(EndsAhead):
-    """A round; its parents are earlier rounds of the same task."""
+    """A form for a round, which offers only earlier rounds of the task as parents."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -53,11 +53,11 @@ class RoundForm(EndsAhead):
 
 
 class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
-    """A round's targets; the service writes them."""
+    """A formset of a round's targets, which the service stores."""
 
     @property
     def loop(self) -> list[TargetModel]:
-        """Return the targets in their order; a new one comes last, so that no two are Model A."""
+        """Return the targets in order. New targets come last, so that no two become Model A."""
         targets = []
         for form in self.forms:
             if form not in self.deleted_forms and form.cleaned_data.get("target"):
@@ -66,7 +66,7 @@ class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]
 
 
 class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
-    """The targets of a round, to read only once it was opened."""
+    """The targets of a round; read-only after the round was opened."""
 
     model = RoundTarget
     formset = LoopFormSet
@@ -82,7 +82,7 @@ class RoundTargetInline(ByRole, admin.StackedInline):  # type: ignore[type-arg]
         return not fixed and super().allows(request, action, row)
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        """Offer only targets of the round's task, read once for all forms."""
+        """Return a formset that offers only the task's targets, read once for all its forms."""
         formset = super().get_formset(request, obj, **kwargs)
         targets = TargetModel.objects.filter(task=obj.task_id if obj else None)
         field: Any = formset.form.base_fields.get("target")
@@ -134,7 +134,7 @@ class RoundAdmin(RoleAdmin):
         return []
 
     def save_model(self, request: HttpRequest, obj: Round, form: Any, change: bool) -> None:
-        """Plan a new round; changes of another one are stored by `save_related`."""
+        """Plan a new round. `save_related` stores changes to an existing one."""
         if not change:
             fields = {}
             for name, value in form.cleaned_data.items():
@@ -198,7 +198,7 @@ class RoundAdmin(RoleAdmin):
 
     @takes(MAX_ARCHIVE_BYTES + FORM_BYTES)
     def import_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Choose a file of contexts, then see what it would bring; nothing is stored."""
+        """Show the upload form, then a preview of the chosen file. Stores no contexts."""
         round = self.row_for(request, pk, "change")
         form = UploadForm(request.POST or None, request.FILES or None)
         values: dict[str, Any] = {}
@@ -219,7 +219,7 @@ class RoundAdmin(RoleAdmin):
         return self.shown(request, "import.html", form=form, config=round.task.config, **values)
 
     def store_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Store the good rows of the upload that the person has seen."""
+        """Store the valid rows of the upload that the person has previewed."""
         round = self.row_for(request, pk, "change")
         ticket = request.POST.get("ticket", "")
         with as_message(request, UploadGone, FileError):
@@ -234,7 +234,7 @@ class RoundAdmin(RoleAdmin):
 
 
 def _steps(round: Round) -> list[dict[str, str]]:
-    """Return the buttons of a round's page, each with what it does."""
+    """Return the buttons of a round's page, each with its effect."""
     writing = ""
     if round.state == State.OPEN:
         count = writers(round, timezone.now()).count()

@@ -29,7 +29,7 @@ from tasks.targets.sources import with_allowed_folder
 
 
 class OwnTargetForm(TargetForm):
-    """A target whose source the person who saves it may name."""
+    """A form for a target that also checks whether the person may use its source."""
 
     actor: User
 
@@ -45,7 +45,7 @@ class OwnTargetForm(TargetForm):
 
 
 class ContactAdmin(RoleAdmin):
-    """Rows that are asked at an address, with what came back when they were last asked."""
+    """A ModelAdmin for models at an address, with the result of the latest request to each."""
 
     @admin.display(description="last contact")
     def contact(self, row: TargetModel | Generator) -> str:
@@ -123,7 +123,7 @@ class TargetAdmin(ContactAdmin):
         return [self.row_page("test", self.test_view), *super().get_urls()]
 
     def test_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Send one input to the target, outside any transaction, and show what comes back."""
+        """Send one input to the target, outside any transaction, and show the result."""
         target = self.row_for(request, pk, "change")
         form = InputForm(target, request.POST or None)
         values: dict[str, Any] = {}

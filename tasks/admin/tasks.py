@@ -47,7 +47,7 @@ from tasks.services import (
 
 
 class TaskForm(forms.ModelForm):
-    """A task; its configuration is checked, and converted if it is one of Dynabench 1.0 or 2.0."""
+    """A form for a task that checks its configuration and converts Dynabench 1.0 and 2.0."""
 
     class Meta:
         model = Task
@@ -67,7 +67,10 @@ class TaskForm(forms.ModelForm):
     name = ""
 
     def clean_config_text(self) -> str:
-        """Return the configuration, if it can be used and reinterprets no stored rows."""
+        """Return the configuration text.
+
+        Raises ValidationError if it is invalid or would reinterpret stored rows.
+        """
         typed_text = self.cleaned_data["config_text"]
         try:
             config, text, self.notes = usable(typed_text, name=self.instance.name)
@@ -85,7 +88,7 @@ class TaskForm(forms.ModelForm):
         return text
 
     def clean(self) -> None:
-        """Refuse a task for everybody that is not approved, or whose name looks like another's."""
+        """Refuse to show a task that is not approved or whose name resembles another's."""
         super().clean()
         name, task = self.name or self.instance.name, self.instance
         is_new = name != task.name or "is_visible" in self.changed_data
@@ -107,7 +110,7 @@ class TaskForm(forms.ModelForm):
 
 
 class MemberForm(forms.ModelForm):
-    """A member, named by e-mail address, so that nobody's address is offered."""
+    """A form for a member, identified by a typed email address, so that no addresses are listed."""
 
     person: User | AnonymousUser = AnonymousUser()
     email = AddressField(label="E-mail address of the account")
@@ -131,7 +134,7 @@ class MemberForm(forms.ModelForm):
 
 
 class MemberFormSet(BaseInlineFormSet):
-    """All members of a task."""
+    """A formset of all members of a task."""
 
     person: User | AnonymousUser = AnonymousUser()
 
@@ -164,7 +167,7 @@ class MemberInline(ByRole, admin.StackedInline):
         return rows.colleagues().with_standing().select_related("user__annotator", "task")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Name members by address for owners, who are the only ones to change members."""
+        """Return the columns of a member: the address for owners, who alone may change members."""
         return [self.named_by(request, obj), "role", "counts"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
@@ -173,7 +176,7 @@ class MemberInline(ByRole, admin.StackedInline):
         return ["pseudonym", "counts"]
 
     def named_by(self, request: HttpRequest, task: Task | None) -> str:
-        """Return the field that names a member."""
+        """Return the name of the column that identifies a member."""
         if task is None or self.allows(request, "change", task):
             return "email"
         return "pseudonym"
@@ -208,7 +211,7 @@ class TaskAdmin(RoleAdmin):
         return super().allows(request, action, row)
 
     def get_fields(self, request: HttpRequest, obj: Task | None = None) -> Any:
-        """Show the configuration to those who edit it, as on the owners' pages."""
+        """Return the fields of a task, with the configuration only for people who may edit it."""
         reads = obj is None or self.allows(request, "change", obj)
         return [name for name in self.fields if reads or name != "config_text"]
 

@@ -25,7 +25,7 @@ from tasks.services import save_config
 
 
 class ConfigProblemSerializer(serializers.Serializer[Any]):
-    """Something to consider, and where it stands; line and column count from 1."""
+    """A warning and its position in the text. Line and column count from 1."""
 
     path = serializers.CharField()
     line = serializers.IntegerField()
@@ -35,7 +35,7 @@ class ConfigProblemSerializer(serializers.Serializer[Any]):
 
 
 class ConfigSerializer(serializers.Serializer[Any]):
-    """A task's configuration as it is stored."""
+    """A task's stored configuration."""
 
     config_text = serializers.CharField(help_text="YAML.")
     version = serializers.CharField(help_text="A PUT names it.")
@@ -45,7 +45,7 @@ class ConfigSerializer(serializers.Serializer[Any]):
 
 
 class ConfigChangeSerializer(serializers.Serializer[Any]):
-    """What any change of a configuration says."""
+    """The fields that every request to change a configuration has."""
 
     version = serializers.CharField(max_length=64, help_text="Of the text that was edited.")
     dry_run = serializers.BooleanField(
@@ -54,13 +54,13 @@ class ConfigChangeSerializer(serializers.Serializer[Any]):
 
 
 class NewConfigSerializer(ConfigChangeSerializer):
-    """Another configuration."""
+    """A new configuration for a task."""
 
     config_text = serializers.CharField(max_length=MAX_BYTES, trim_whitespace=False)
 
 
 class ChangedConfigSerializer(ConfigSerializer):
-    """The configuration with what a PUT changed, or would change."""
+    """A configuration with the changes that a PUT made or, for a dry run, would make."""
 
     diff = serializers.CharField(help_text="The lines that differ; empty: none.")
 
@@ -72,7 +72,7 @@ class ConfigView(APIView):
 
     @extend_schema(operation_id="config_get", responses=ConfigSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """The text, for the task's members."""
+        """Return the configuration text. Members who may edit only."""
         task = find_task(request, code, can_edit, kinds=ANY)
         return Response(
             ConfigSerializer(_config_body(task, check_change(task, task.config_text)[1])).data
@@ -80,7 +80,7 @@ class ConfigView(APIView):
 
     @write("config_save", NewConfigSerializer, ChangedConfigSerializer)
     def put(self, request: Request, code: str) -> Response:
-        """Check another text and store it. A text that is refused gets a message for each line."""
+        """Check a new configuration and store it. A refusal has one message per invalid line."""
         task, editor = find_edited(request, code, kinds=ANY)
         data = read(NewConfigSerializer, request)
         text = with_lf(data.pop("config_text"))
@@ -90,9 +90,9 @@ class ConfigView(APIView):
 def saved_config(
     task: Task, text: str, editor: User, *, version: str, dry_run: bool, field: str = "config_text"
 ) -> Response:
-    """Store a text unless it is a dry run, and return what differs.
+    """Store a configuration unless this is a dry run, and return the response with the diff.
 
-    `field` is the request's field that an error names. Raises ConfigStale, ValidationError.
+    field: the request field to which errors are attached. Raises ConfigStale, ValidationError.
     """
     before = task.config_text
     try:
@@ -106,7 +106,7 @@ def saved_config(
 
 
 def wrong_text(error: ConfigError, field: str = "config_text") -> serializers.ValidationError:
-    """Return the error that lists what is wrong with a configuration, and where."""
+    """Return a validation error that lists each error of a configuration with its position."""
     errors = []
     for problem in error.problems:
         if problem.severity == "error":
@@ -126,7 +126,7 @@ def _config_body(task: Task, warnings: list[Problem]) -> dict[str, Any]:
 
 
 class DynabenchConfigSerializer(serializers.Serializer[Any]):
-    """A configuration as one of Dynabench 1.0 or 2.0."""
+    """A configuration in the format of Dynabench 1.0 or 2.0."""
 
     text = serializers.CharField(help_text="YAML; its first lines are the notes.")
     notes = serializers.ListField(
@@ -135,13 +135,13 @@ class DynabenchConfigSerializer(serializers.Serializer[Any]):
 
 
 class DynabenchQuery(serializers.Serializer[Any]):
-    """For which of its versions."""
+    """The Dynabench version to export for."""
 
     version = serializers.ChoiceField(VERSIONS, default=VERSIONS[0])
 
 
 class DynabenchConfigView(APIView):
-    """A task's configuration in the words of Dynabench 1.0 or 2.0."""
+    """A task's configuration in the format of Dynabench 1.0 or 2.0."""
 
     reads_query = ("GET",)
 
@@ -151,18 +151,21 @@ class DynabenchConfigView(APIView):
         responses=DynabenchConfigSerializer,
     )
     def get(self, request: Request, code: str) -> Response:
-        """The text, for the task's members; refused where it would be another task there."""
+        """Return the converted configuration, or refuse if the format cannot express the task.
+
+        Members who may edit only.
+        """
         task = find_task(request, code, can_edit, kinds=ANY)
         exported = to_dynabench(task.config, wanted(DynabenchQuery, request)["version"])
         return Response(DynabenchConfigSerializer(asdict(exported)).data)
 
 
 class ConfigSchemaView(APIView):
-    """What configurations are."""
+    """The schema of task configurations."""
 
     is_public = True
 
     @extend_schema(operation_id="config_schema_get", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
-        """The JSON Schema of configurations, for editors."""
+        """Return the JSON Schema of configurations, for use in text editors."""
         return Response(json_schema())

@@ -31,7 +31,7 @@ LARGEST_JSON = 32 << 20  # MAX_BYTES and what JSON puts before quotes and line b
 
 
 class NewContextsSerializer(serializers.Serializer[Any]):
-    """A file of contexts as text, or an archive."""
+    """A file of contexts: text, or a spreadsheet or archive in base64."""
 
     format = serializers.ChoiceField(["jsonl", "csv", "tsv", "txt", *BINARY])
     text = serializers.CharField(
@@ -47,20 +47,20 @@ class NewContextsSerializer(serializers.Serializer[Any]):
 
 
 class BadLineSerializer(serializers.Serializer[Any]):
-    """A line that cannot be stored, and how to mend it."""
+    """A line that cannot be stored, and how to correct it."""
 
     line = serializers.IntegerField()
     message = serializers.CharField()
 
 
 class DuplicateContextSerializer(BadLineSerializer):
-    """A line that is there already."""
+    """A line that repeats an earlier line or a context of the round."""
 
     of = serializers.IntegerField(allow_null=True, help_text="That line; null: in the round.")
 
 
 class ImportedContextsSerializer(serializers.Serializer[Any]):
-    """What a file brought, or would bring. Errors and duplicates are listed up to 200."""
+    """The result of an import or of a dry run, with at most 200 errors and 200 duplicates."""
 
     stored = serializers.IntegerField()
     new = serializers.IntegerField(help_text="Good rows that the round lacked.")
@@ -73,7 +73,7 @@ class ImportedContextsSerializer(serializers.Serializer[Any]):
 @takes(LARGEST_JSON)
 @extend_schema_view(get=extend_schema(operation_id="contexts_list"))
 class Contexts(generics.ListAPIView[Context]):
-    """All contexts of a round, for the task's members."""
+    """All contexts of a round. Members only."""
 
     write_scope = ApiToken.Scope.OWN
     serializer_class = ContextSerializer
@@ -96,7 +96,7 @@ class Contexts(generics.ListAPIView[Context]):
         {200: ImportedContextsSerializer, 201: ImportedContextsSerializer},
     )
     def post(self, request: Request, code: str, number: int) -> Response:
-        """Bring contexts into a round; 201 when they are stored, 200 for a dry run."""
+        """Import contexts into a round. The status is 201 if they are stored, 200 for a dry run."""
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
         data = read(NewContextsSerializer, request)
@@ -115,7 +115,7 @@ class Contexts(generics.ListAPIView[Context]):
 
 
 def _bytes(request_data: dict[str, Any]) -> bytes:
-    """Return the content of the file. Raises ValidationError."""
+    """Return the content of the uploaded file. Raises ValidationError."""
     data: bytes = request_data["text"].encode()
     if request_data["format"] in BINARY:
         try:
@@ -129,7 +129,7 @@ def _bytes(request_data: dict[str, Any]) -> bytes:
 
 
 def _lines(summary: Summary) -> list[str]:
-    """Return what is wrong with each line."""
+    """Return one error message per invalid line."""
     messages = [f"line {error.line}: {error.message}" for error in summary.errors]
     more = summary.error_count - len(messages)
     if more:
@@ -138,7 +138,7 @@ def _lines(summary: Summary) -> list[str]:
 
 
 class ContextChangeSerializer(serializers.Serializer[Any]):
-    """Whether a context is handed out."""
+    """Whether a context is retired, and so no longer assigned."""
 
     is_retired = serializers.BooleanField()
 
@@ -150,7 +150,7 @@ class ContextView(APIView):
 
     @write("contexts_change", ContextChangeSerializer, ContextSerializer)
     def patch(self, request: Request, code: str, number: int, pk: int) -> Response:
-        """Retire it, so that it is not handed out any more, or hand it out again."""
+        """Retire a context, so that it is no longer assigned, or restore it."""
         task, editor = find_edited(request, code)
         data = read(ContextChangeSerializer, request)
         chosen = Context.objects.filter(round__task=task, round__number=number, pk=pk)
@@ -171,7 +171,7 @@ class ContextBatchSerializer(serializers.ModelSerializer[ContextBatch]):
 
 @extend_schema_view(get=extend_schema(operation_id="context_batches_list"))
 class ContextBatches(generics.ListAPIView[ContextBatch]):
-    """The imports that brought a round's contexts, for the task's members."""
+    """The imports of a round's contexts. Members only."""
 
     serializer_class = ContextBatchSerializer
     queryset = ContextBatch.objects.none()
@@ -183,13 +183,13 @@ class ContextBatches(generics.ListAPIView[ContextBatch]):
 
 
 class ContextBatchView(APIView):
-    """One import."""
+    """One import of contexts."""
 
     write_scope = ApiToken.Scope.OWN
 
     @write("context_batches_undo", gives={204: None})
     def delete(self, request: Request, code: str, number: int, pk: int) -> Response:
-        """Undo the import: its contexts leave the round, unless one was used."""
+        """Undo an import: delete its contexts. Refused if one of them was used."""
         task, editor = find_edited(request, code)
         batches = ContextBatch.objects.filter(round__task=task, round__number=number)
         undo_import(batch=get_object_or_404(batches, pk=pk), actor=editor)

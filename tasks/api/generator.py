@@ -22,7 +22,7 @@ from tasks.targets.services import remove_generator, set_generator
 
 
 class GeneratorSerializer(serializers.Serializer[Any]):
-    """How a generator is reached."""
+    """The settings for reaching a generator."""
 
     name = serializers.CharField(help_text="People read it with a suggestion; it stays.")
     adapter = serializers.CharField(help_text=f"One of: {', '.join(GENERATORS)}.")
@@ -37,7 +37,7 @@ class GeneratorSerializer(serializers.Serializer[Any]):
 
 
 class GeneratorSetupSerializer(GeneratorSerializer):
-    """A generator with what it answered."""
+    """A generator's settings, with its latest answer or failure."""
 
     contact = ContactSerializer(
         source="*", help_text="What it answered when it was last asked or tested."
@@ -51,15 +51,15 @@ class GeneratorView(APIView):
 
     @extend_schema(operation_id="generator_get", responses=GeneratorSetupSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """How it is set up, for the task's members; without secrets."""
+        """Return the generator's settings, without secrets. Members who may edit only."""
         task = find_task(request, code, can_edit)
         return Response(GeneratorSetupSerializer(get_object_or_404(Generator, task=task)).data)
 
     @write("generator_set", GeneratorSerializer, GeneratorSetupSerializer)
     def put(self, request: Request, code: str) -> Response:
-        """Give the task a generator, or other settings, and ask it once, which `contact` tells.
+        """Store the task's generator and send it one test request; `contact` reports the result.
 
-        Where it has a secret, it does not move.
+        A generator with a secret keeps its URL.
         """
         task, editor = find_edited(request, code)
         form = GeneratorForm(read(GeneratorSerializer, request), instance=Generator(task=task))
@@ -71,7 +71,7 @@ class GeneratorView(APIView):
 
     @write("generator_remove", gives={204: None})
     def delete(self, request: Request, code: str) -> Response:
-        """Take it away. What it suggested stays noted with the examples."""
+        """Remove the task's generator. Examples keep the record of what it suggested."""
         task, editor = find_edited(request, code)
         remove_generator(task=task, actor=editor)
         return Response(status=status.HTTP_204_NO_CONTENT)

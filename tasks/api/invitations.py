@@ -23,7 +23,7 @@ from tasks.permissions import can_own
 
 
 class InvitationSerializer(serializers.ModelSerializer[Invitation]):
-    """An invitation, and who has accepted it."""
+    """An invitation, with the people who accepted it."""
 
     email = serializers.CharField(source="address", help_text="Empty: a link for many.")
     state = serializers.ChoiceField(["open", "used", "revoked", "ended"])
@@ -34,43 +34,46 @@ class InvitationSerializer(serializers.ModelSerializer[Invitation]):
         fields = ("id", "email", "role", "state", "uses", "most", "ends_at", "accepted_by")
 
     def get_accepted_by(self, invitation: Invitation) -> list[str]:
-        """Return the addresses of members who came by it."""
+        """Return the addresses of the members who accepted the invitation."""
         return [member.user.email for member in invitation.members.all()]
 
 
 class NewInvitationSerializer(NewMemberSerializer):
-    """Whom to mail a link."""
+    """An invitation to send: the address, the role and how long the link works."""
 
     email = AddressInRequest(help_text="It need not have an account.")
     days = serializers.IntegerField(min_value=1, max_value=LONGEST_DAYS, default=14)
 
 
 class KeySerializer(serializers.Serializer[Any]):
-    """An invitation that one got."""
+    """The key of an invitation that the person received."""
 
     key = serializers.CharField(max_length=100, help_text="The last part of its link.")
 
 
 class JoinedSerializer(serializers.Serializer[Any]):
-    """What one is a member of."""
+    """The task that the person has joined."""
 
     task = serializers.CharField(help_text="Its code.")
 
 
 class _OfInvitations(APIView):
-    """Writes are counted like submissions, because they mail people."""
+    """Base view of invitations.
+
+    Writes count against the submission rate limit, because they send email.
+    """
 
     write_scope = ApiToken.Scope.OWN
     throttle = "submit"
 
     def owned(self) -> Task:
-        """Return the task, for its owners."""
+        """Return the task. Owners only."""
         return find_task(self.request, self.kwargs["code"], can_own, kinds=ANY)
 
 
 @extend_schema_view(get=extend_schema(operation_id="invitations_list"))
 class Invitations(_OfInvitations, generics.ListAPIView[Invitation]):
-    """All invitations, the newest first; for owners."""
+    """All invitations of a task, newest first. Owners only."""
 
     serializer_class = InvitationSerializer
     pagination_class = NewestFirst
@@ -81,7 +84,10 @@ class Invitations(_OfInvitations, generics.ListAPIView[Invitation]):
 
     @write("invitations_create", NewInvitationSerializer, {201: InvitationSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Mail an address a link that works once; for owners. An earlier one to it ends."""
+        """Email a link that one person can accept. Owners only.
+
+        An earlier invitation to the same address ends.
+        """
         task, data = self.owned(), read(NewInvitationSerializer, request)
         addresses = [data.pop("email")]
         (invitation,) = invite(task=task, actor=person(request), addresses=addresses, **data)
@@ -91,7 +97,7 @@ class Invitations(_OfInvitations, generics.ListAPIView[Invitation]):
 class InvitationView(_OfInvitations):
     @write("invitations_revoke", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
-        """End an invitation; who has accepted it stays. For owners."""
+        """Revoke an invitation. People who have accepted it remain members. Owners only."""
         invitation = get_object_or_404(self.owned().invitations, pk=pk)
         revoke(invitation=invitation, actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -103,6 +109,6 @@ class Accept(APIView):
 
     @write("invitations_accept", KeySerializer, JoinedSerializer)
     def post(self, request: Request) -> Response:
-        """Become a member of a task by an invitation. Who is one already keeps their role."""
+        """Join a task by an invitation. People who are already members keep their role."""
         task = accept(user=person(request), **read(KeySerializer, request))
         return Response({"task": task.code})

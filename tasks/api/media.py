@@ -33,7 +33,7 @@ LARGEST_JSON = MAX_BYTES * 4 // 3 + 2**16
 
 
 class NewMediaSerializer(serializers.Serializer[Any]):
-    """A file."""
+    """A picture or recording to store."""
 
     kind = serializers.ChoiceField(["image", "audio"])
     content = serializers.CharField(
@@ -42,7 +42,7 @@ class NewMediaSerializer(serializers.Serializer[Any]):
 
 
 class MediaSerializer(serializers.Serializer[Any]):
-    """A stored file: the value of a field, but for `alt`."""
+    """A stored file: the value of a field without `alt`."""
 
     digest = serializers.CharField()
     mime = serializers.CharField()
@@ -54,7 +54,7 @@ class MediaSerializer(serializers.Serializer[Any]):
 
 @takes(LARGEST_JSON)
 class NewMedia(APIView):
-    """Uploads of a task."""
+    """Uploads of pictures and recordings to a task."""
 
     write_scope = ApiToken.Scope.ANNOTATE
 
@@ -64,9 +64,9 @@ class NewMedia(APIView):
 
     @write("media_create", NewMediaSerializer, {201: MediaSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Store a picture or recording that an example or a context of the task will name.
+        """Store a picture or recording for an example or a context of the task.
 
-        What nothing names is deleted after a day.
+        A file that nothing refers to is deleted after a day.
         """
         task = find_task(request, code, can_write)
         upload = read(NewMediaSerializer, request)
@@ -85,11 +85,11 @@ class NewMedia(APIView):
 
 
 class MediaFile(APIView):
-    """One file."""
+    """One stored picture or recording."""
 
     @extend_schema(operation_id="media_get", responses={(200, "image/png"): OpenApiTypes.BINARY})
     def get(self, request: Request, code: str, digest: str) -> HttpResponse:
-        """A picture or recording of the task, as it is stored."""
+        """Return a picture or recording of the task as it is stored."""
         task = find_task(request, code)
         media = get_object_or_404(task.media.select_related("sent_by"), digest=digest)
         media.task = task

@@ -42,19 +42,19 @@ class MemberSerializer(serializers.ModelSerializer[TaskMember]):
 
 
 class RoleSerializer(serializers.Serializer[Any]):
-    """What a member shall be."""
+    """The role that a member is given."""
 
     role = serializers.ChoiceField(TaskMember.Role.choices)
 
 
 class NewMemberSerializer(RoleSerializer):
-    """Who shall be what."""
+    """A person to add, with their role."""
 
     email = AddressInRequest(help_text="Of an account.")
 
 
 def task_members(task: Task) -> QuerySet[TaskMember]:
-    """Return the members with their names, and whether their roles count."""
+    """Return the members with their annotators, and whether each role counts."""
     return task.members.colleagues().with_standing().select_related("user__annotator")
 
 
@@ -63,23 +63,27 @@ def _to_owner(member: TaskMember) -> Any:
 
 
 class _OfMembers(APIView):
-    """Writes are counted like submissions, because they tell whether an address has an account."""
+    """Base view of members.
+
+    Writes count against the submission rate limit, because they reveal which addresses have
+    accounts.
+    """
 
     write_scope = ApiToken.Scope.OWN
     throttle = "submit"
 
     def owned(self, code: str) -> Task:
-        """Return the task, for those who name its members."""
+        """Return the task. Owners only."""
         return find_task(self.request, code, can_own, kinds=ANY)
 
     def change(self, task: Task, **members: list[TaskMember]) -> None:
-        """Call `change_members` as the person of this request. Raises Refused."""
+        """Change members on behalf of the requesting person. Raises Refused."""
         change_members(task=task, actor=person(self.request), **members)
 
 
 @extend_schema_view(get=extend_schema(operation_id="members_list"))
 class Members(_OfMembers, generics.ListAPIView[TaskMember]):
-    """Who may do what in the task; for those who review. Owners learn addresses."""
+    """The members of a task and their roles. Reviewers only; owners also get addresses."""
 
     serializer_class = MemberSerializer
     queryset = TaskMember.objects.none()
@@ -94,7 +98,7 @@ class Members(_OfMembers, generics.ListAPIView[TaskMember]):
 
     @write("members_add", NewMemberSerializer, {201: MemberSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Give a person a role, which counts once they have confirmed the address; for owners."""
+        """Give a person a role, which counts once they have confirmed the address. Owners only."""
         task = self.owned(code)
         data = read(NewMemberSerializer, request)
         user = account_of(data["email"])
@@ -109,7 +113,7 @@ class MemberView(_OfMembers):
 
     @write("members_change", RoleSerializer, MemberSerializer)
     def patch(self, request: Request, code: str, pk: int) -> Response:
-        """Give a member another role. The last owner stays one."""
+        """Change a member's role. Refused for the last owner."""
         task = self.owned(code)
         member = get_object_or_404(task_members(task), pk=pk)
         member.role = read(RoleSerializer, request)["role"]
@@ -118,7 +122,7 @@ class MemberView(_OfMembers):
 
     @write("members_remove", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
-        """Take a member out. The last owner stays."""
+        """Remove a member. Refused for the last owner."""
         task = self.owned(code)
         member = get_object_or_404(task_members(task), pk=pk)
         self.change(task, removed=[member])

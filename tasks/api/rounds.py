@@ -35,7 +35,7 @@ def _whole(words: str, **more: Any) -> serializers.IntegerField:
 
 
 class RoundPlanSerializer(serializers.Serializer[Any]):
-    """What a round is to be; what is left out stays as it is, or as the form has it."""
+    """The plan of a round. Omitted fields keep their value or get the form's default."""
 
     description = serializers.CharField(
         required=False, allow_blank=True, trim_whitespace=False, help_text="Markdown."
@@ -65,7 +65,10 @@ class RoundPlanSerializer(serializers.Serializer[Any]):
 
 
 def _plan(data: Mapping[str, Any], task: Task, round: Round | None = None) -> dict[str, Any]:
-    """Return the services' arguments for a request, checked by the rules of the owners' form."""
+    """Return the request as arguments for the services, validated by the owners' form.
+
+    Raises Refused for fields that are fixed since the round was opened.
+    """
     # 1. An empty form tells which fields may still change.
     form = RoundForm(task=task, instance=round)
     if fixed := ", ".join(data.keys() - form.fields.keys()):
@@ -85,7 +88,7 @@ def _plan(data: Mapping[str, Any], task: Task, round: Round | None = None) -> di
 
 
 class _Rounds(OfTask):
-    """Rounds that one may know of."""
+    """Base view of the rounds that the person may see."""
 
     is_public = True
     write_scope = ApiToken.Scope.OWN
@@ -98,7 +101,7 @@ class _Rounds(OfTask):
         return rounds.prefetch_related("round_targets__target", "parents")
 
     def planned(self, task: Task, number: int, status: int = status.HTTP_200_OK) -> Response:
-        """Return a round as it is now, for people who may change it."""
+        """Return the response for a round in its current state, for people who may change it."""
         rounds = task.rounds.prefetch_related("round_targets__target", "parents")
         return Response(
             RoundSerializer(rounds.get(number=number), context={"knows": True}).data, status
@@ -107,11 +110,11 @@ class _Rounds(OfTask):
 
 @extend_schema_view(get=extend_schema(operation_id="rounds_list"))
 class Rounds(_Rounds, generics.ListAPIView[Round]):
-    """The rounds that have opened; for those who review the task the planned ones too."""
+    """The rounds that have opened; for reviewers of the task, also the planned rounds."""
 
     @write("rounds_create", RoundPlanSerializer, {201: RoundSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Plan the next round. It is a draft."""
+        """Create the next round as a draft."""
         task, editor = find_edited(request, code)
         data = read(RoundPlanSerializer, request)
         round = plan_round(task=task, actor=editor, **_plan(data, task))
@@ -120,11 +123,11 @@ class Rounds(_Rounds, generics.ListAPIView[Round]):
 
 @extend_schema_view(get=extend_schema(operation_id="rounds_get"))
 class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
-    """A round: its state, what it wants, its models as people may read their names."""
+    """A round: its state, its goals, and its models under the names that the reader may see."""
 
     @write("rounds_change", RoundPlanSerializer, RoundSerializer)
     def patch(self, request: Request, code: str, number: int) -> Response:
-        """Change its plan. The rule, the targets and the contexts are fixed once it was opened."""
+        """Change a round's plan. Its rule, targets and contexts are fixed once it was opened."""
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
         data = read(RoundPlanSerializer, request)
@@ -134,7 +137,7 @@ class RoundView(_Rounds, generics.RetrieveAPIView[Round]):
 
 
 class WantedStateSerializer(serializers.Serializer[Any]):
-    """The state that a round shall have."""
+    """The requested state of a round."""
 
     state = serializers.ChoiceField(
         WANTED_STATES, help_text="A round is released with its dataset, not here."
@@ -142,16 +145,16 @@ class WantedStateSerializer(serializers.Serializer[Any]):
 
 
 class RoundStateView(_Rounds):
-    """A round's state."""
+    """The state of a round."""
 
     is_public = False
 
     @write("rounds_set_state", WantedStateSerializer, RoundSerializer)
     def post(self, request: Request, code: str, number: int) -> Response:
-        """Open, pause or close it, or take it back. Who is writing when it closes may finish.
+        """Open, pause or close a round, or move it back. People may finish writing after it closes.
 
-        A round whose targets are being loaded keeps its state, has `opening_since`, and opens by
-        itself when they are ready. Its present state, sent again, cancels that.
+        If its targets are still loading, the round keeps its state, has `opening_since`, and opens
+        automatically when they are ready. Sending its current state again cancels that.
         """
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds, number=number)
@@ -164,20 +167,20 @@ class RoundStateView(_Rounds):
 
 
 class ReplacementSerializer(serializers.Serializer[Any]):
-    """Which target goes and which takes its place, by name."""
+    """The names of the target to remove and of the target that replaces it."""
 
     old = serializers.CharField(help_text="A target of the round.")
     new = serializers.CharField(help_text="Another target of the task.")
 
 
 class TargetReplacementView(_Rounds):
-    """Another target in the place of a broken one."""
+    """The replacement of a broken target."""
 
     is_public = False
 
     @write("rounds_replace_target", ReplacementSerializer, RoundSerializer)
     def post(self, request: Request, code: str, number: int) -> Response:
-        """Replace a target of a round that was opened and has no example. The new one is asked."""
+        """Replace a target of an opened round without examples. The new target must answer."""
         task, editor = find_edited(request, code)
         round = get_object_or_404(task.rounds.select_related("task"), number=number)
         form = ReplaceForm(read(ReplacementSerializer, request), round=round)

@@ -12,7 +12,7 @@ MONEY = ("max_spent", "pay_example", "pay_validation", "pay_bonus")
 
 
 class OpenedRoundSerializer(serializers.ModelSerializer[Round]):
-    """A round that has opened, in short."""
+    """A summary of a round that has opened."""
 
     class Meta:
         model = Round
@@ -49,14 +49,14 @@ class TaskChoiceSerializer(serializers.Serializer[Any]):
 
 
 class TaskConditionSerializer(serializers.Serializer[Any]):
-    """A field is asked only if another one has this value."""
+    """A condition: the field is asked only if another field has this value."""
 
     field = serializers.CharField()
     equals = serializers.CharField()
 
 
 class TaskFieldSerializer(serializers.Serializer[Any]):
-    """A field of what is given, written or answered; docs/task-config.md explains the keys."""
+    """A field of the context, input or output. docs/task-config.md explains the keys."""
 
     name = serializers.CharField()
     type = serializers.CharField()
@@ -76,7 +76,7 @@ class TaskFieldSerializer(serializers.Serializer[Any]):
 
 
 class ShownExampleSerializer(serializers.Serializer[Any]):
-    """An example of the task's page."""
+    """A sample example from the task's page."""
 
     context: Any = serializers.DictField()
     input = serializers.DictField()
@@ -84,14 +84,14 @@ class ShownExampleSerializer(serializers.Serializer[Any]):
 
 
 class ShownExamplesSerializer(serializers.Serializer[Any]):
-    """What to do and what not to do."""
+    """The good and bad sample examples shown to writers."""
 
     good = ShownExampleSerializer(many=True)
     bad = ShownExampleSerializer(many=True)
 
 
 class ContentWarningSerializer(serializers.Serializer[Any]):
-    """What people must know before they enter a task that can hurt."""
+    """The content warning that people read before they enter a sensitive task."""
 
     text = serializers.CharField()
     harms = serializers.ListField(child=serializers.CharField())
@@ -99,7 +99,7 @@ class ContentWarningSerializer(serializers.Serializer[Any]):
 
 
 class TaskAboutSerializer(serializers.Serializer[Any]):
-    """Who is behind a task, and on what terms; each may be empty."""
+    """The people behind a task, and its terms. Each field may be empty."""
 
     people = serializers.CharField(help_text="Markdown.")
     ethics = serializers.CharField(help_text="Markdown.")
@@ -108,7 +108,7 @@ class TaskAboutSerializer(serializers.Serializer[Any]):
 
 
 class TaskMetricsSerializer(serializers.Serializer[Any]):
-    """How models are scored."""
+    """The metrics by which models are scored."""
 
     main = serializers.CharField()
     names = serializers.ListField(
@@ -117,7 +117,7 @@ class TaskMetricsSerializer(serializers.Serializer[Any]):
 
 
 class FullTaskSerializer(TaskSerializer):
-    """A task with what it asks."""
+    """A task with its instructions, fields and scoring."""
 
     # Its context holds the person's role, or None.
 
@@ -179,7 +179,7 @@ class FullTaskSerializer(TaskSerializer):
 
 
 class MadeTaskSerializer(FullTaskSerializer):
-    """A new task, and what to know of its configuration."""
+    """A new task, with notes on its configuration."""
 
     # Its context also holds the notes.
 
@@ -251,7 +251,7 @@ class RoundSerializer(serializers.ModelSerializer[Round]):
 
 
 def shown_targets(round: Round, knows: bool) -> list[str]:
-    """Return the names of the round's targets, in their order, as the person may read them."""
+    """Return the names of the round's targets in order; their real names if `knows`."""
     if knows:
         return [entry.target.name for entry in round.round_targets.all()]
     return round.target_names

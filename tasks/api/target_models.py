@@ -26,7 +26,7 @@ from tasks.targets.services import add_target, change_target
 
 
 class ContactSerializer(serializers.Serializer[Any]):
-    """What came of asking a model whether it answers."""
+    """The result of the latest test request to a model."""
 
     at = serializers.DateTimeField(
         source="contact_at", allow_null=True, help_text="null: not since its settings changed."
@@ -40,7 +40,7 @@ class ContactSerializer(serializers.Serializer[Any]):
 
 
 class LiveFailureSerializer(serializers.Serializer[Any]):
-    """How a target failed lately while people wrote."""
+    """A target's recent failures while people were writing."""
 
     count = serializers.IntegerField(help_text="Without a day in between.")
     since = serializers.DateTimeField()
@@ -50,7 +50,7 @@ class LiveFailureSerializer(serializers.Serializer[Any]):
 
 
 class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
-    """How a target is reached or loaded."""
+    """A target's settings, and how it last answered."""
 
     url: Any = serializers.CharField(help_text="Empty: our own model server.")
     options = serializers.DictField(help_text="Of the adapter.")
@@ -79,7 +79,7 @@ class TargetModelSerializer(serializers.ModelSerializer[TargetModel]):
         )
 
     def to_representation(self, target: TargetModel) -> dict[str, Any]:
-        """Show only the name of a folder of this server to people who cannot edit it."""
+        """Return the target; of a folder of this server, only its name for non-editors."""
         body = super().to_representation(target)
         if not getattr(self.context.get("view"), "may_edit", True):
             body["source"] = shown_source(target.source)
@@ -91,7 +91,7 @@ def _text(words: str) -> serializers.CharField:
 
 
 class TargetSettingsSerializer(serializers.Serializer[Any]):
-    """What a target is to be; what is left out stays as it is, or as the form has it."""
+    """A target's settings. Omitted ones keep their value or get the form's default."""
 
     name = serializers.CharField(
         required=False, help_text="Unique in its task; needed for a new one, which keeps it."
@@ -131,7 +131,7 @@ def _settings(data: dict[str, Any], target: TargetModel) -> dict[str, Any]:
 
 @extend_schema_view(get=extend_schema(operation_id="target_models_list"))
 class TargetModels(generics.ListAPIView[TargetModel]):
-    """All targets and how they are set up, for the task's members; without secrets."""
+    """All targets and their settings, without secrets. Reviewers only."""
 
     write_scope = ApiToken.Scope.OWN
     serializer_class = TargetModelSerializer
@@ -144,7 +144,10 @@ class TargetModels(generics.ListAPIView[TargetModel]):
 
     @write("target_models_register", TargetSettingsSerializer, {201: TargetModelSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Register a target and ask it once; `contact` tells. A round's plan then names it."""
+        """Register a target and send it one test request; `contact` reports the result.
+
+        Name the target in a round's plan to use it.
+        """
         task, editor = find_edited(request, code, kinds=ANY)
         fields = _settings(read(TargetSettingsSerializer, request), TargetModel(task=task))
         target = add_target(task=task, actor=editor, fields=fields)
@@ -160,7 +163,7 @@ class TargetModelView(APIView):
 
     @write("target_models_change", TargetSettingsSerializer, TargetModelSerializer)
     def patch(self, request: Request, code: str, pk: int) -> Response:
-        """Change settings. Where it has a secret, only administrators move it."""
+        """Change a target's settings. Only administrators may change a URL with a secret."""
         task, editor = find_edited(request, code, kinds=ANY)
         target = get_object_or_404(task.targets.select_related("task"), pk=pk)
         fields = _settings(read(TargetSettingsSerializer, request), target)
@@ -171,7 +174,7 @@ class TargetModelView(APIView):
 
 
 class TargetInputsSerializer(serializers.Serializer[Any]):
-    """An example for a target."""
+    """The inputs of one example to send to a target."""
 
     inputs = serializers.DictField(help_text="What models read: the task's `model_fields`.")
 
@@ -182,7 +185,7 @@ class TargetInputsSerializer(serializers.Serializer[Any]):
 
 
 class TargetAnswerSerializer(serializers.Serializer[Any]):
-    """What a target answered."""
+    """A target's answer."""
 
     output = serializers.DictField()
     prob = serializers.DictField(
@@ -193,7 +196,7 @@ class TargetAnswerSerializer(serializers.Serializer[Any]):
 
 
 class NoAnswerSerializer(serializers.Serializer[Any]):
-    """Why a target gave no usable answer."""
+    """The reason why a target gave no usable answer."""
 
     reason = serializers.ChoiceField(list(REASONS.items()))
     message = serializers.CharField(source="*")
@@ -201,7 +204,7 @@ class NoAnswerSerializer(serializers.Serializer[Any]):
 
 
 class TargetTestSerializer(serializers.Serializer[Any]):
-    """One of the two."""
+    """The result of a test: either an answer or a failure; the other is null."""
 
     answer = TargetAnswerSerializer(allow_null=True)
     failure = NoAnswerSerializer(allow_null=True)

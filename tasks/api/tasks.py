@@ -35,7 +35,7 @@ OPENED = Prefetch("rounds", Round.objects.exclude(state__in=PLANNED).order_by("n
 
 
 class TaskChangeSerializer(serializers.Serializer[Any]):
-    """Who sees a task and tries its models; what is left out stays."""
+    """Who can see a task and try its models. Omitted fields keep their value."""
 
     is_visible = serializers.BooleanField(
         required=False, help_text="Everybody sees it. Otherwise only its members."
@@ -47,7 +47,7 @@ class TaskChangeSerializer(serializers.Serializer[Any]):
 
 
 class NewTaskSerializer(TaskChangeSerializer):
-    """A task to be made."""
+    """A task to create."""
 
     code = serializers.CharField(validators=Task._meta.get_field("code").validators)
     config_text = serializers.CharField(
@@ -59,7 +59,7 @@ class NewTaskSerializer(TaskChangeSerializer):
 
 @extend_schema_view(get=extend_schema(operation_id="tasks_list"))
 class Tasks(generics.ListAPIView[Task]):
-    """The tasks that you may see, by search."""
+    """The tasks that you may see, with a text search."""
 
     is_public = True
     write_scope = ApiToken.Scope.OWN
@@ -74,9 +74,9 @@ class Tasks(generics.ListAPIView[Task]):
 
     @write("tasks_create", NewTaskSerializer, {201: MadeTaskSerializer})
     def post(self, request: Request) -> Response:
-        """Make a task, if the site lets you: you own it, and only its members see it at first.
+        """Create a task if the site allows it. You own it, and at first only its members see it.
 
-        A task that an administrator makes has no members yet, and everybody sees it.
+        A task that an administrator creates has no members yet and is visible to everybody.
         """
         maker = person(request)
         if not can_make_tasks(maker):
@@ -97,7 +97,7 @@ class Tasks(generics.ListAPIView[Task]):
 
 
 def _whole(task: Task) -> Task:
-    """Return the task with what its serializers need."""
+    """Return the task with the opened rounds that its serializers need."""
     prefetch_related_objects([task], OPENED)
     return task
 
@@ -110,30 +110,30 @@ class TaskView(APIView):
 
     @extend_schema(operation_id="tasks_get", responses=FullTaskSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """What the task asks, what models read and answer, how it is scored, and its rounds."""
+        """Return a task: its instructions, input, output, scoring and rounds."""
         task = _whole(find_task(request, code, kinds=ANY))
         role = role_of(request.user, task)
         return Response(FullTaskSerializer(task, context={"role": role}).data)
 
     @write("tasks_change", TaskChangeSerializer, FullTaskSerializer)
     def patch(self, request: Request, code: str) -> Response:
-        """Show the task or hide it, let people try it out or not; for its owners."""
+        """Show or hide a task, and allow or forbid trying it out. Owners only."""
         task, owner = find_task(request, code, can_own, kinds=ANY), person(request)
         change_task(task=task, actor=owner, fields=read(TaskChangeSerializer, request))
         return self.get(request, code)
 
 
 class OfTask(generics.GenericAPIView[Any]):
-    """A view of what a task has."""
+    """Base view of something that belongs to a task."""
 
     @cached_property
     def task(self) -> Task:
-        """Return the task, for those who may see it."""
+        """Return the task. Raises Http404 for people who may not see it."""
         return find_task(self.request, self.kwargs["code"])
 
     @cached_property
     def knows(self) -> bool:
-        """Return whether the person may know what the owners planned."""
+        """Return whether the person may see what the owners have planned."""
         return can_review(self.request.user, self.task)
 
     def get_serializer_context(self) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class OfTask(generics.GenericAPIView[Any]):
     )
 )
 class Targets(OfTask, generics.ListAPIView[RoundTarget]):
-    """The models that people try to fool, by round, under the names that people read."""
+    """The models that people try to fool, by round, under the names shown to people."""
 
     is_public = True
     serializer_class = TargetSerializer

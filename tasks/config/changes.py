@@ -13,8 +13,8 @@ SECTIONS = ("context", "input", "output")
 def forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
     """Return the changes that are not allowed once people have written examples.
 
-    Names, types, choices and references of fields, required new fields, what a model reads, and
-    the verdict may not change. Words, limits, order and optional new fields may.
+    These are the names, types, choices and references of fields, new required fields, what a model
+    reads, and the verdict. Wording, limits, order and new optional fields may change.
     The findings are located in the new configuration.
     """
     findings: list[Finding] = []
@@ -30,7 +30,7 @@ def forbidden_changes(old: TaskConfig, new: TaskConfig) -> list[Finding]:
 
 
 def _rule(config: TaskConfig) -> dict[str, Any]:
-    """Return what decides whether the model was fooled, without the words of its question."""
+    """Return the settings that decide whether the model was fooled, without their wording."""
     return config.verdict.model_dump(exclude={"question", "answers"})
 
 
@@ -73,7 +73,7 @@ def _component(old: Component, new: Component, loc: Loc) -> Iterator[Finding]:
 
 
 def _questions(old: TaskConfig, new: TaskConfig) -> Iterator[Finding]:
-    """Yield what changed in the meaning of a question; questions may be added and removed."""
+    """Yield changes in the meaning of a question. Questions may be added and removed."""
     before = by_name(old.metadata.create)
     for place, component in enumerate(new.metadata.create):
         if component.name in before:

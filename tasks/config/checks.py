@@ -34,7 +34,7 @@ Group = tuple[Loc, tuple[Component, ...]]
 
 
 def findings(config: TaskConfig) -> tuple[Finding, ...]:
-    """Return every contradiction in the configuration; empty when it can be used."""
+    """Return every contradiction in the configuration; empty if the configuration is valid."""
     contradictions: list[Finding] = []
     # All findings at once, so that an owner does not correct them one after the other.
     for check in _CHECKS:
@@ -62,7 +62,7 @@ def _each(config: TaskConfig) -> Iterator[tuple[Loc, Component]]:
 
 
 def _names(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the names of fields that cannot be used, or are used twice."""
+    """Yield the field names that are invalid or used twice."""
     yield from _repeated_names(config)
     # A span of the input is stored as its text, with its start under a name of its own.
     starts = [f"{component.name}_start" for component in config.input if component.type == "span"]
@@ -81,7 +81,7 @@ def _names(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _repeated_names(config: TaskConfig) -> Iterator[Finding]:
-    """Yield names that the platform uses itself, or that another field has."""
+    """Yield names that are reserved by the platform or belong to another field."""
     homes: dict[str, list[str]] = {}
     for loc, component in _each(config):
         name, home = component.name, ".".join(map(str, loc[:-1]))
@@ -196,7 +196,7 @@ def _condition(
 
 
 def _condition_on_field(at: Loc, when: When, choices: Mapping[str, Component]) -> Iterator[Finding]:
-    """Yield a finding when a condition names no earlier field, or none of its labels."""
+    """Yield a finding if a condition names no earlier field, or a label that the field lacks."""
     field = str(when.field)
     if field not in choices:
         message = f'"{field}" is not a multiclass field above'
@@ -208,12 +208,12 @@ def _condition_on_field(at: Loc, when: When, choices: Mapping[str, Component]) -
 
 
 def _choices(components: Iterable[Component]) -> dict[str, Component]:
-    """Return the fields with one label each, by name."""
+    """Return, by name, the fields whose value is a single label."""
     return {c.name: c for c in components if c.type == "multiclass"}
 
 
 def _text_names(components: Iterable[Component]) -> list[str]:
-    """Return the names of the fields that are written freely."""
+    """Return the names of the free-text fields."""
     return [c.name for c in components if c.kind.is_text]
 
 
@@ -277,7 +277,7 @@ def _name_a_target(targets: tuple[str, ...]) -> str:
 
 
 def _compared(field: Component, rule: str) -> Iterator[Finding]:
-    """Yield a finding when the rule cannot compare values of this field's type."""
+    """Yield a finding if the rule cannot compare values of this field's type."""
     if rule in ("rank", "spans_f1"):
         if field.kind.rule(field) != rule:
             message = f"{field.name}, a field of type {field.type}, cannot be compared by {rule}"
@@ -344,7 +344,7 @@ def _validation(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _judges(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the settings that would show judges too much, or too little."""
+    """Yield the settings that would show judges too much or too little."""
     is_label = config.validation.mode == "label"
     # In mode label judges choose a label, so there is no question with two answers.
     for key in ("answers", "asks") if is_label else ():
@@ -383,7 +383,7 @@ def _corrections(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _training_rows(config: TaskConfig) -> Iterator[Finding]:
-    """Yield a finding when the model that learns from submitted rows cannot do the task."""
+    """Yield a finding if the task does not suit the model that learns from submitted rows."""
     if config.training_rows is None:
         return
     read = [config.component(name) for name in config.model_fields]
@@ -471,7 +471,7 @@ _CHECKS: tuple[Callable[[TaskConfig], Iterator[Finding]], ...] = (
 def unfinished(config: TaskConfig) -> Iterator[Finding]:
     """Yield the fields that pages, judges or models do not support yet.
 
-    `load_config` accepts them, so that stored tasks can be read; nobody may store new ones.
+    `load_config` accepts them so that stored tasks can be read, but new ones are refused.
     """
     groups = {"context": config.context, "input": config.input, "output": config.output}
     for loc, component in _each(config):
@@ -489,7 +489,7 @@ def unfinished(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _unfit_outputs(config: TaskConfig) -> Iterator[Finding]:
-    """Yield second answers, which no target is asked for, and probabilities compared as answers."""
+    """Yield additional answers, which no target is asked for, and probabilities used as answers."""
     answer, *others = [
         component.name for component in config.output if component.type != "prob"
     ] or [""]
@@ -503,7 +503,7 @@ def _unfit_outputs(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _unfit_rule(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the fields that `exact_match` would compare although their values are seldom equal."""
+    """Yield the fields that `exact_match` compares although their values are seldom equal."""
     if config.verdict.type != "exact_match":
         return
     for index, name in enumerate(config.verdict.fields):
@@ -515,7 +515,7 @@ def _unfit_rule(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _unfit_talk(config: TaskConfig) -> Iterator[Finding]:
-    """Yield what does not work in a task whose input is a conversation with the model."""
+    """Yield the settings that do not work if the input is a conversation with the model."""
     # A conversation that is also an output is refused as an output, so nothing is said here.
     if config.talk is None or config.target_fields == (config.talk.name,):
         return  # the latter is refused as an output
@@ -533,15 +533,12 @@ def _unfit_talk(config: TaskConfig) -> Iterator[Finding]:
 
 
 def types_of(place: str) -> list[str]:
-    """Return the names of the field types that work in a place."""
+    """Return the names of the field types that work in a place, such as "input"."""
     return [name for name, kind in FIELD_TYPES.items() if place in kind.places]
 
 
 def _untaught(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the labels and numbers that models read.
-
-    Models that are trained here read texts only.
-    """
+    """Yield labels and numbers that models read: models trained here read only texts."""
     if config.component(config.answer_field).type not in ("multiclass", "span"):
         return
     for place in ("context", "input"):

@@ -35,7 +35,7 @@ FIELD_TYPES: dict[str, "FieldType"] = {}
 
 
 class Part(BaseModel):
-    """What all parts of a configuration share: frozen, no unknown keys, no silent conversion."""
+    """Base class of a configuration's parts: frozen, no unknown keys, no implicit conversion."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -43,7 +43,7 @@ class Part(BaseModel):
 
 
 class Label(Part):
-    """One choice; a plain text stands for its value."""
+    """One choice. A plain text is short for a label with this value."""
 
     value: Words
     """What is stored and compared."""
@@ -56,7 +56,7 @@ class Label(Part):
 
     @property
     def words(self) -> str:
-        """Return what people read."""
+        """Return the text that people read for the choice."""
         return self.display or self.value
 
 
@@ -69,7 +69,7 @@ def _as_label(value: object) -> object:
 
 
 class Answers(Part):
-    """The two answers to a question about a model's answer, in the task's own words."""
+    """The two possible answers to a question about a model's answer, in the task's wording."""
 
     correct: Annotated[Words, Field(max_length=100)]
     incorrect: Annotated[Words, Field(max_length=100)]
@@ -79,7 +79,7 @@ LabelOrText = Annotated[Label, BeforeValidator(_as_label, json_schema_input_type
 
 
 class When(Part):
-    """A condition: exactly one of outcome, verdict, or field with equals."""
+    """A condition. Exactly one of `outcome`, `verdict` and `field` (with `equals`) is set."""
 
     outcome: Literal["fooled", "not_fooled", "undecided", "no_model"] | None = None
     """What the verdict rule said."""
@@ -97,7 +97,11 @@ class When(Part):
         outcome: str | None = None,
         verdict: str | None = None,
     ) -> bool:
-        """Return whether the condition holds, given what is known by then."""
+        """Return whether the condition holds for these values.
+
+        outcome: the verdict rule's result; None while unknown. verdict: the validator's vote; None
+        while unknown.
+        """
         if self.outcome is not None:
             return self.outcome == outcome
         if self.verdict is not None:
@@ -113,7 +117,7 @@ def _known_type(name: str) -> str:
 
 
 class Component(Part):
-    """One field of the context, the input, the model's output or the questions afterwards."""
+    """One field of the context, the input, the model's output or the follow-up questions."""
 
     name: Name
     """The key in files and in the API."""
@@ -167,7 +171,7 @@ class Component(Part):
 
     @property
     def title(self) -> str:
-        """Return what people read above the field."""
+        """Return the label above the field."""
         return self.label or self.name
 
     @property
@@ -197,19 +201,20 @@ class Component(Part):
 
 
 def by_name(components: Iterable[Component]) -> dict[str, Component]:
-    """Return fields by their names."""
+    """Return a mapping from names to fields."""
     return {component.name: component for component in components}
 
 
 def names_of(components: Iterable[Component]) -> tuple[str, ...]:
-    """Return the names of fields, in their order."""
+    """Return the names of the fields in their order."""
     return tuple(component.name for component in components)
 
 
 class FormInput(NamedTuple):
-    """How a form asks for a value: classes by name, since this is pure.
+    """The form field and widget that ask for a value.
 
-    They are those of `annotation.writing.widgets` and of `django.forms`.
+    Classes are given by name, because this module is pure; they are those of
+    `annotation.writing.widgets` and of `django.forms`.
     """
 
     field: str = "CharField"
@@ -221,10 +226,10 @@ class FormInput(NamedTuple):
 
 
 class FieldType(ABC):
-    """A type of field: everything that differs from type to type, from writing to the release.
+    """A type of field: all behaviour that depends on the type, from writing to the release.
 
-    A subclass with a name, `class Text(FieldType, name="text")`, registers the type; TypeError when
-    one of PARTS is missing. Subclasses without a name share code.
+    A subclass with a name, `class Text(FieldType, name="text")`, registers the type. Raises
+    TypeError if the subclass lacks one of PARTS. Subclasses without a name are shared bases.
     """
 
     PARTS: ClassVar = ("keys", "places", "check", "form_input", "display", "described")
@@ -276,17 +281,17 @@ class FieldType(ABC):
 
     @abstractmethod
     def check(self, component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-        """Return what is wrong with a value, in words for its author; empty when it is valid."""
+        """Return error messages for the author of a value; empty if the value is valid."""
 
     @abstractmethod
     def form_input(self, component: Component) -> FormInput | None:
-        """Return how a form asks for a value; None when no form can."""
+        """Return the form field that asks for a value; None if no form can."""
 
     @abstractmethod
     def display(self, component: Component, value: Any) -> str:
-        """Return a value as writers and judges read it.
+        """Return the text that writers and judges read for a value.
 
-        The value may come from a model, which may answer anything.
+        A model's value may be anything, not only a valid one.
         """
 
     @abstractmethod
@@ -296,13 +301,16 @@ class FieldType(ABC):
     def findings(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
-        """Yield what does not fit in a configuration; `groups` holds context, input and output."""
+        """Yield contradictions in a configuration. groups: the context, input and output."""
         yield from ()
 
     def unfinished(
         self, loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
     ) -> Iterator[Finding]:
-        """Yield, as `findings`, what may no longer be stored although stored tasks can be read."""
+        """Yield settings that are refused in new configurations but allowed in stored ones.
+
+        groups: the context, input and output.
+        """
         yield from ()
 
     def is_list(self, component: Component) -> bool:
@@ -310,27 +318,27 @@ class FieldType(ABC):
         return False
 
     def offered(self, component: Component, context: Mapping[str, Any]) -> Sequence[str]:
-        """Return the texts of the context from which people choose."""
+        """Return the texts of the context among which people choose."""
         return ()
 
     def check_shape(self, component: Component, value: Any) -> list[str]:
-        """Return what `check` can find without the context."""
+        """Return the errors that `check` can find without the context."""
         return self.check(component, value, {})
 
     def rule(self, component: Component) -> str:
-        """Return the only verdict rule that can compare such values; "" when equality can."""
+        """Return the only verdict rule that can compare this field's values; "" for equality."""
         return ""
 
     def metrics(self, component: Component) -> tuple[str, ...]:
-        """Return those of `own_metrics` that score such an answer."""
+        """Return the subset of `own_metrics` that can score this field's answers."""
         return self.own_metrics
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Convert what was entered in a form's field to the value."""
+        """Convert a form field's content to a value."""
         return typed
 
     def kept(self, component: Component, value: Any) -> Any:
-        """Convert a value, from whatever source, to the form in which it is stored."""
+        """Normalise a value from any source for storage."""
         return composed_value(value)
 
     def typed(self, value: Any) -> Any:
@@ -338,23 +346,23 @@ class FieldType(ABC):
         return value
 
     def own_words(self, value: Any) -> str:
-        """Return the text that the author wrote freely; near-duplicates are found by it."""
+        """Return the author's own text, which is compared to find near-duplicates."""
         if self.is_text and value:
             return str(value)
         return ""
 
     def stand_in(self, component: Component) -> Any:
-        """Return a value for a preview where there is no example; None to show nothing."""
+        """Return a placeholder value for previews without an example; None to show nothing."""
         return None
 
 
 def plainly(kind: FieldType, component: Component, value: Any) -> str:
-    """Return `display` for a type whose values need no words of the configuration."""
+    """Return the displayed text for a type that needs nothing from the configuration."""
     return plain(value)
 
 
 def plain(value: Any) -> str:
-    """Return any value as people read it.
+    """Return the text that people read for any value.
 
     >>> plain([{"text": "red", "start": 0, "end": 3}, 2, 0.0])
     'red, 2, 0'
@@ -372,7 +380,7 @@ def plain(value: Any) -> str:
 
 
 def listed(labels: Sequence[str]) -> str:
-    """Return labels separated by commas, in quotes where one of them contains a comma.
+    """Return labels separated by commas, in quotes if one of them contains a comma.
 
     >>> listed(["yes", "no"]), listed(["yes", "yes, but"])
     ('yes, no', '“yes”, “yes, but”')
@@ -381,14 +389,17 @@ def listed(labels: Sequence[str]) -> str:
 
 
 def told_apart(labels: Sequence[str]) -> list[str]:
-    """Return labels as `listed` shows them, one by one."""
+    """Return each label as `listed` shows it."""
     if not any("," in label for label in labels):
         return list(labels)
     return [f"“{label}”" for label in labels]
 
 
 def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> Iterator[Finding]:
-    """Yield a finding when the field's reference is missing or is none of the names."""
+    """Yield a finding if the field's reference is missing or not one of `names`.
+
+    what: a noun phrase for the names, used in messages.
+    """
     fix = f"name {what}: {', '.join(names)}" if names else f"add {what} first"
     if component.reference is None:
         yield Finding(loc, f"a {component.type} needs a reference", fix)
@@ -399,7 +410,7 @@ def refers(loc: Loc, component: Component, names: Sequence[str], what: str) -> I
 def refers_to_given(
     loc: Loc, component: Component, groups: Mapping[str, Sequence[Component]]
 ) -> Iterator[Finding]:
-    """Yield a finding when the reference names a field of the context that may be empty."""
+    """Yield a finding if the reference names a context field that may be empty."""
     for context_field in groups["context"]:
         if context_field.name == component.reference and not context_field.required:
             message = f"{context_field.name} may be empty, so there may be nothing to choose from"

@@ -41,7 +41,7 @@ Fields = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Converted:
-    """Our YAML, and what an owner must know about the way there."""
+    """The result of a conversion: our YAML, and notes on what was changed or lost."""
 
     config_yaml_text: str
     notes: list[str]
@@ -50,7 +50,7 @@ class Converted:
 def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
     """Convert a configuration of Dynabench 1.0 or 2.0; `load_config` accepts the result.
 
-    Raises ConfigError when the text is no YAML mapping, or has an interface of 2.0 that has no
+    Raises ConfigError if the text is not a YAML mapping, or uses an interface of 2.0 that has no
     counterpart here.
     """
     # 1. A configuration of 2.0 is first put into the words of 1.0.
@@ -67,7 +67,7 @@ def convert(yaml_text: str, *, name: str = "Imported task") -> Converted:
 
 
 def unfinished(mapping: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what of a configuration of Dynabench 1.0 does not work here: some training files."""
+    """Yield the unsupported parts of a Dynabench 1.0 configuration: some training files."""
     if "train_file_metric" in mapping and not _learns_from_rows(mapping):
         message = "training files (DataPerf) are for a picture, or one or two texts, and a label"
         fix = "leave it out; people then write examples, and models are scored on these"
@@ -96,7 +96,7 @@ def _learns_from_rows(mapping: Mapping[str, Any]) -> bool:
 
 @dataclass
 class _Conversion:
-    """One run: `renamed` maps old names to ours, `taken` are ours in use."""
+    """One conversion. `renamed` maps old names to ours; `taken` contains our names in use."""
 
     given: Mapping[str, Any]
     notes: list[str] = field(default_factory=list)
@@ -104,7 +104,7 @@ class _Conversion:
     taken: set[str] = field(default_factory=set)
 
     def config(self) -> dict[str, Any]:
-        """Return everything but version and name."""
+        """Return the configuration without version and name."""
         self.notes.append(
             "The file holds no name, summary, language, instructions or examples; add them."
         )
@@ -148,7 +148,7 @@ class _Conversion:
                 self.notes.append(f"`{key}` is not carried over: it has no counterpart.")
 
     def _list(self, values: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
-        """Return the mappings in a list; a plain text in it becomes a mapping with that name."""
+        """Return the mappings in a list. A plain text in it becomes a mapping with this name."""
         listed = values.get(key) or []
         if not isinstance(listed, list):
             self.notes.append(f"`{path}` is not carried over: it is not a list.")
@@ -245,7 +245,7 @@ class _Conversion:
         return labels
 
     def _goal(self, inputs: Fields) -> dict[str, Any]:
-        """Return the goal, with the label that 1.0 let people choose."""
+        """Return the goal, with the label that people could choose in 1.0."""
         text = str(self.given.get("goal_message") or "").strip() or PLAIN_GOAL
         # Braces would be read as the place of a field.
         text = text.replace("{", "(").replace("}", ")")
@@ -264,7 +264,7 @@ class _Conversion:
         return {"field": choices[0], "text": f"{text}: {{{choices[0]}}}"}
 
     def _outputs(self, inputs: Fields) -> Fields:
-        """Return the outputs; those that are inputs too take the input's type and labels."""
+        """Return the outputs. An output that is also an input takes the input's type and labels."""
         targets = {component["name"]: component for component in inputs}
         items = self._list(self.given, "output", "output")
         results: Fields = []
@@ -301,7 +301,7 @@ class _Conversion:
         return {**component, "reference": reference if reference in choices else choices[0]}
 
     def _complete(self, context: Fields, inputs: Fields, outputs: Fields) -> None:
-        """Add what every task here needs: an input, an answer, and something for the model."""
+        """Add what every task needs: an input, an answer, and a field for the model to read."""
         answers = [output for output in outputs if output["type"] != "prob"]
         if not inputs and answers:
             self.notes.append("There was no input; annotators now give what the model gives.")
@@ -451,7 +451,7 @@ def _as_text(component: Mapping[str, Any], text_type: str) -> dict[str, Any]:
 
 
 def _plain_text(value: Any) -> str:
-    """Return a label as text; YAML of 1.0 may hold true, 1 or nothing."""
+    """Return a label as text. YAML of 1.0 may contain booleans, numbers or null as labels."""
     if value is None or isinstance(value, list | dict):
         return ""
     if isinstance(value, bool):

@@ -18,7 +18,7 @@ Name = Annotated[str, Field(min_length=1, alias="field_name_for_the_model")]
 
 
 class _Options(BaseModel):
-    """A label to choose; `options` are its values."""
+    """A choice among labels, the `options`."""
 
     type: Literal["multioptions"]
     name: Name
@@ -68,15 +68,15 @@ class _Task(BaseModel):
 
 
 def is_of_dynabench2(mapping: Mapping[str, Any]) -> bool:
-    """Return whether a configuration is one of 2.0, where `user_input` replaces `input`."""
+    """Return whether a configuration is for 2.0, which has `user_input` instead of `input`."""
     return "user_input" in mapping and "input" not in mapping
 
 
 def in_words_of_1(document: Document) -> dict[str, Any]:
     """Convert a configuration of 2.0 to one of 1.0, for `dynabench1.convert`.
 
-    The answers of people and of the model get one name, the model's.
-    Raises ConfigError where an interface has no counterpart here.
+    People's answer and the model's answer get the same name, the model's.
+    Raises ConfigError if an interface has no counterpart here.
     """
     try:
         task = _Task.model_validate(document.data)

@@ -56,7 +56,7 @@ Fields = list[dict[str, Any]]
 
 
 class NoCounterpart(Refused):
-    """A configuration that Dynabench's format cannot express; the message names each part."""
+    """Raised if Dynabench's format cannot express a configuration; the message names each part."""
 
     code = "no_counterpart"
     status = 422
@@ -64,7 +64,10 @@ class NoCounterpart(Refused):
 
 @dataclass(frozen=True)
 class Exported:
-    """Their YAML, which begins with the notes as comments, and what is not in it besides a name."""
+    """The YAML for Dynabench, which begins with the notes as comments.
+
+    notes: the settings that the YAML lacks, besides the name.
+    """
 
     text: str
     notes: list[str]
@@ -73,7 +76,7 @@ class Exported:
 def to_dynabench(config: TaskConfig, version: Version) -> Exported:
     """Convert a configuration for Dynabench 1.0 or 2.0; `dynabench1.convert` reads it back.
 
-    Raises NoCounterpart where the task would be another one there.
+    Raises NoCounterpart if the converted task would not be equivalent.
     """
     export = _Export(config, version)
     document = export.in_words_of_1()
@@ -132,7 +135,7 @@ class _Export:
         }
 
     def _note_lost(self) -> None:
-        """Note the settings that have no counterpart."""
+        """Add a note for each setting without a counterpart."""
         # The written form has only what differs from the defaults, so defaults are no loss.
         config_data = read_yaml(dump_config(self.config)).data
         metadata = config_data.get("metadata", {})
@@ -199,7 +202,7 @@ class _Export:
     def _outputs(self) -> Iterator[dict[str, Any]]:
         """Yield the outputs.
 
-        One that people answer too has only its name, because its input says the rest.
+        An output that people answer too has only its name, because the input describes it.
         """
         for output in self.config.output:
             if output.name in self.config.target_fields:
@@ -255,7 +258,7 @@ class _Export:
         return {"train_file_metric": {"type": "dataperf", "reference_name": answer}}
 
     def in_words_of_2(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace the fields of a configuration of 1.0 by interfaces of 2.0; keep the rest."""
+        """Replace the fields of a 1.0 configuration by interfaces of 2.0; the rest is unchanged."""
         if self.refused:
             return {}
         config, answer = self.config, self.config.answer_field
@@ -294,7 +297,7 @@ class _Export:
         }
 
     def _note_labels(self, document: Mapping[str, Any]) -> None:
-        """Note the labels of fields, for which 2.0 has no place."""
+        """Add a note for the labels of fields, which 2.0 cannot express."""
         for section in ("context", "input"):
             for item in document[section]:
                 if "display_name" in item:

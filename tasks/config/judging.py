@@ -8,7 +8,7 @@ from tasks.config.components import Answers, Part, Share, Words
 
 
 class Votes(Part):
-    """When validations decide."""
+    """The number of votes and the rule by which they decide."""
 
     rule: Literal["n-equal", "at-least", "strict", "plurality"] = "n-equal"
     needed: int = Field(default=3, ge=1)
@@ -19,9 +19,9 @@ class Votes(Part):
     @model_validator(mode="before")
     @classmethod
     def _majority(cls, data: Any) -> Any:
-        """Fill `needed` with more than half of the votes.
+        """Set a missing `needed` to more than half of the votes.
 
-        The consensus handles ties and pluralities.
+        The consensus code handles ties and pluralities.
         """
         if isinstance(data, dict) and data.get("rule") in ("strict", "plurality"):
             of = data.get("of")
@@ -31,7 +31,7 @@ class Votes(Part):
 
 
 class ValidationPolicy(Part):
-    """How others judge an example."""
+    """The settings for judging examples."""
 
     mode: Literal["label", "verdict"] = "verdict"
     """label: their own label, chosen blindly; verdict: correct, incorrect or flagged."""

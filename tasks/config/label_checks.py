@@ -9,7 +9,7 @@ from tasks.config.score_checks import once, twice
 
 
 def labels(loc: Loc, component: Component) -> Iterator[Finding]:
-    """Yield what is wrong with the labels, tags and colours of one field."""
+    """Yield the errors in the labels, tags and colours of one field."""
     at = inside(loc, "labels")
     if "labels" in component.kind.keys and loc[0] != "output" and len(component.labels) < 2:
         key = loc
@@ -37,7 +37,7 @@ def labels(loc: Loc, component: Component) -> Iterator[Finding]:
 
 
 def alike_labels(loc: Loc, component: Component) -> Iterator[Finding]:
-    """Yield the labels that no reader could distinguish, each at its line."""
+    """Yield a finding for each label that readers could not distinguish from an earlier one."""
     for place, earlier in words.alike_labels(component.values):
         message = f'the labels "{earlier}" and "{component.values[place]}" count as equal'
         fix = "let them differ in more than case, spaces or the form of letters"

@@ -94,9 +94,9 @@ def check_config(text: str) -> tuple[TaskConfig | None, list[Problem]]:
 def validate_inputs(
     config: TaskConfig, context: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> dict[str, list[str]]:
-    """Return what is wrong with an annotator's inputs: field name to messages.
+    """Return the errors in an annotator's inputs: a mapping from field names to messages.
 
-    Empty when they are valid. Every visible required field must be filled and no other field is
+    Empty if the inputs are valid. Every visible required field must be filled and no other field is
     allowed; types, lengths, labels and spans in `context` are checked.
     """
     errors: dict[str, list[str]] = {}

@@ -40,13 +40,16 @@ _PATTERNS = {
 def problems_of(
     error: ValidationError, document: Document, schema: Mapping[str, Any]
 ) -> list[Problem]:
-    """Return all problems in the order of the document; the JSON Schema lists the possible keys."""
+    """Return all problems in document order.
+
+    schema: the JSON Schema, which lists the possible keys.
+    """
     details = error.errors(include_url=False)
     return in_order(document.problem(_finding(detail, document, schema)) for detail in details)
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Sort problems in the order of the document."""
+    """Sort problems by their position in the document."""
     return sorted(problems, key=lambda problem: (problem.line, problem.column))
 
 
@@ -91,7 +94,7 @@ def _value_finding(
 
 
 def _brief(value: object) -> str:
-    """Return a value as YAML writes it, where it is short."""
+    """Return a scalar as YAML writes it, or "a mapping or list"."""
     if value is None:
         return "an empty value"
     if isinstance(value, bool):
@@ -102,7 +105,7 @@ def _brief(value: object) -> str:
 
 
 def _known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
-    """Return the keys that the JSON Schema has at `loc`."""
+    """Return the keys that the JSON Schema allows at `loc`."""
     node = _followed(schema, schema)
     for key in loc:
         if isinstance(key, int):
@@ -116,7 +119,7 @@ def _known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
 
 
 def _followed(schema: Mapping[str, Any], node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the node behind references and behind `null or ...`."""
+    """Return the node to which a reference, or a union of a reference and null, points."""
     # Pydantic writes an optional part as "a reference, or null".
     for option in node.get("anyOf", ()):
         if "$ref" in option:

@@ -17,7 +17,7 @@ Loc = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with a configuration; line and column count from 1."""
+    """One problem of a configuration, with its position. Line and column count from 1."""
 
     severity: Literal["error", "warning"]
     path: str
@@ -35,7 +35,7 @@ class Problem:
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; `problems` lists everything that was found."""
+    """Raised for an invalid configuration; `problems` lists everything that was found."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -44,7 +44,7 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem before its position is known."""
+    """A problem whose line and column are not known yet."""
 
     loc: Loc
     message: str
@@ -52,7 +52,7 @@ class Finding:
 
 
 def inside(loc: Loc, *steps: str | int) -> Loc:
-    """Return the location at these steps below another one.
+    """Return the location that these steps lead to from another location.
 
     >>> inside(("input", 1), "labels")
     ('input', 1, 'labels')
@@ -61,7 +61,7 @@ def inside(loc: Loc, *steps: str | int) -> Loc:
 
 
 def path_of(loc: Iterable[str | int]) -> str:
-    """Return a location in words.
+    """Return a location as a dotted path.
 
     >>> path_of(("input", 1, "labels"))
     'input[1].labels'
@@ -76,7 +76,7 @@ def path_of(loc: Iterable[str | int]) -> str:
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """Suggest a fix for an unknown word: the most similar choice, or all of them."""
+    """Return a suggested fix for an unknown word: the most similar choice, or all choices."""
     choices = list(choices)
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
     if close:
@@ -85,13 +85,13 @@ def nearest(word: str, choices: Iterable[str]) -> str:
 
 
 def _stopped(mark: yaml.Mark | None, message: str, fix: str) -> ConfigError:
-    """Return the error for the place where reading stopped."""
+    """Return the error for the position at which parsing stopped."""
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     return ConfigError([Problem("error", "", line, column, message, fix)])
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without tags, anchors and aliases, and with JSON's few kinds of plain words.
+    """A YAML loader without tags, anchors and aliases, with only JSON's types of plain scalars.
 
     So `no` and `2024-01-01` are texts, as in the core schema of YAML 1.2 (section 10.3).
     """
@@ -118,7 +118,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes whatever any YAML reader, 1.1 or 1.2, could take for something else than a text."""
+    """A YAML dumper that quotes each text which a YAML 1.1 or 1.2 parser might not read as text."""
 
     yaml_implicit_resolvers = {
         first: list(found) for first, found in yaml.SafeDumper.yaml_implicit_resolvers.items()
@@ -163,15 +163,15 @@ def dump_yaml(data: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A configuration as plain data, with the YAML nodes that know the positions."""
+    """A configuration as plain data, with the YAML nodes that hold the positions."""
 
     data: Any
     root: yaml.Node
 
     def real(self, loc: Loc) -> tuple[Loc, yaml.Mark]:
-        """Return the part of `loc` that the document has, and where its key or item stands.
+        """Return the steps of `loc` that exist in the document, and the mark of the last one.
 
-        A missing key is not there, nor is the name of a union's member.
+        Missing keys and the names of a union's members do not exist in the document.
         """
         # Steps that are not there are passed over, so that the mark stays at the part around them.
         node, mark, parts = self.root, self.root.start_mark, []
@@ -182,7 +182,7 @@ class Document:
         return tuple(parts), mark
 
     def problem(self, finding: Finding, severity: Literal["error", "warning"] = "error") -> Problem:
-        """Return the finding with its position, or that of the nearest enclosing node."""
+        """Return the finding as a problem, positioned at its node or the nearest enclosing one."""
         mark = self.real(finding.loc)[1]
         return Problem(
             severity,
@@ -206,9 +206,9 @@ def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Mark, yaml.Node] | No
 
 
 def read_yaml(text: str, begin: str = "version: 1") -> Document:
-    """Parse YAML or JSON. Raises ConfigError with the one place where reading stopped.
+    """Parse YAML or JSON. Raises ConfigError with the position at which parsing stopped.
 
-    begin: the first line that is proposed to who wrote no keys.
+    begin: a first line to suggest if the text has no keys.
     """
     # Parsing takes time in proportion to the text.
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
@@ -234,7 +234,7 @@ def read_yaml(text: str, begin: str = "version: 1") -> Document:
 
 
 def _explain(problem: str) -> tuple[str, str]:
-    """Explain the parser's message in our words, with how to correct it."""
+    """Return the parser's message in our words, and how to correct the problem."""
     if "mapping values are not allowed" in problem:
         return "a colon inside a value, or wrong indentation", "put the value in quotes"
     if "'\\t'" in problem:
@@ -247,7 +247,7 @@ def _explain(problem: str) -> tuple[str, str]:
 
 
 def _plain(node: yaml.Node) -> Any:
-    """Convert the node to dict, list, text, number, truth or None."""
+    """Convert a node to a dict, list, text, number, boolean or None."""
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item) for item in node.value]
     if not isinstance(node, yaml.MappingNode):

@@ -42,7 +42,7 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
 
 
 def may_lack(name: str) -> bool:
-    """Return whether a model may have no score of this metric yet.
+    """Return whether models may have no score for this metric yet.
 
     Such a metric has no weight until it is scored, and is never the main one.
     """
@@ -62,21 +62,21 @@ MetricName = Annotated[str, AfterValidator(_metric)]
 
 
 class WarningExample(Part):
-    """A text that shows what awaits people."""
+    """A sample of the content that a content warning is about."""
 
     strength: Literal["mild", "strong"]
     text: Words
 
 
 class SupportLine(Part):
-    """Where people of a region find help."""
+    """A helpline for people in one region."""
 
     region: Words
     text: Words
 
 
 class ContentWarning(Part):
-    """What people must know before they enter a task that can hurt."""
+    """The warning that people read before they enter a task with harmful content."""
 
     text: Words
     """The warning itself."""
@@ -95,7 +95,7 @@ class ContentWarning(Part):
 
 
 class ShownExample(Part):
-    """An example on the task page."""
+    """A sample example on the task page."""
 
     context: dict[str, Any] = Field(default_factory=dict)
     input: dict[str, Any]
@@ -104,14 +104,14 @@ class ShownExample(Part):
 
 
 class Examples(Part):
-    """What to do and what not to do."""
+    """The good and bad sample examples of the task page."""
 
     good: Many[ShownExample] = ()
     bad: Many[ShownExample] = ()
 
 
 class Goal(Part):
-    """What the server asks the annotator to write."""
+    """The goal that the server gives to the annotator."""
 
     field: Name | None = None
     """An input multiclass field whose label the server draws; null: the text alone is the goal."""
@@ -126,14 +126,14 @@ STRICT = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Metadata:
-    """Questions that belong to no model: to the author afterwards, and to the validator."""
+    """Questions that models do not read: follow-up questions to the author, and to validators."""
 
     create: Many[Component] = ()
     validate: Many[Component] = ()
 
 
 class Metrics(Part):
-    """How models are scored."""
+    """The metrics by which models are scored."""
 
     main: MetricName
     also: Many[MetricName] = ()
@@ -149,28 +149,28 @@ class Metrics(Part):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the columns of the leaderboard that may have a weight."""
+        """Return the leaderboard columns that may have a weight."""
         return (self.main, *self.also, "throughput", "memory", *self.deltas)
 
     @property
     def further(self) -> tuple[str, ...]:
-        """Return the columns that detail some of `names` and never count."""
+        """Return the leaderboard columns that detail others in `names` and never have a weight."""
         detailed = ("throughput", "memory", *self.deltas)
         return tuple(chain.from_iterable(FURTHER[name] for name in detailed))
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """Return the metrics that an evaluation computes from answers and right answers."""
+        """Return the metrics that an evaluation computes from answers and correct answers."""
         return tuple(name for name in (self.main, *self.also) if not may_lack(name))
 
     @property
     def custom(self) -> tuple[str, ...]:
-        """Return the metrics that are files of the task's owners."""
+        """Return the metrics that are implemented by files of the task's owners."""
         return tuple(name for name in self.also if CUSTOM.fullmatch(name))
 
 
 class MinExamples(Part):
-    """How many examples a round's set needs before models are ranked by it."""
+    """The minimum number of examples in a round's set before models are ranked by the set."""
 
     n: int = Field(ge=1)
     reason: Annotated[Words, Field(max_length=300)]
@@ -178,7 +178,7 @@ class MinExamples(Part):
 
 
 class Leaderboard(Part):
-    """The owner's weights, with which the leaderboard opens, and what it ranks by."""
+    """The owner's default weights for the leaderboard, and the number it ranks by."""
 
     weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     min_examples: MinExamples | None = None
@@ -187,7 +187,7 @@ class Leaderboard(Part):
 
 
 class Limits(Part):
-    """Caps for each person, and how much of the model's confidence people see."""
+    """Limits per person, and how much of the model's confidence people see."""
 
     tries_per_context: int = Field(default=10, ge=1)
     tries_per_day: int = Field(default=50, ge=1)
@@ -199,7 +199,7 @@ class Limits(Part):
 
 
 class Battles(Part):
-    """Of an arena: how people compare its models."""
+    """How people compare the models of an arena."""
 
     per_day: int = Field(default=50, ge=1, le=1000)
     """Conversations that one person may begin a day."""
@@ -210,7 +210,7 @@ class Battles(Part):
 
 
 class Programs(Part):
-    """What programs may do that hold the API token of a person."""
+    """What programs with a person's API token may do."""
 
     write: bool = True
     """Whether they may write examples, which are kept apart from those that people write."""
@@ -219,7 +219,7 @@ class Programs(Part):
 
 
 class Challenge(Part):
-    """Something to try of which there is little yet."""
+    """A kind of example that the task has too few of, suggested to writers."""
 
     name: Name
     """The value of the slice `challenge`."""
@@ -228,7 +228,7 @@ class Challenge(Part):
 
 
 class Support(Part):
-    """Help with writing."""
+    """Writing aids for annotators."""
 
     prompt_field: Name | None = None
     """A context text that the text field starts with; the model never sees it."""
@@ -243,7 +243,7 @@ class Support(Part):
 
 
 class About(Part):
-    """Who is behind a task, and on what terms; the end of its page."""
+    """The people behind a task and its terms, shown at the end of its page."""
 
     people: str = ""
     """Who makes it and how they are reached; Markdown."""
@@ -256,7 +256,7 @@ class About(Part):
 
 
 def _outputs_resolved(data: Any) -> Any:
-    """Return the data with complete outputs: one without a type takes the input's or context's."""
+    """Return the data with complete outputs. One without a type gets the input's or context's."""
     if not isinstance(data, dict) or not isinstance(data.get("output"), list):
         return data
     types_by_name = {}
@@ -280,7 +280,7 @@ def _outputs_resolved(data: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class TaskConfig:
-    """A task as its owner describes it."""
+    """A task's configuration, as written by its owner."""
 
     version: Literal[1]
     kind: Literal["examples", "arena"] = "examples"
@@ -321,18 +321,18 @@ class TaskConfig:
 
     @property
     def target_fields(self) -> tuple[str, ...]:
-        """Return the fields in both input and output.
+        """Return the fields that are both input and output.
 
-        They are hidden from the model and compared by the verdict.
+        They are hidden from the model, and the verdict compares them.
         """
         outputs = names_of(self.output)
         return tuple(name for name in names_of(self.input) if name in outputs)
 
     @property
     def answer_field(self) -> str:
-        """Return the output that is the model's answer.
+        """Return the name of the output that is the model's answer.
 
-        It is the first target field, else the first output.
+        This is the first target field, or the first output without target fields.
         """
         answers = []
         for component in self.output:
@@ -342,9 +342,10 @@ class TaskConfig:
 
     @property
     def asks_of_attempts(self) -> bool:
-        """Return whether judges are asked only if the attempt is fair, as a rule decided the rest.
+        """Return whether judges are asked only if the attempt is fair.
 
-        That a secret was told is proved, a pattern is not. Unclear words are about the answer.
+        A rule has decided the rest: a revealed secret is proof, though a pattern is not. A
+        question or answers in the task's own wording are about the answer.
         """
         policy = self.validation
         if policy.asks is None:
@@ -354,7 +355,7 @@ class TaskConfig:
 
     @property
     def may_ask_author(self) -> bool:
-        """Return whether the rule may ask the author whether the model was fooled."""
+        """Return whether the verdict rule may ask the author if the model was fooled."""
         rule = self.verdict
         if rule.type == "string_f1":
             return rule.ask_between is not None
@@ -362,20 +363,20 @@ class TaskConfig:
 
     @property
     def is_decided_by_author(self) -> bool:
-        """Return whether submitting an example states that the model was wrong."""
+        """Return whether the author claims that the model was wrong by submitting an example."""
         return self.verdict.type == "ask_user" and self.verdict.marked_is_wrong
 
     @property
     def answers_freely(self) -> bool:
-        """Return whether models answer with a text of their own."""
+        """Return whether models answer with free text."""
         is_task = self.kind == "examples"
         return is_task and self.component(self.answer_field).kind.is_text
 
     @property
     def model_fields(self) -> tuple[str, ...]:
-        """Return what a model reads: context and input.
+        """Return the fields that a model reads, of the context and the input.
 
-        Targets, the prompt and conditional fields are left out.
+        Targets, the prompt and conditional fields are excluded.
         """
         # A target would tell the model the right answer, and the prompt is help for the author.
         hidden = set(self.target_fields)
@@ -390,15 +391,16 @@ class TaskConfig:
 
     @property
     def judges_rows(self) -> bool:
-        """Return whether judges read rows of a file, since authors write nothing to judge."""
+        """Return whether judges judge rows of an uploaded file instead of people's examples."""
         return self.kind == "examples" and not self.judged_fields
 
     @property
     def judged_fields(self) -> tuple[str, ...]:
         """Return the fields of the input that judges see before they vote.
 
-        Where a field does not say so: what the model reads, and the author's answer where that is
-        judged. The rest, such as why an answer is wrong, would reveal what the author claims.
+        `judges_see` decides. By default these are the fields that the model reads, and the author's
+        answer if that is judged. Other fields, such as why an answer is wrong, would reveal the
+        author's claim.
         """
         own = self.target_fields
         if self.validation.mode != "verdict":
@@ -416,7 +418,7 @@ class TaskConfig:
 
     @property
     def media_fields(self) -> Mapping[str, str]:
-        """Map each field that holds a picture or a recording to `image` or `audio`."""
+        """Map each field with a picture or a recording to `image` or `audio`."""
         fields = self.context + self.input
         return {
             component.name: component.kind.element for component in fields if component.is_media
@@ -424,9 +426,9 @@ class TaskConfig:
 
     @property
     def talk(self) -> Component | None:
-        """Return the input that is a conversation with the target.
+        """Return the input that is a conversation with the target; None without one.
 
-        Other inputs are asked after it.
+        The other inputs are asked after the conversation.
         """
         for component in self.input:
             if component.type == "chat":
@@ -435,7 +437,7 @@ class TaskConfig:
 
     @property
     def ordered_fields(self) -> tuple[str, ...]:
-        """Return `model_fields` in the order in which models take them.
+        """Return `model_fields` in the order in which models expect them.
 
         The passage of a span comes last.
         """
@@ -447,7 +449,7 @@ class TaskConfig:
 
     @property
     def text_field(self) -> str:
-        """Return the field in which people write."""
+        """Return the name of the field in which people write."""
         if self.talk:
             return self.talk.name
         texts = (component.name for component in self.input if component.kind.is_text)
@@ -455,7 +457,10 @@ class TaskConfig:
 
     @property
     def unfinished_input(self) -> Component | None:
-        """Return an input that no page can ask for; only tasks of an earlier release have one."""
+        """Return an input that no page can ask for, or None.
+
+        Only tasks of earlier releases have such an input.
+        """
         talk = self.talk  # that was once an output too
         # Earlier releases allowed a conversation as an output, and pages cannot ask for that.
         is_closed = talk is not None and talk.name in self.target_fields
@@ -464,7 +469,10 @@ class TaskConfig:
 
     @property
     def judge_questions(self) -> tuple[Component, ...]:
-        """Return what validators are asked besides their vote, a free answer's correction first."""
+        """Return the questions for validators besides the vote.
+
+        The correction of a free answer comes first.
+        """
         questions = self.metadata.validate
         if not self.validation.corrections:
             return questions
@@ -479,10 +487,7 @@ class TaskConfig:
         return correction, *questions
 
     def component(self, name: str) -> Component:
-        """Return the component of that name, the input's before the output's.
-
-        Raises KeyError.
-        """
+        """Return the field of that name; an input goes before an output. Raises KeyError."""
         questions = self.metadata.create + self.judge_questions
         for component in self.input + self.context + self.output + questions:
             if component.name == name:
@@ -490,19 +495,19 @@ class TaskConfig:
         raise KeyError(name)
 
     def labels(self, name: str) -> tuple[Label, ...]:
-        """Return the choices of a field; empty for a field without choices. Raises KeyError."""
+        """Return the labels of a field; empty for a field without labels. Raises KeyError."""
         return self.component(name).labels
 
     @property
     def goal_choices(self) -> tuple[str, ...]:
-        """Return the labels from which the server draws; empty when the goal is plain text."""
+        """Return the labels from which the server draws a goal; empty if the goal is plain text."""
         if self.goal.field:
             return self.component(self.goal.field).values
         return ()
 
     @property
     def gives(self) -> Literal["passage", "prompt", "nothing"]:
-        """Return what people receive: something to read, only a text to start from, or nothing."""
+        """Return what people receive: a passage to read, a prompt to start from, or nothing."""
         prompt = None
         if self.support:
             prompt = self.support.prompt_field
@@ -516,7 +521,7 @@ class TaskConfig:
 
     @property
     def given(self) -> str:
-        """Return the label of what people read first, as a word in a sentence; "" if nothing."""
+        """Return the label of the first text that people read, in lower case; "" without one."""
         prompt = None
         if self.support:
             prompt = self.support.prompt_field
@@ -528,7 +533,7 @@ class TaskConfig:
     def practice_contexts(self) -> tuple[Mapping[str, Any], ...]:
         """Return the contexts of the good examples, for practice.
 
-        Where none is needed, an empty one.
+        Contains one empty context if the task requires none.
         """
         contexts = tuple(example.context for example in self.examples.good if example.context)
         needs_none = not any(component.required for component in self.context)
@@ -536,16 +541,16 @@ class TaskConfig:
 
     @property
     def challenges(self) -> Mapping[str, str]:
-        """Return the sentences of the challenges by name."""
+        """Return a mapping from challenge names to their sentences."""
         if self.support:
             return {challenge.name: challenge.text for challenge in self.support.challenges}
         return {}
 
     @property
     def weights(self) -> dict[str, float]:
-        """Return the owner's weights; else 4 for the main metric and 1 for costs and deltas.
+        """Return the owner's weights; by default 4 for the main metric and 1 for costs and deltas.
 
-        Where people submit training rows every model costs the same.
+        If people submit training rows, costs have no weight, because every model costs the same.
         """
         if self.leaderboard.weights:
             return dict(self.leaderboard.weights)
@@ -557,6 +562,6 @@ class TaskConfig:
         return weights | dict.fromkeys(self.metrics.deltas, 1.0)
 
     def display(self, field: str, value: Any) -> str:
-        """Return a value in the words that people read. Raises KeyError for an unknown field."""
+        """Return the text that people read for a value. Raises KeyError for an unknown field."""
         component = self.component(field)
         return component.kind.display(component, value)

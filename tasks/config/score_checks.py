@@ -9,20 +9,20 @@ from tasks.config.schema import HARMLESS, LLM_JUDGE, OF_SECRETS, TaskConfig, may
 
 
 def twice(values: Iterable[str]) -> str | None:
-    """Return the first value that occurs more than once; None when there is none."""
+    """Return the first value that occurs more than once, or None."""
     counts = Counter(values)
     return next((value for value, count in counts.items() if count > 1), None)
 
 
 def once(at: Loc, values: Iterable[str], message: str, fix: str) -> Iterator[Finding]:
-    """Yield a finding when a value occurs twice; it replaces `{}` in the message."""
+    """Yield a finding if a value occurs twice. The value replaces `{}` in the message."""
     value = twice(values)
     if value is not None:
         yield Finding(at, message.replace("{}", value), fix)
 
 
 def scores(config: TaskConfig) -> Iterator[Finding]:
-    """Yield what is wrong with metrics, weights and slices."""
+    """Yield the errors in metrics, weights and slices."""
     metrics, weights = config.metrics, config.leaderboard.weights
     named = (metrics.main, *metrics.also)
     yield from once(("metrics", "also"), named, '"{}" is there twice', "name each metric once")
@@ -56,7 +56,7 @@ def scores(config: TaskConfig) -> Iterator[Finding]:
 
 
 def groups(config: TaskConfig) -> Iterator[Finding]:
-    """Yield what is wrong with slices that are groups of people."""
+    """Yield the errors in slices that are groups of people."""
     named, at = config.metrics.groups, ("metrics", "groups")
     if named and "fairness" not in config.metrics.deltas:
         fix = "add fairness to deltas, or remove groups"
@@ -70,7 +70,7 @@ def groups(config: TaskConfig) -> Iterator[Finding]:
 
 
 def group_terms(config: TaskConfig) -> Iterator[Finding]:
-    """Yield what is wrong with terms for groups of people."""
+    """Yield the errors in terms for groups of people."""
     lists, at = config.metrics.group_terms, ("metrics", "group_terms")
     for index, terms in enumerate(lists):
         if len(terms) < 2:
@@ -84,7 +84,7 @@ def group_terms(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _judged(config: TaskConfig) -> Iterator[Finding]:
-    """Yield what is wrong with metrics of a language model as judge, or of the task's owners."""
+    """Yield the errors in metrics that use an LLM judge or the owners' files."""
     metrics = config.metrics
     if may_lack(metrics.main):
         fix = "name another metric as main, and this one in also"
@@ -107,7 +107,7 @@ def _judged(config: TaskConfig) -> Iterator[Finding]:
 
 
 def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
-    """Yield the metrics that cannot score such an answer."""
+    """Yield the metrics that cannot score the task's answers."""
     answer = config.component(config.answer_field)
     own = answer.kind.metrics(answer)
     special: set[str] = set()
@@ -136,7 +136,7 @@ def unfit_metrics(config: TaskConfig) -> Iterator[Finding]:
 
 
 def _unfit_secret(at: Loc, name: str) -> Finding:
-    """Return the finding for a metric of attacks elsewhere, or another metric for attacks."""
+    """Return the finding for a secret metric without the verdict `secret`, or vice versa."""
     if name in OF_SECRETS:
         fix = "use another metric, or the verdict secret"
         return Finding(at, f"{name} is of a secret, and the verdict compares none", fix)

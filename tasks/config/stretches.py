@@ -12,21 +12,21 @@ _ANY_GAP = rf"[\s{BREAK}]++"  # possessive: no run of spaces is tried in many wa
 
 
 def on_one_line(words: str) -> str:
-    """Return the words on one line.
+    r"""Return the words with each line break replaced by BREAK.
 
-    >>> on_one_line("left for\\nNorth Vale")
+    >>> on_one_line("left for\nNorth Vale")
     'left for⏎North Vale'
     """
     return words.replace("\n", BREAK)
 
 
 def stretches_of(words: str, passage: str) -> list[tuple[int, int]]:
-    """Return where the words stand, as `passage[start:end]`.
+    r"""Return the (start, end) spans of the words in the passage.
 
-    As they are written, else composed, else with any white space or BREAK between words for any
-    other, as people paste and models repeat them.
+    An exact match comes first, then one in composed Unicode, then one in which any white space or
+    BREAK separates words, because people paste and models reformat text.
 
-    >>> stretches_of("for North", "He left for\\nNorth Vale."), stretches_of("a", "a a")
+    >>> stretches_of("for North", "He left for\nNorth Vale."), stretches_of("a", "a a")
     ([(8, 17)], [(0, 1), (2, 3)])
     """
     for pattern in _patterns(words):
@@ -36,9 +36,9 @@ def stretches_of(words: str, passage: str) -> list[tuple[int, int]]:
 
 
 def stretch_at(words: str, passage: str, start: int) -> tuple[int, int] | None:
-    """Return the stretch that holds the words and begins there; None: they do not stand there.
+    """Return the span of the words that begins at `start`; None if they do not occur there.
 
-    A page counts CRLF, which passages of earlier versions may hold, as one character.
+    Browsers count CRLF, which passages of earlier versions may contain, as one character.
     """
     # A place that a form could not read.
     if start < 0:
@@ -52,7 +52,7 @@ def stretch_at(words: str, passage: str, start: int) -> tuple[int, int] | None:
 
 
 def _shown_apart(passage: str, start: int) -> int:
-    """Count the characters before a place that the page, unlike the passage, leaves out of CRLF."""
+    """Count the CRLFs before an offset of the page, which counts each as one character."""
     count, at = 0, passage.find("\r\n")
     while 0 <= at < start + count:
         count += 1
@@ -61,7 +61,7 @@ def _shown_apart(passage: str, start: int) -> int:
 
 
 def _patterns(words: str) -> Iterator[str]:
-    """Yield the ways in which the words may be written in the passage, the strictest first."""
+    """Yield regular expressions for the words, the strictest first."""
     forms = []
     for form in dict.fromkeys((words, composed(words))):
         if form:

@@ -24,12 +24,12 @@ def missing_message(component: Component) -> str:
 
 
 def check_value(component: Component, value: Any, context: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with a filled value; empty when it is valid."""
+    """Return error messages for a value that is not empty; empty if it is valid."""
     return component.kind.check(component, value, context)
 
 
 def kept_values(components: Iterable[Component], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as they are stored: texts in NFC, labels as the configuration has them."""
+    """Return the values in their stored form: texts in NFC, labels spelled as configured."""
     stored_values = dict(values)
     for component in components:
         if component.name in stored_values:
@@ -42,9 +42,9 @@ def kept_values(components: Iterable[Component], values: Mapping[str, Any]) -> d
 def check_answer(
     component: Component, value: Any, context: Mapping[str, Any] | None = None
 ) -> list[str]:
-    """Return what is wrong with a model's answer; without a context, only its shape is checked.
+    """Return error messages for a model's answer. Without a context, check only its shape.
 
-    Labels, texts and spans, which models answer otherwise than people, have checks of their own.
+    Labels, texts and spans have separate checks, because models answer in another form than people.
     """
     # These are checked where the answer is read, with the model's own spelling in mind.
     if component.kind.is_text or component.type in ("multiclass", "span"):
@@ -55,7 +55,7 @@ def check_answer(
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a field was left empty.
+    """Return whether a field has no value.
 
     >>> [is_empty(value) for value in (None, " ", [], 0, False)]
     [True, True, True, False, False]
@@ -64,7 +64,7 @@ def is_empty(value: Any) -> bool:
 
 
 def subject(component: Component) -> str:
-    """Return the field's title as a sentence about it begins."""
+    """Return the field's title as the beginning of a sentence."""
     title = component.title
     if title.endswith("?"):
         return f"“{title}”"
@@ -72,7 +72,7 @@ def subject(component: Component) -> str:
 
 
 def characters(number: int) -> str:
-    """Return a number of characters, in words."""
+    """Return a number of characters as a phrase."""
     if number == 1:
         return f"{number} character"
     return f"{number} characters"

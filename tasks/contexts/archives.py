@@ -31,7 +31,7 @@ BROKEN = "is damaged or protected by a password; make the archive again"
 
 
 class Archive(Files):
-    """The files of an archive; what was decoded lies in `folder`, by its digest."""
+    """The files of an archive. Decoded files are written to `folder` under their digest."""
 
     def __init__(self, path: Path, folder: Path, stored: Mapping[str, Mapping[str, Any]]) -> None:
         """Open the archive. Raises FileError."""
@@ -47,7 +47,7 @@ class Archive(Files):
 
     @cached_property
     def table(self) -> ZipInfo:
-        """Return the one file that names the others. Raises FileError."""
+        """Return the one file that lists the others. Raises FileError."""
         tables = []
         for info in self._zip.infolist():
             is_hidden = posixpath.basename(info.filename).startswith(".")  # what macOS adds
@@ -62,7 +62,7 @@ class Archive(Files):
 
     @cached_property
     def _members(self) -> dict[str, ZipInfo]:
-        """Map names in NFC to files: macOS writes é as two characters, a table as one."""
+        """Map names in NFC to files, because macOS stores names in NFD and tables use NFC."""
         members: dict[str, ZipInfo] = {}
         for info in self._zip.infolist():
             for name in _names_of(info):
@@ -70,7 +70,10 @@ class Archive(Files):
         return members
 
     def lines(self, most: int) -> bytes:
-        """Return the content of the table. Raises FileError."""
+        """Return the content of the table. Raises FileError.
+
+        most: maximum bytes.
+        """
         try:
             return self._bytes(self.table, most)
         except BadMedia:
@@ -79,7 +82,10 @@ class Archive(Files):
             raise FileError(f"{self.table.filename} {error}.") from None
 
     def named(self, component: Component, name: str) -> Mapping[str, Any]:
-        """Return the value of the file that a row names, relative to the table. Raises BadRow."""
+        """Return the stored value for a file that a row names. Raises BadRow.
+
+        name: the path of the file relative to the table.
+        """
         # By type too: a file may be a picture in one field and no recording in another.
         key = (name, component.type)
         if key not in self._known:
@@ -114,7 +120,10 @@ class Archive(Files):
         return value
 
     def _bytes(self, member: ZipInfo, most: int) -> bytes:
-        """Read a member, whatever size it declares. Raises BadMedia, BadRow."""
+        """Read a member of at most `most` bytes, whatever size it declares.
+
+        Raises BadMedia if it is longer, BadRow if it is damaged.
+        """
         try:
             # Read one byte more than allowed: the size that an archive declares may be wrong.
             with self._zip.open(member) as file:
@@ -127,7 +136,7 @@ class Archive(Files):
 
 
 def _names_of(member: ZipInfo) -> Iterator[str]:
-    """Yield the name of a file as it is read, and as UTF-8 unless the archive declares it."""
+    """Yield a file's name as decoded and, if the archive does not declare UTF-8, as UTF-8."""
     yield member.filename
     if not member.flag_bits & UTF8_NAME:
         with suppress(UnicodeError):
@@ -143,9 +152,9 @@ def summary_of_archive(
     most: int,
     matching: Matching | None = None,
 ) -> Summary:
-    """Return `summary_of` the table in an archive; `folder` receives the files that its rows name.
+    """Return the summary of the table in an archive, and store the files it names in `folder`.
 
-    `most` limits the bytes of the table. Raises FileError.
+    most: maximum bytes of the table. Raises FileError.
     """
     archive = Archive(path, folder, media)
     lines = archive.lines(most)

@@ -17,7 +17,7 @@ Matching = Mapping[str, str]
 
 
 class Fields(Protocol):
-    """What columns fill: the context fields of a configuration, or other ones."""
+    """The fields that columns can fill: a configuration's context fields or others."""
 
     @property
     def context(self) -> Sequence[Component]: ...
@@ -28,7 +28,7 @@ class Fields(Protocol):
 
 @dataclass(frozen=True)
 class OtherFields:
-    """Fields of a form that are not the context of a configuration."""
+    """Fields that columns can fill and that are not the context of a configuration."""
 
     context: tuple[Component, ...]
 
@@ -38,7 +38,7 @@ class OtherFields:
 
 
 def alts(config: Fields) -> dict[str, str]:
-    """Map each field of pictures or recordings to the name of its description in a row."""
+    """Map each picture or recording field to the column of its description."""
     names = {}
     for component in config.context:
         if component.is_media:
@@ -60,9 +60,9 @@ def needed_fields(config: Fields) -> list[str]:
 
 
 def columns_of(data: bytes, name: str) -> list[str]:
-    """Return the names in the first line of a table, or in any object of JSONL; of a text none.
+    """Return a table's header, or every key that occurs in a JSONL file; empty for plain text.
 
-    Raises FileError where there are more than MOST.
+    Raises FileError for more than MOST columns.
     """
     names: dict[str, None] = {}
 
@@ -85,14 +85,14 @@ def columns_of(data: bytes, name: str) -> list[str]:
 
 
 def fits(columns: Collection[str], config: Fields) -> bool:
-    """Return whether the columns already have the names of fields, and none is missing."""
+    """Return whether every column is named like a field and no required field is missing."""
     return set(needed_fields(config)) <= set(columns) <= set(fields_of(config))
 
 
 def guess(columns: Collection[str], config: Fields) -> Matching:
-    """Guess the field of each column, by names that differ only in case, spaces and signs.
+    """Guess which field each column fills, ignoring case, spaces and punctuation of names.
 
-    If then one needed field and one column are left, they belong together.
+    If one required field and one column remain, they are matched.
     """
     fields = fields_of(config)
     plain = {_plain(field): field for field in fields}

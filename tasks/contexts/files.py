@@ -56,28 +56,28 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A good row that is there already: on line `of` of the file, or (None) in the round."""
+    """A valid row that repeats line `of` of the file; if `of` is None, a context of the round."""
 
     line: int
     of: int | None
 
     @property
     def message(self) -> str:
-        """Return where the first one is."""
+        """Return a message that locates the first copy."""
         if self.of:
             return f"the same as line {self.of}"
         return "the round has it already"
 
 
 class Files:
-    """Where rows find their pictures and recordings: here those that are stored, by digest."""
+    """The pictures and recordings that rows can refer to: here, stored ones by digest."""
 
     def __init__(self, stored: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         self._stored = stored
         self.decoded: dict[str, Mapping[str, Any]] = {}
 
     def named(self, component: Component, name: str) -> Mapping[str, Any]:
-        """Return the value of the file that a row names, without its words. Raises BadRow."""
+        """Return the value for a file that a row names, without its description. Raises BadRow."""
         if name.startswith(("http://", "https://")):
             raise BadRow(
                 "pages here show no files of other hosts, so a link is not taken; import a .zip "
@@ -86,7 +86,7 @@ class Files:
         raise BadRow("to name files, import a .zip archive that holds them and this table")
 
     def values_in(self, values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return the values of pictures and recordings in a row."""
+        """Return the values of a row that are pictures or recordings."""
         media_values = []
         for value in values.values():
             if isinstance(value, Mapping) and "digest" in value:
@@ -94,7 +94,10 @@ class Files:
         return media_values
 
     def completed(self, component: Component, value: Any, words: Any) -> Any:
-        """Return a field's value as contexts store it. Raises BadRow."""
+        """Return a field's value in its stored form. Raises BadRow.
+
+        words: the description of a picture or recording.
+        """
         if isinstance(value, str) and value:
             return {**self.named(component, value), "alt": words or ""}
         if isinstance(value, Mapping) and value.get("digest") in self._stored:
@@ -107,7 +110,7 @@ STORED = Files()
 
 
 def context_digest(fields: Mapping[str, Any]) -> str:
-    """Return 32 hex digits that are equal for equal fields, whatever their order."""
+    """Return a hash (32 hex digits) of the fields that does not depend on their order."""
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -119,10 +122,10 @@ def read_rows(
     files: Files = STORED,
     matching: Matching | None = None,
 ) -> Iterator[Row | LineError]:
-    """Yield each row of the file, good or bad, in order; skip blank lines.
+    """Yield each row of the file, valid or not, in order; skip blank lines.
 
-    The end of `name` says which format it is. `matching` is None where columns have the names of
-    fields. Raises FileError on the first `next`.
+    name: its ending decides the format. matching: None if the columns are named like fields.
+    Raises FileError on the first `next`.
     """
     # By the name, since a table of one column looks like a plain text.
     ending = ending_of(name)
@@ -160,14 +163,14 @@ def _read_table(
 
 
 def _matched(row: Row, matching: Matching | None) -> Row:
-    """Return the row under the names of fields, without the columns that fill none."""
+    """Return the row with field names for column names, without unmatched columns."""
     if matching is None:
         return row
     return Row(row.line, {matching[n]: value for n, value in row.values.items() if n in matching})
 
 
 def _only_text(config: Fields) -> str:
-    """Return the name of the only text that a context consists of. Raises FileError."""
+    """Return the name of the only required field, which is a text. Raises FileError."""
     needed = []
     for component in config.context:
         if component.required:
@@ -185,9 +188,9 @@ def read_new(
     files: Files = STORED,
     matching: Matching | None = None,
 ) -> Iterator[Row | LineError | Duplicate]:
-    """Yield rows as `read_rows`.
+    """Yield rows as `read_rows`, but a Duplicate for a row that was seen before.
 
-    Mark those seen before, or `stored` by their digest, as duplicates.
+    stored: digests of contexts that exist already.
     """
     seen: dict[str, int] = {}
     names = set(names_of(config.context))
@@ -206,7 +209,7 @@ def read_new(
 
 @dataclass
 class Summary:
-    """What a file holds; of errors and duplicates only the first LISTED are kept."""
+    """The result of reading a file. Only the first LISTED errors and duplicates are included."""
 
     rows: list[Row] = field(default_factory=list)
     """Good and new."""
@@ -226,12 +229,12 @@ class Summary:
 
     @property
     def new(self) -> int:
-        """Return how many rows are good and new."""
+        """Return the number of valid new rows."""
         return len(self.rows)
 
     @property
     def row_count(self) -> int:
-        """Count all rows, good or bad."""
+        """Return the number of all rows, valid or not."""
         return self.new + self.error_count + self.duplicate_count
 
 
@@ -243,10 +246,10 @@ def summary_of(
     files: Files = STORED,
     matching: Matching | None = None,
 ) -> Summary:
-    """Find what a file would add to the `stored` contexts.
+    """Return the rows that a file would add to the `stored` contexts, its errors and duplicates.
 
-    data: may be packed by gzip. Raises FileError, also at MOST_PROBLEMS lines that are wrong or
-    there already.
+    data: may be compressed with gzip. Raises FileError, or HopelessFile at MOST_PROBLEMS errors and
+    duplicates.
     """
     # 1. Unpack it, up to a limit.
     data = unpacked(data, MOST_UNPACKED)
@@ -277,7 +280,7 @@ def summary_of(
 
 
 def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
-    """Return at most BINS equal ranges that cover all lengths: (first, last, count)."""
+    """Return at most BINS ranges of equal width that cover all lengths, as (first, last, count)."""
     if not lengths:
         return []
     low, high = min(lengths), max(lengths)
@@ -294,7 +297,7 @@ def histogram(lengths: Collection[int]) -> list[tuple[int, int, int]]:
 
 
 def _header(cells: list[str], config: Fields, matching: Matching | None) -> list[str]:
-    """Return the names in the first line. Raises BadRow."""
+    """Return the column names in the first line. Raises BadRow."""
     names = [cell.strip() for cell in cells]
     known_names = fields_of(config) if matching is None else list(matching)
     for name in names:
@@ -310,7 +313,7 @@ def _header(cells: list[str], config: Fields, matching: Matching | None) -> list
 
 
 def _cell(cell: str, kind: FieldType | None) -> Any:
-    """Convert a cell to the value of a field; anything but plain text and numbers is JSON."""
+    """Convert a cell to a field's value. All types but plain text are parsed as JSON."""
     how = "json"
     if kind:
         how = kind.cell
@@ -329,7 +332,7 @@ def _unknown(name: str, known_names: list[str]) -> str:
 
 
 def _checked(row: Row, config: Fields, files: Files) -> Row | LineError:
-    """Return the row, or what is wrong with it."""
+    """Return the row in its stored form, or an error that lists its problems."""
     known_names = fields_of(config)
     # All unknown names at once, so that a file is corrected in one go.
     problems = [_unknown(name, known_names) for name in row.values if name not in known_names]

@@ -23,7 +23,7 @@ ENDINGS = ".jsonl,.ndjson,.csv,.tsv,.xlsx,.xls,.ods,.txt,.gz,.zip"
 
 
 class UploadForm(forms.Form):
-    """A file of contexts."""
+    """A form for a file of contexts."""
 
     file = forms.FileField(
         label=_(
@@ -46,7 +46,7 @@ class UploadForm(forms.Form):
 
 
 class HubForm(forms.Form):
-    """A data set of the hub."""
+    """A form for a dataset of the hub."""
 
     dataset = forms.CharField(
         label=_("Data set"),
@@ -67,7 +67,7 @@ class HubForm(forms.Form):
 
 
 class MatchForm(forms.Form):
-    """The column of a file that fills each field."""
+    """A form that assigns columns of a file to fields."""
 
     def __init__(self, *args: Any, columns: Sequence[str], config: Fields, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -96,7 +96,7 @@ def initial_of(matching: Matching) -> dict[str, str]:
 
 
 def matching_in(data: Mapping[str, str], config: Fields) -> Matching | None:
-    """Return the columns that a MatchForm sent; None where there was nothing to match."""
+    """Return the matching that a MatchForm sent; None if there was nothing to match."""
     sent = []
     for field in fields_of(config):
         if PREFIX + field in data:
@@ -108,9 +108,9 @@ def matching_in(data: Mapping[str, str], config: Fields) -> Matching | None:
 
 
 def preview_values(round: Round, summary: Summary, fields: Fields | None = None) -> dict[str, Any]:
-    """Return the context of a preview's template; the first rows as cells in the order of fields.
+    """Return the context of the preview template, with the first rows as cells in field order.
 
-    `fields` defaults to those of the round's contexts.
+    fields: defaults to those of the round's contexts.
     """
     components = (fields or round.task.config).context
     names = list(names_of(components))
@@ -130,7 +130,7 @@ def preview_values(round: Round, summary: Summary, fields: Fields | None = None)
 
 
 def _cell(value: Any, component: Component | None) -> str:
-    """Return a value as people read it, or as in the file if it is no field of the task."""
+    """Return the text that people read for a value; without a component, as in the file."""
     if isinstance(value, dict) and "digest" in value:
         return str(value.get("alt") or value.get("mime") or gettext("a file"))
     # Texts are shown as they are, also where the task has a label for them.

@@ -50,10 +50,10 @@ def store_contexts(
     actor: User | None = None,
     terms: Terms = UNKNOWN,
 ) -> ContextBatch:
-    """Store checked rows (context fields, `tag`, `metadata`) as one batch; no lock.
+    """Store checked rows (context fields, `tag`, `metadata`) as one batch. Takes no lock.
 
-    A context that the round already has is left out by its unique digest. Raises Invalid when a
-    picture or recording that one names is not stored in the task.
+    A context that the round already has is skipped, by its unique digest. Raises Invalid if a row
+    refers to a picture or recording that the task lacks.
     """
     batch = ContextBatch.objects.create(
         round=round, file_name=file_name, imported_by=actor, **terms._asdict()
@@ -88,7 +88,7 @@ def store_contexts(
 
 @transaction.atomic
 def set_retired(*, contexts: QuerySet[Context], is_retired: bool, actor: User) -> int:
-    """Retire contexts, or assign them again; returns how many there are. No lock."""
+    """Retire contexts or assign them again; return their number. Takes no lock."""
     # The ids first: after the update a condition on `is_retired` would no longer match the rows.
     chosen = list(contexts.values_list("pk", flat=True))
     first = contexts.select_related("round__task").first()
@@ -108,12 +108,12 @@ def used_contexts() -> QuerySet[Context]:
 def preview_contexts(
     *, round: Round, lines: Iterable[bytes], file_name: str, matching: Matching | None = None
 ) -> Summary:
-    """Return what the file would bring into the round. Raises Refused, FileError.
+    """Return what the file would add to the round. Raises Refused, FileError.
 
-    `matching` is None where columns have the names of fields.
+    matching: None if the columns are named like fields.
 
-    A separate process reads it, within bounds, because others made the file. The files of an
-    archive are decoded too, into a folder that is deleted with the summary.
+    A separate process reads the untrusted file within limits. The files of an archive are decoded
+    into a folder that is deleted with the summary.
     """
     if round.state in FINISHED:
         values = {"round": round, "state": _(round.state)}
@@ -133,9 +133,9 @@ def read_file(
     stored: Collection[str] = (),
     matching: Matching | None = None,
 ) -> Summary:
-    """Read an untrusted file within bounds. Raises FileError.
+    """Read an untrusted file in a process with limits. Raises FileError.
 
-    `config` has the fields that its columns fill, `stored` the digests of rows already there.
+    config: the fields that columns fill. stored: digests of rows that exist already.
     """
     files = Media.objects.filter(task=task) if task.config.media_fields else ()
     media = {media_row.digest: value_of(media_row) for media_row in files}
@@ -158,7 +158,7 @@ _of_archive = partial(summary_of_archive, most=MAX_BYTES)
 
 
 def _archive(lines: Iterable[bytes], read: Callable[..., Summary]) -> Summary:
-    """Return what an archive would bring; its files exist for as long as the summary is used."""
+    """Return the summary of an archive. Its decoded files exist as long as the summary does."""
     # The decoded files are large, so they stay on disk until the import stores them.
     folder = Path(mkdtemp(dir=settings.SPOOL))
     path = folder / "archive.zip"
@@ -184,9 +184,10 @@ def import_contexts(
     actor: User | None,
     terms: Terms = UNKNOWN,
 ) -> Summary:
-    """Store the new rows of a preview, and note how many; no lock, a unique digest.
+    """Store the new rows of a preview and set its `stored` count. Takes no lock.
 
-    The files of an archive are stored before the rows; without rows they go after a day.
+    Digests are unique, so a context is never stored twice. The files of an archive are stored
+    before the rows. If storing the rows fails, the files are deleted after a day.
     """
     # 1. Store the files of an archive. They are unused until a context names them.
     for digest, value in found.files.items():
@@ -209,9 +210,9 @@ def import_contexts(
 
 @transaction.atomic
 def undo_import(*, batch: ContextBatch, actor: User | None) -> int:
-    """Delete a batch with its contexts, and return how many there were.
+    """Delete a batch with its contexts, and return how many contexts it had.
 
-    Locks the round, as handing out a context does. Raises Refused when one is used.
+    Locks the round, as assigning a context does. Raises Refused if a context was used.
     """
     # Assigning a context locks the same row, so none is assigned between the check and the delete.
     round = Round.objects.select_for_update(of=("self",)).get(pk=batch.round_id)

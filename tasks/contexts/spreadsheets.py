@@ -22,9 +22,9 @@ BROKEN = (
 
 
 def first_sheet(data: bytes) -> list[list[str]]:
-    """Return the cells of the first sheet as texts, from its first row on.
+    """Return the cells of the first sheet as texts, row by row.
 
-    Numbers are as short as in JSON, times are ISO 8601; a formula gives the value it last showed.
+    Numbers are as short as in JSON, times are in ISO 8601, and a formula has its last value.
     Raises FileError.
     """
     _check_parts(data)
@@ -41,9 +41,9 @@ def first_sheet(data: bytes) -> list[list[str]]:
 
 
 def _check_parts(data: bytes) -> None:
-    """Refuse a workbook with a document type: no program writes one, and it can name other files.
+    """Raise FileError for a workbook with a document type declaration.
 
-    Raises FileError.
+    No spreadsheet program writes one, and it can refer to other files.
     """
     # The older .xls is no archive, and has no XML in it.
     if not zipfile.is_zipfile(BytesIO(data)):
@@ -64,7 +64,7 @@ def read_sheet(
     header_of: Callable[[list[str]], list[str]],
     value_of: Callable[[str, str], Any],
 ) -> Iterator[Row | LineError]:
-    """Yield rows of a sheet whose first row names the columns; callbacks as in `read_table`."""
+    """Yield the rows of a sheet whose first row is the header. Callbacks are as in `read_table`."""
     if not rows:
         return
     width = max((place for place, cell in enumerate(rows[0], 1) if cell.strip()), default=0)

@@ -24,12 +24,12 @@ SALT = "tasks.contexts.imports"
 
 
 class UploadGone(Exception):
-    """The kept upload is too old, somebody else's, or not on this machine."""
+    """Raised for a stored upload that has expired, is somebody else's, or is on another machine."""
 
 
 @dataclass(frozen=True)
 class KeptUpload:
-    """An upload between its preview and its import."""
+    """An upload that is stored between its preview and its import."""
 
     path: Path
     file_name: str
@@ -56,7 +56,7 @@ def keep_upload(
     user: User,
     terms: Terms = UNKNOWN,
 ) -> str:
-    """Store an upload for an hour, and return the signed ticket that retrieves it."""
+    """Store an upload for an hour, and return a signed ticket with which to retrieve it."""
     UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
     _sweep()
     name = secrets.token_hex(16)
@@ -70,7 +70,7 @@ def keep_upload(
 
 
 def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
-    """Return the upload of a ticket. Raises UploadGone."""
+    """Return the upload that a ticket identifies. Raises UploadGone."""
     try:
         data: dict[str, Any] = signing.loads(ticket, salt=SALT, max_age=KEEP_SECONDS)
     except signing.BadSignature:
@@ -83,7 +83,7 @@ def kept_upload(*, ticket: str, round: Round, user: User) -> KeptUpload:
 
 
 def _sweep() -> None:
-    """Delete what was kept for too long."""
+    """Delete the uploads that have expired."""
     for path in UPLOADS.iterdir():
         with suppress(FileNotFoundError):  # another process was first
             if path.stat().st_mtime < time.time() - KEEP_SECONDS:

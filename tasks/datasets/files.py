@@ -34,7 +34,7 @@ Splits = Mapping[str, Mapping[str, list[str]]]
 
 
 class Card(NamedTuple):
-    """What a README says: its front matter, licence and citation, cut to what is kept."""
+    """The content of a README: its front matter, licence and citation, cut to the stored length."""
 
     data: Mapping[str, Any]
     license: str = ""
@@ -42,7 +42,7 @@ class Card(NamedTuple):
 
 
 class FilePart(NamedTuple):
-    """The files of a split."""
+    """A split of a configuration, with its files."""
 
     config: str
     split: str
@@ -50,7 +50,7 @@ class FilePart(NamedTuple):
 
 
 def card_of(readme: str) -> Card:
-    """Return what a card says; nothing where it cannot be read."""
+    """Return the parsed card; without front matter if that is not valid YAML."""
     # As the hub reads it: YAML between two lines of hyphens at the beginning.
     front_matter = re.match(r"---\s*\n(.*?)\n---\s*(?:\n|$)", readme, re.S)
     try:
@@ -68,7 +68,7 @@ def card_of(readme: str) -> Card:
 
 
 def names_in_card(card: Card, config: str) -> dict[str, list[str]]:
-    """Return the names of labels by column, as a card's `dataset_info` has them."""
+    """Return the label names by column that a card's `dataset_info` lists."""
     infos = card.data.get("dataset_info")
     for info in infos if isinstance(infos, list) else [infos]:  # one may stand without a list
         if isinstance(info, dict) and info.get("config_name", DEFAULT) in (config, DEFAULT):
@@ -99,14 +99,14 @@ def _labels(features: Any, at: str = "") -> dict[str, list[str]]:
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Return a list of a card, or an empty one where it has something else."""
+    """Return the value if it is a list, else an empty list."""
     if isinstance(value, list):
         return value
     return []
 
 
 def splits_of(names: Sequence[str], card: Card) -> Splits:
-    """Return the files that can be read, by configuration and split."""
+    """Return the readable files by configuration and split."""
     data = list(filter(_is_data, names))
     declared = card.data.get("configs")
     splits_by_config = {}
@@ -125,7 +125,7 @@ def splits_of(names: Sequence[str], card: Card) -> Splits:
 
 
 def converted_splits(names: Sequence[str]) -> Splits:
-    """Return those of a hub's own conversion, `CONFIGURATION/SPLIT/0000.parquet`."""
+    """Return the files of a hub's own conversion, `CONFIGURATION/SPLIT/0000.parquet`."""
     splits_by_config: dict[str, dict[str, list[str]]] = {}
     for name in sorted(names):
         parts = PurePosixPath(name).parts
@@ -137,7 +137,7 @@ def converted_splits(names: Sequence[str]) -> Splits:
 
 
 def pick(splits: Splits, config: str, split: str, title: str) -> FilePart:
-    """Return the files of the requested split. Raises FileError that lists the existing ones."""
+    """Return the files of the requested split. Raises FileError, which lists the existing ones."""
     if not splits:
         raise FileError(f"{title} has no file of Parquet, Arrow, JSON or CSV that can be read.")
     chosen_config = _one_of(splits, config, (DEFAULT,), "configuration", title)
@@ -168,7 +168,7 @@ def _is_data(name: str) -> bool:
 
 
 def _told(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the splits that a card names for a configuration."""
+    """Return the files by split that a card's configuration declares."""
     folder = str(config.get("data_dir") or "").strip("./")
     declared = config.get("data_files")
     if not declared:
@@ -185,9 +185,9 @@ def _told(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, list[str
 
 
 def _declared_patterns(declared: Any) -> list[tuple[Any, Any]]:
-    """Return the splits of a card's `data_files`, each with its pattern or patterns.
+    """Return (split, pattern or list of patterns) pairs of a card's `data_files`.
 
-    It is a mapping, a list of mappings or patterns, or one pattern for the training split.
+    declared: a mapping, a list of mappings or patterns, or one pattern for the training split.
     """
     if isinstance(declared, dict):
         return list(declared.items())
@@ -207,7 +207,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _guessed(names: Sequence[str]) -> dict[str, list[str]]:
-    """Guess the splits from the names of files; only the most frequent format counts."""
+    """Guess the split of each file from its name. Only the most frequent format counts."""
     if not names:
         return {}
     # A folder may hold the same data in two formats: one of them is read.
@@ -232,6 +232,6 @@ def _of_shard(name: str) -> str:
 
 
 def _of_words(name: str) -> str:
-    """Return the split named by the last such word of a path, between signs or figures."""
+    """Return the split named by the last keyword in a path, or ""."""
     words: list[str] = re.split(r"[-._ /0-9]+", name.lower())
     return next((KEYWORDS[word] for word in reversed(words) if word in KEYWORDS), "")

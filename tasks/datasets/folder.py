@@ -17,7 +17,7 @@ WHOLE = "train"
 
 @dataclass(frozen=True)
 class Local:
-    """A dataset of this machine: its files by split, and its card."""
+    """A dataset on this machine: its files by split, and its card."""
 
     name: str
     folder: Path
@@ -63,7 +63,7 @@ def _plain(path: Path) -> Local:
 
 
 def _shards(path: Path, folder: str) -> list[str]:
-    """Return the Arrow files that a saved split names. Raises FileError."""
+    """Return the Arrow files listed by a saved split. Raises FileError."""
     try:
         named = []
         for data_file in _read(path / folder / "state.json")["_data_files"]:

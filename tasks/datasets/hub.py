@@ -42,12 +42,15 @@ BLOBS = "blobs=true"
 
 
 class _Missing(FileError):
-    """The hub has no such thing."""
+    """Raised for a dataset or file that the hub does not have."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A dataset of a hub; empty: its main branch, its only configuration, its only split."""
+    """A reference to a hub's dataset.
+
+    An empty field means its main branch, its only configuration or its only split.
+    """
 
     name: str
     revision: str = ""
@@ -57,7 +60,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class HubDataset:
-    """A dataset at a commit: its files with their bytes, and its card."""
+    """A dataset at a commit: its files with their sizes in bytes, and its card."""
 
     name: str
     commit: str
@@ -68,23 +71,23 @@ class HubDataset:
     endpoint: str
 
     def open(self, name: str, pieces: "Pieces") -> io.BufferedReader:
-        """Open a file, which is fetched as it is read. Raises FileError then."""
+        """Open a file, which is fetched while it is read. Reading raises FileError."""
         url = f"{self.endpoint}/datasets/{self.name}/resolve/{self.commit}/{quote(name)}"
         return io.BufferedReader(_HubFile(url, self.name, self.sizes[name], pieces), 2**16)
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """A cache of fetched pieces of files, so that each is fetched once.
+    """A cache of fetched file pieces, so that each is fetched once.
 
-    most: how many pieces it holds; 0 for no limit.
+    most: maximum number of pieces; 0 for no limit.
     """
 
     folder: Path
     most: int = 0
 
     def of(self, url: str) -> Path:
-        """Return the folder of a file's pieces. Raises FileError if all files have too many."""
+        """Return the folder for a file's pieces. Raises FileError if the cache is full."""
         # Counted on disk, since the pieces of several files share the limit.
         if self.most and sum(1 for _ in self.folder.glob("*/*")) >= self.most:
             most = f"{self.most * BLOCK >> 20} MB"
@@ -98,7 +101,7 @@ class Pieces:
 
 
 class _HubFile(io.RawIOBase):
-    """A file of a hub, which is fetched piece by piece where it is read."""
+    """A file of a hub whose pieces are fetched as they are read."""
 
     def __init__(self, url: str, what: str, size: int, pieces: Pieces) -> None:
         self._url, self._what, self._size, self._pieces = url, what, size, pieces
@@ -148,7 +151,7 @@ class _HubFile(io.RawIOBase):
 
 
 def reference_of(text: str, endpoint: str) -> Reference:
-    """Parse a name, such as org/name, or an address of the hub. Raises FileError."""
+    """Parse a name, such as org/name, or a URL of the hub. Raises FileError."""
     text = text.strip()
     try:
         address = urlsplit(text if "://" in text else f"hf://datasets/{text}")
@@ -174,7 +177,7 @@ def reference_of(text: str, endpoint: str) -> Reference:
 
 
 def _checked(parts: list[str]) -> Reference:
-    """Parse what follows /datasets/: the name with its owner, then a view of it."""
+    """Parse the path after /datasets/: the name with its owner, then a view of the dataset."""
     views = ("viewer", "tree", "blob", "resolve")
     place = next((n for n, step in enumerate(parts) if n and step in views), len(parts))
     name, view = "/".join(parts[:place][:2]), parts[place:]
@@ -190,8 +193,8 @@ def _checked(parts: list[str]) -> Reference:
 def find(reference: Reference, endpoint: str) -> HubDataset:
     """Return the dataset as the hub describes it, pinned to a commit. Raises FileError.
 
-    Files that nothing here reads, such as those of a script, come from the hub's own conversion of
-    the main branch.
+    If no file is readable, such as those of a loading script, the files come from the hub's own
+    conversion of the main branch.
     """
     # It becomes a part of an address.
     if reference.revision and not REVISION.fullmatch(reference.revision):
@@ -216,7 +219,7 @@ def find(reference: Reference, endpoint: str) -> HubDataset:
 
 
 def _told(name: str, revision: str, endpoint: str) -> tuple[str, str, dict[str, int]]:
-    """Return the dataset's own name, the commit, and its files with their bytes."""
+    """Return the dataset's canonical name, its commit, and the size of each file in bytes."""
     place = ""
     if revision:
         place = f"/revision/{quote(revision, safe='')}"
@@ -242,7 +245,10 @@ def _told(name: str, revision: str, endpoint: str) -> tuple[str, str, dict[str, 
 
 
 def _asked(url: str, what: str, most: int, headers: Headers = ()) -> Reply:
-    """Return a successful answer. Raises FileError."""
+    """Return the successful reply of the hub. Raises FileError.
+
+    what: the dataset's name, for messages. most: maximum bytes.
+    """
     address = httpx.URL(url)
     try:
         reply = SHARED.request(

@@ -22,10 +22,11 @@ PEOPLE = ".responses.users"
 
 @dataclass(frozen=True)
 class RowsQuery:
-    """What is asked for.
+    """A request for rows of a dataset.
 
-    where: a folder, or a hub's name or address. rows: at most; 0: all. columns: the column that
-    fills each field; empty: all columns under their own names. is_plain: lists become texts.
+    where: a folder, or a hub's name or URL. rows: maximum number; 0 for all. columns: the column
+    that fills each field; empty for all columns under their own names. is_plain: whether lists
+    become texts.
     """
 
     where: str
@@ -39,7 +40,7 @@ class RowsQuery:
 
 @dataclass(frozen=True)
 class WrittenRows:
-    """What was written: of what, and under which terms."""
+    """A description of the rows that were written: their source and terms."""
 
     title: str
     terms: Terms
@@ -50,10 +51,10 @@ class WrittenRows:
 def write_rows(
     query: RowsQuery, endpoint: str, pieces: Pieces, into: Path, most_bytes: int
 ) -> WrittenRows:
-    """Write the rows of a split into a file, one JSON object a line.
+    """Write the rows of a split into the file `into`, one JSON object per line.
 
-    endpoint: the hub's address; empty for a folder. pieces: where those of a hub's files stay.
-    most_bytes: of the rows; 0: any. Raises FileError, OSError.
+    endpoint: the hub's address; empty for a folder. pieces: the cache for a hub's files.
+    most_bytes: maximum size of the rows; 0 for no limit. Raises FileError, OSError.
     """
     source: HubDataset | Local
     config, split = query.config, query.split
@@ -104,7 +105,7 @@ def write_rows(
 def _rows(
     source: HubDataset | Local, files: list[str], config: str, pieces: Pieces
 ) -> Iterator[Row]:
-    """Yield the rows of all files; those that declare columns must have the same ones."""
+    """Yield the rows of all files. Files that declare columns must declare the same ones."""
     names = names_in_card(source.card, config)
     first: tuple[str, set[str]] | None = None
     for file in files:
@@ -124,7 +125,7 @@ def _rows(
 
 
 def _refuse_responses(name: str, row: Row) -> None:
-    """Raise FileError for records of Argilla: their responses are votes."""
+    """Raise FileError for Argilla records, because their responses are votes."""
     if people := next((column for column in row if column.endswith(PEOPLE)), None):
         raise FileError(
             f"{name} holds Argilla's responses ({people.removesuffix('.users')}), which are votes. "
@@ -134,7 +135,7 @@ def _refuse_responses(name: str, row: Row) -> None:
 
 
 def _chosen(row: Row, query: RowsQuery) -> Row:
-    """Return the row under the names of fields, without missing values."""
+    """Return the row with field names for column names, without missing values."""
     columns = query.columns or dict.fromkeys(row)
     values = {name: row.get(column or name) for name, column in columns.items()}
     if query.is_plain:
@@ -143,7 +144,7 @@ def _chosen(row: Row, query: RowsQuery) -> Row:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Convert a list to a text; of labels keep the first, which is the author's."""
+    """Convert a list to a text; of a list of labels keep the first, which is the author's."""
     if not isinstance(value, list):
         return value
     if not value:

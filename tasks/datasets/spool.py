@@ -26,11 +26,12 @@ KEPT = Path(settings.HOME) / "hub"
 def spooled(
     query: RowsQuery, *, of_hub: bool, is_page: bool = False
 ) -> Iterator[tuple[WrittenRows, Path]]:
-    """Yield what the rows are, and the file that holds them while the context lasts.
+    """Yield a description of the rows, and the file that holds them within the context.
 
-    All is fetched before anything is stored, so that no transaction waits for another host. What a
-    command fetched stays until the context ends well: if killed, the same command resumes there.
-    `is_page` applies the smaller limits of a form. Raises FileError.
+    Everything is fetched before anything is stored, so that no transaction waits for another host.
+    The pieces that a command fetched are kept until the context exits without an error, so that the
+    same command can resume after being killed. is_page: apply the smaller limits of a form.
+    Raises FileError.
     """
     # The same dataset and revision find the pieces that an earlier run fetched.
     key = sha256(f"{query.where} {query.revision}".encode()).hexdigest()[:32]

@@ -31,9 +31,9 @@ BROKEN = (AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeErro
 
 
 def rows_of(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
-    """Yield the rows of a file in the format that its name says, null where a value is missing.
+    """Yield the rows of a file in the format of its ending, with None for missing values.
 
-    `names` has the labels of columns whose file does not name them. Raises FileError.
+    names: label names by column, for files that do not include them. Raises FileError.
     """
     read = READERS[ending_of(name)]
     try:
@@ -45,7 +45,7 @@ def rows_of(name: str, file: BufferedReader, names: Names) -> Iterator[Row]:
 
 
 def ending_of(name: str) -> str:
-    """Return the format that a name says, such as parquet; "" where nothing reads it."""
+    """Return the format of a file name, such as parquet; "" if no reader supports it."""
     plain = name.lower().removesuffix(".gz")
     ending = plain.rpartition(".")[2]
     is_packed = plain != name.lower()
@@ -58,7 +58,7 @@ def ending_of(name: str) -> str:
 
 
 def label_names(features: Any, at: str = "") -> dict[str, list[str]]:
-    """Return the label names in the library's `features`, by the flat name of the column."""
+    """Return the label names of the library's `features`, by flattened column name."""
     if not isinstance(features, Mapping):
         return {}
     if features.get("_type") == "ClassLabel" and isinstance(features.get("names"), list):
@@ -94,7 +94,8 @@ def _arrow(file: BufferedReader, names: Names) -> Iterator[Row]:
 def _small_batches(batches: Iterable[Any], columns: list[str]) -> Iterator[Any]:
     """Yield some columns of record batches, at most BATCH_ROWS rows at a time.
 
-    A writer decides how large a batch is, and one may be larger than our memory as Python objects.
+    The writer of a file chooses the size of its batches, which may not fit our memory as Python
+    objects.
     """
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH_ROWS):
@@ -113,7 +114,7 @@ def _batches(batches: Iterable[Any], schema: Any, names: Names) -> Iterator[Row]
 
 
 def _readable(schema: Any) -> list[str]:
-    """Return the columns without bytes in them."""
+    """Return the names of the columns without binary data."""
     return [field.name for field in schema if not _has_bytes(field.type)]
 
 
@@ -129,7 +130,7 @@ def _has_bytes(kind: Any) -> bool:
 
 
 def _text(read: Callable[[BufferedReader], Iterator[tuple[int, bytes]]]) -> Any:
-    """Return a reader of rows in a text file, which may be packed by gzip."""
+    """Return a reader for the rows of a text file, which may be compressed with gzip."""
 
     def rows(file: BufferedReader, names: Names) -> Iterator[Row]:
         is_gzip = file.peek(2)[:2] == b"\x1f\x8b"

@@ -24,7 +24,7 @@ TOOLS = {name: form for name, form in FORMATS.items() if form.write}
 
 
 def register_format(name: str, form: Format) -> None:
-    """Add the format of another package. Raises ValueError where the site has one of the name."""
+    """Register the format of a plug-in. Raises ValueError if the name is taken."""
     if name in FORMATS:
         raise ValueError(f"The site has a format {name} itself.")
     FORMATS[name] = form
@@ -36,7 +36,10 @@ load_plugins("dynabench.formats", Format, register_format)
 
 
 def written(items: Iterable[Item], tool: str, left: Left | None = None) -> Iterator[str]:
-    """Yield the file of a tool, piece by piece; `left` counts rows that have no place in it."""
+    """Yield the file of a tool in pieces.
+
+    left: counts the rows that the layout cannot express.
+    """
     form = TOOLS[tool]
     records_found = _records(items, form, Left() if left is None else left)
     if form.columns:
@@ -66,7 +69,7 @@ def _records(items: Iterable[Item], form: Format, left: Left) -> Iterator[Record
 
 
 def _table(records: Iterable[Record], columns: Sequence[str]) -> Iterator[str]:
-    """Yield a table in CSV, a row at a time."""
+    """Yield a table in CSV, one row at a time."""
     line = StringIO()
     writer = csv.DictWriter(line, columns)
     writer.writeheader()

@@ -17,7 +17,7 @@ MODELS = {"1_dbidaf": (1, "BiDAF"), "2_dbert": (2, "BERT"), "3_droberta": (3, "R
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """Return a question; its round is the model that it was written against."""
+    """Return a question. Its round is the model against which it was written."""
     match = re.search(r"(1_dbidaf|2_dbert|3_droberta)/(train|dev|test)\.", parts[0][0])
     if not match:
         raise BadRow(

@@ -20,7 +20,7 @@ LABELS = {"e": "entailment", "n": "neutral", "c": "contradiction"}
 def row(parts: Sequence[Part]) -> Record | None:
     """Return a statement with the labels of its author, the model in the loop and its verifiers.
 
-    Verifiers are anonymous. The round and the split are in the file's name.
+    Verifiers are anonymous. The file name tells the round and the split.
     """
     votes: list[Record] = []
     of: Part | None = None
@@ -56,7 +56,7 @@ def row(parts: Sequence[Part]) -> Record | None:
 
 
 def write(item: Item) -> Record | None:
-    """Return a statement as in `R1/dev.jsonl`; verifiers' labels have a file of their own there."""
+    """Return a statement as in `R1/dev.jsonl`, where verifiers' labels are in a separate file."""
     codes = {label: code for code, label in LABELS.items()}
     row = strict_json(item.row_json)
     label, prediction = row["author_label"], item.prediction

@@ -50,7 +50,7 @@ _OWN = ("id", "status", "_server_id", "score")
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """Return a record: its fields are what people read, each response a vote."""
+    """Return a record. Its fields are what people read, and each response is a vote."""
     record = _whole(parts[0][1])
     metadata = dict(record.get("metadata") or {})
     kept_fields = kept_row(metadata.pop(KEPT, None))
@@ -100,7 +100,7 @@ def only(record: Record, question: str) -> Record:
 
 
 def _whole(record: Record) -> Record:
-    """Return the record as `to_json` has it. Raises BadRow."""
+    """Return the record in the form that `to_json` writes. Raises BadRow."""
     # Only the flat form has this column.
     if "fields" not in record and "_server_id" in record:
         record = _nested(record)
@@ -113,10 +113,10 @@ def _whole(record: Record) -> Record:
 
 
 def _nested(flat: Record) -> Record:
-    """Convert a flat record to the form of `to_json`.
+    """Convert a flat record to the form that `to_json` writes.
 
-    Texts and conversations become fields, others metadata. A flat record does not distinguish texts
-    of its metadata from fields.
+    Texts and conversations become fields, other values metadata. A flat record does not distinguish
+    texts of its metadata from fields.
     """
     answers: dict[str, dict[str, Any]] = {"responses": {}, "suggestion": {}}
     fields: Record = {}
@@ -151,9 +151,9 @@ def _nested(flat: Record) -> Record:
 
 
 def _suggested(value: Any, responses: Mapping[str, Any]) -> Any:
-    """Return the value of a suggestion; null where it may be the number of a label.
+    """Return the value of a suggestion; None if it may be the number of a label.
 
-    `to_datasets` numbers the labels that are suggested, and does not say which is which.
+    `to_datasets` writes suggested labels as numbers, without their names.
     """
     is_rating = any(isinstance(answer, int) for answer in responses.get("value") or ())
     if isinstance(value, int) and not is_rating:
@@ -162,7 +162,7 @@ def _suggested(value: Any, responses: Mapping[str, Any]) -> Any:
 
 
 def _responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
-    """Combine the lists of values, people and statuses to responses. Raises BadRow."""
+    """Combine the lists of values, people and statuses into responses. Raises BadRow."""
     values, people, statuses = (
         lists.get(list_name) or [] for list_name in ("value", "users", "status")
     )
@@ -176,9 +176,9 @@ def _responses(question: str, lists: Mapping[str, Any]) -> list[Record]:
 
 
 def write(item: Item) -> Record:
-    """Return a record that suggests the settled label, else what the model said.
+    """Return a record that suggests the settled label, or else the model's answer.
 
-    Argilla refuses responses of people whom it does not know, so votes are only in the metadata.
+    Argilla refuses responses of people it does not know, so votes are only in the metadata.
     """
     # What people have settled goes before what a model said.
     answer, agent = item.label, None
@@ -221,7 +221,7 @@ def _votes(question: str, responses: Any, left: Left, noted: Left) -> list[Recor
 
 
 def _said(value: Any, where: str) -> str:
-    """Return the value as one answer. Raises BadRow."""
+    """Return the value as a single answer. Raises BadRow."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadRow(
             f"`{where}` is neither text nor number; Argilla's labels, ratings and texts come in, "
@@ -231,9 +231,9 @@ def _said(value: Any, where: str) -> str:
 
 
 def _prediction(suggestions: Any, left: Left, answered: Container[str]) -> Record | None:
-    """Return what an agent suggests for the question that people answered, else for the only one.
+    """Return an agent's suggestion for the question that people answered, or for the only question.
 
-    With several questions nobody knows which counts.
+    Returns None for several questions, because it is unclear which one counts.
     """
     suggested = {}
     if isinstance(suggestions, dict):

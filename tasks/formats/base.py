@@ -62,7 +62,7 @@ _json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Terms(NamedTuple):
-    """On what terms data come: licence, how to cite them, and where they were taken from."""
+    """The terms of data: its licence, how to cite it, and its origin."""
 
     license: str = ""
     citation: str = ""
@@ -74,11 +74,11 @@ ARRAY = ("[", "]")
 
 
 class Line(NamedTuple):
-    """A record: where it stands, as it stands, and its row or what is wrong with it.
+    """A record: its position, its text, and its row or an error message.
 
-    left: what of the record is not kept, and how often. is_free: its source says that answers are
-    texts, no labels. questions: those that its votes answer. noted: what to know of the record,
-    and how often.
+    left: counts of what is not imported, by description. is_free: whether answers are free text
+    rather than labels. questions: those that its votes answer. noted: counts of what the reader
+    should know, by description.
     """
 
     place: str
@@ -92,7 +92,7 @@ class Line(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """What a person said of a row: a label, or one of VERDICTS on its author's."""
+    """A person's vote on a row: a label, or one of VERDICTS on the author's label."""
 
     who: str | None
     label: str
@@ -102,11 +102,11 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A row as a tool gets it.
+    """A row for export to a tool.
 
-    texts: what people read, by field. answer: the field that they fill. label: what is settled;
-    None: nothing. model, prediction: who answered what. row_json: the row itself.
-    is_choice: answers are labels.
+    texts: what people read, by field. answer: the field that people fill. label: the settled label;
+    None without one. model, prediction: a model's name and its answer. row_json: the row itself.
+    is_choice: whether answers are labels.
     """
 
     uid: str
@@ -121,7 +121,7 @@ class Item:
 
     @property
     def text(self) -> str:
-        """Return all texts as one; with several, each under its name."""
+        """Return all texts as one; several are each prefixed with their field name."""
         # A single text needs no name in front.
         if len(self.texts) == 1:
             return next(iter(self.texts.values()))
@@ -132,21 +132,24 @@ class Item:
 class Format:
     """A layout by its name.
 
-    row: of all records of one item, each with the name of its file, the fields of a row of
-    docs/operators.md, "Importing history", that the source tells, with votes in the order in which
-    people gave them, under LEFT what is not kept, under NOTED what should be known, under FREE
-    whether people type and under ASKED the questions; None where they tell only of items that are
-    not there. Raises BadRow, or FileError where no record can be read. read: the numbered records
-    of a file; raises FileError. files: names of the files of a folder or an archive that hold
-    records. choose: which of its exports to choose in a tool, where a file must be JSON. answers,
-    others, instead: names of files with answers, of others with answers that are not read, and what
-    to do where a folder has these alone. only: a record with the answers to one question. same:
-    what names the item of a record, where several records are of one. row_of_all: returns `row`,
-    given all records, where only these together tell what one means; raises FileError. write: an
-    item in this layout, where others read it; None: it has no place there. hides: of PARTS those
-    that are in KEPT alone, or nowhere. keeps: whether it has KEPT. frame: what stands around all
-    records of one JSON value; empty: a record a line. columns: of a table in CSV. needs: fields
-    that a task must have to go out so.
+    row: returns the imported row for all records of one item, each given with its file name. The
+    row has the fields of docs/operators.md, "Importing history", with votes in the order in which
+    people gave them, and under LEFT what is not imported, under NOTED what should be known, under
+    FREE whether people type and under ASKED the questions. None if the records are only about items
+    that the file lacks. Raises BadRow, or FileError if no record can be read.
+    read: yields the numbered records of a file; raises FileError.
+    files: pattern of the names of files with records, in a folder or an archive.
+    choose: which export to choose in the tool, if a file must be JSON.
+    answers, others: patterns of the names of files with answers that are read, and that are not.
+    instead: what to do if a folder has only the latter.
+    only: returns a record with the answers to one question.
+    same: returns the id of a record's item, if several records belong to one item.
+    row_of_all: returns `row`, given all records, if a record's meaning depends on the others;
+    raises FileError.
+    write: returns an item in this layout; None if the layout cannot express it.
+    hides: the PARTS that are only in KEPT, or not exported at all. keeps: whether KEPT is written.
+    frame: the text before and after all records of one JSON value; empty for a record per line.
+    columns: those of a CSV table. needs: fields that a task must have for an export.
     """
 
     title: str
@@ -170,12 +173,15 @@ class Format:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Return what it does not show, in words."""
+        """Return descriptions of what the layout does not show."""
         return tuple(PARTS[name] for name in self.hides)
 
 
 def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:
-    """Return the record, which has these fields of these kinds. Raises BadRow."""
+    """Return the record if it has these fields with these types; else raise BadRow.
+
+    where: the position of the record within a larger one, for messages.
+    """
     if not isinstance(record, dict):
         raise BadRow(f"{where or 'the record'} is {_kind(record)}; {title} has an object there")
     for name, kind in shape.items():
@@ -196,7 +202,7 @@ def checked(record: Any, shape: Shape, title: str, where: str = "") -> Record:
 
 
 def one_of(value: Any, words: Mapping[str, str], name: str, title: str) -> str:
-    """Translate a value of the layout to our word for it. Raises BadRow."""
+    """Translate a value of the layout to our term for it. Raises BadRow."""
     code = label_of(value, tuple(words))
     if code is None:
         raise BadRow(f"`{name}` is {json.dumps(value)}; {title} has {', '.join(words)}")
@@ -204,12 +210,12 @@ def one_of(value: Any, words: Mapping[str, str], name: str, title: str) -> str:
 
 
 def without(record: Record, names: Container[str]) -> Record:
-    """Return what a record has besides these names."""
+    """Return the record without these names."""
     return {name: value for name, value in record.items() if name not in names}
 
 
 def kept_row(text: Any) -> Record:
-    """Return the row that an export stored in the text, {} without one. Raises BadRow."""
+    """Return the row that an export stored as JSON, {} without one. Raises BadRow."""
     if not text:
         return {}
     row = None
@@ -221,9 +227,9 @@ def kept_row(text: Any) -> Record:
 
 
 def given_of(data: Record) -> Record:
-    """Split what people read of a record: conversations are context, all else is input.
+    """Split what people read of a record: conversations are context, other values are input.
 
-    Other lists and objects become text in JSON.
+    Other lists and objects become JSON text.
     """
     context: Record = {}
     inputs: Record = {}
@@ -237,7 +243,7 @@ def given_of(data: Record) -> Record:
 
 
 def turns_of(value: Any) -> list[Record]:
-    """Convert a conversation from the form of chat models to ours; empty for all else."""
+    """Convert a conversation from the form of chat models to ours; return [] for other values."""
     turns = []
     if isinstance(value, list):
         turns = value
@@ -256,18 +262,18 @@ def turns_of(value: Any) -> list[Record]:
 
 
 def digest_of(record: Record) -> str:
-    """Return a name for a record without one: 32 hex digits, the same for equal records."""
+    """Return an id for a record without one: 32 hex digits, the same for equal records."""
     # Sorted, because tools write the keys of equal records in any order.
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def said_of(value: Any) -> str:
-    """Return an answer as a label is written; a whole number has no `.0`."""
+    """Return an answer in the form of a label; a whole number loses its `.0`."""
     return label_text(value) or str(value)
 
 
 def vote_of(worker: Any, answer: str, *, is_verdict: bool = False) -> Record:
-    """Return a vote as a row of imported history has it."""
+    """Return a vote in the form of a row of imported history."""
     who = None
     if worker not in (None, ""):
         who = str(worker)
@@ -275,7 +281,7 @@ def vote_of(worker: Any, answer: str, *, is_verdict: bool = False) -> Record:
 
 
 def taken_correction(typed: list[tuple[Any, str]], who: Any) -> str:
-    """Remove and return the first right answer that a person typed; "" without one."""
+    """Remove and return the first correct answer that a person typed; "" without one."""
     own = next((entry for entry in typed if entry[0] == who), None)
     if own is None:
         return ""
@@ -285,7 +291,7 @@ def taken_correction(typed: list[tuple[Any, str]], who: Any) -> str:
 
 
 def moment_of(record: Record, *names: str) -> float:
-    """Return when something happened: the first field with a date and time; else 0."""
+    """Return the time of the first field with a date and time, in seconds; 0 without one."""
     for name in names:
         try:
             return datetime.fromisoformat(record[name]).timestamp()

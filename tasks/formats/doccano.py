@@ -43,9 +43,9 @@ OWN = {"Comments", "comments", KEPT, SHOWN}.union(SHAPE)
 
 
 def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
-    """Return a text; each person's label is a vote, other columns are metadata.
+    """Return a text. Each person's label is a vote; other columns are metadata.
 
-    `uploader` is the person who got the labels that an export brought along, perhaps unseen.
+    uploader: the person to whom doccano credits the labels that came with an export.
     """
     left = Left()
     votes: list[Record] = []
@@ -73,7 +73,7 @@ def row(parts: Sequence[Part], uploader: str | None = None) -> Record:
 
 
 def write(item: Item) -> Record:
-    """Return a text with the settled label, to be confirmed or changed."""
+    """Return a text with the settled label, for people to confirm or change."""
     label = []
     if item.label is not None:
         label = [item.label]
@@ -81,14 +81,15 @@ def write(item: Item) -> Record:
 
 
 def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
-    """Return the reader of one text, which knows who uploaded the file. Raises FileError."""
+    """Return `row`, bound to the person who uploaded the file. Raises FileError."""
     return partial(row, uploader=_uploader(parts))
 
 
 def _uploader(parts: Iterable[Part]) -> str | None:
-    """Find who has a label wherever an export brought one along; None if nobody does.
+    """Return the person who has a label at every text that came with one; None without one.
 
-    If several have, it is the one whose labels are exactly these.
+    Of several such people, return the one with no other labels. Raises FileError if several
+    remain.
     """
     have: defaultdict[str, set[str]] = defaultdict(set)
     texts: set[str] = set()
@@ -144,7 +145,7 @@ def _votes(name: str, record: Record, uploader: str | None, left: Left) -> list[
 
 
 def _text(record: Record) -> tuple[str, str]:
-    """Return the column of the text, and the text. Raises BadRow."""
+    """Return the name of the text column, and the text. Raises BadRow."""
     columns = []
     for name in TEXTS:
         if isinstance(record.get(name), str):
@@ -161,7 +162,7 @@ def _text(record: Record) -> tuple[str, str]:
 
 
 def _person(name: str) -> str | None:
-    """Return whose file it is, where people work apart."""
+    """Return the person whose file it is; None for a file of all people."""
     name = composed(name)  # one person, on whatever system the files were packed
     file = PurePosixPath(name[:-3] if name.lower().endswith(".gz") else name)
     is_person = file.stem != TOGETHER and not file.is_absolute()  # a file alone has any name

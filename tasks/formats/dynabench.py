@@ -70,7 +70,7 @@ def row(parts: Sequence[Part]) -> Record | None:
 
 
 def write(item: Item) -> Record:
-    """Return a row in the words of Dynabench's own export."""
+    """Return a row in the terms of Dynabench's own export."""
     row = strict_json(item.row_json)
     prediction, own = row["model_prediction"], row["author_label"]
     inputs = {**row["input"], **({} if own is None else {item.answer: own})}
@@ -100,7 +100,7 @@ def write(item: Item) -> Record:
 
 
 def _uid(example: Record) -> str:
-    """Return the example's own id; Dynabench's `uid` is the author's."""
+    """Return the example's own id, because Dynabench's `uid` is the author's."""
     name = "uid"
     if "id" in example:
         name = "id"
@@ -108,7 +108,7 @@ def _uid(example: Record) -> str:
 
 
 def _object(record: Mapping[str, Any], name: str) -> Record:
-    """Return the object in a field, itself or as JSON; empty where it is missing or null."""
+    """Return the object in a field, which may be JSON text; {} if it is missing or null."""
     value = record.get(name)
     if isinstance(value, str) and value.strip():
         value = strict_json(value)
@@ -116,7 +116,7 @@ def _object(record: Mapping[str, Any], name: str) -> Record:
 
 
 def _context(value: Any) -> Record:
-    """Return the fields of a context; before Dynatask it was one text."""
+    """Return the fields of a context. Before Dynatask a context was a single text."""
     about = checked(value or {}, {}, TITLE, "context")
     if "context_json" in about:
         return _object(about, "context_json")
@@ -126,7 +126,7 @@ def _context(value: Any) -> Record:
 
 
 def _answer(example: Record, inputs: Record) -> tuple[str, Record | None]:
-    """Return the field of the answer, and what the model said."""
+    """Return the name of the answer field, and the model's prediction."""
     model = _text(example.get("model_endpoint_name") or example.get("target_model")) or "dynabench"
     # Dynabench names endpoints by task and model.
     model = model.removeprefix(f"{example.get('task')}_")
@@ -155,7 +155,7 @@ def _is_probability(value: Any) -> bool:
 
 
 def _own(value: Any) -> tuple[str | None, int | None]:
-    """Return an answer as a text, and where it starts in its passage if the file says so."""
+    """Return an answer as text, and its start in the passage if the file has it."""
     if isinstance(value, dict) and isinstance(value.get("text"), str):
         return value["text"], value.get("start")
     return _text(value), None
@@ -168,7 +168,7 @@ def _text(value: Any) -> str | None:
 
 
 def _round(name: str, example: Record) -> int:
-    """Return the round that a row or the name of its file states; else 1."""
+    """Return the round in a row or in the name of its file; else 1."""
     if isinstance(example.get("round"), int):
         return int(example["round"])
     match = ROUND.search(name.rpartition("/")[2])
@@ -178,7 +178,7 @@ def _round(name: str, example: Record) -> int:
 
 
 def _votes(example: Record) -> Any:
-    """Yield what people said; an owner's decision on this platform is no vote."""
+    """Yield people's votes. An owner's decision on this platform is not a vote."""
     votes = example.get("validations") or []
     if not isinstance(votes, list):
         raise BadRow("`validations` is no list; each vote in it is one")
@@ -197,7 +197,7 @@ def _votes(example: Record) -> Any:
 
 
 def _corrections(example: Record) -> list[tuple[Any, str]]:
-    """Return the right answers in our releases, each with who typed it."""
+    """Return the corrections in our releases, each with the person who typed it."""
     corrections = example.get("corrections") or []
     typed = corrections
     if not isinstance(corrections, list):
@@ -213,7 +213,7 @@ def _corrections(example: Record) -> list[tuple[Any, str]]:
 
 
 def _metadata(example: Record) -> Record:
-    """Return what else the source says, without the ids of workers that old files leak."""
+    """Return the remaining fields, without the ids of workers that old files leak."""
     metadata = _object(example, "metadata_json")
     about = {}
     for name in ABOUT:

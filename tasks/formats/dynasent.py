@@ -22,7 +22,7 @@ TAKEN = {"sentence", "text_id", "label_distribution", "sentence_author", "prompt
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """Return a sentence with its votes; in round 2 with its author and the sentence they edited."""
+    """Return a sentence with its votes; in round 2, also its author and the edited sentence."""
     record = checked(parts[0][1], SHAPE, TITLE)
     if record["text_id"][:3] not in MODELS:
         raise BadRow(f"`text_id` is {record['text_id']}; DynaSent's begin with {', '.join(MODELS)}")
@@ -58,7 +58,7 @@ def row(parts: Sequence[Part]) -> Record:
 
 
 def write(item: Item) -> Record | None:
-    """Return a sentence with who gave it which label, and what the model said."""
+    """Return a sentence with each label and who gave it, and the model's answer."""
     row = strict_json(item.row_json)
     prefixes = []
     for prefix, (number, _) in MODELS.items():

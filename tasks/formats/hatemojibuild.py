@@ -18,7 +18,7 @@ ROUNDS = {number: number for number in ("5", "6", "7")}
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """Return a text with the label that most of its annotators gave."""
+    """Return a text with the label given by most of its annotators."""
     name, record = parts[0]
     checked(record, SHAPE, TITLE)
     metadata = {}
@@ -35,7 +35,7 @@ def row(parts: Sequence[Part]) -> Record:
 
 
 def write(item: Item) -> Record | None:
-    """Return a text with the settled label, else its author's."""
+    """Return a text with the settled label, or else its author's."""
     row = strict_json(item.row_json)
     codes = {label: code for code, label in LABELS.items()}
     label, number = item.label or row["author_label"], str(row["round"])

@@ -39,7 +39,7 @@ VERDICT = "verdict"
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """Return a task: its data is what people read, each annotation a vote."""
+    """Return a task. Its data is what people read, and each annotation is a vote."""
     if "data" not in parts[0][1] and "annotation_id" in parts[0][1]:
         raise FileError("It is the export JSON-MIN, which lacks what was skipped. Choose JSON.")
     task = checked(parts[0][1], {"data": dict, "annotations": list}, TITLE)
@@ -67,7 +67,7 @@ def row(parts: Sequence[Part]) -> Record:
 def write(item: Item) -> Record:
     """Return a task with a prediction, and an annotation for each vote.
 
-    Label Studio refuses people whom it does not know, so a vote's author stands in its result.
+    Label Studio refuses people it does not know, so the voter is recorded in the result.
     """
     to = next(iter(item.texts), KEPT)
     control, prediction = item.answer, item.prediction
@@ -125,10 +125,10 @@ def _only(annotation: Any, question: str) -> Any:
 def _votes(
     annotations: list[Any], kept_votes: Sequence[Record], left: Left, answered: dict[str, None]
 ) -> list[Record]:
-    """Return the votes, the latest annotation last; skipped, empty and returned ones give none.
+    """Return the votes, the latest annotation last. Skipped and empty annotations are omitted.
 
-    `kept_votes` are those that an export brought along; `answered` collects the controls in which
-    people answered.
+    kept_votes: votes that came with an export; annotations that repeat them are omitted, too.
+    answered: collects the controls in which people answered.
     """
     dated_votes = []
     for number, annotation in enumerate(annotations, 1):
@@ -176,13 +176,13 @@ def _vote(
 
 
 def _is_same(vote: Record, who: Any, text: str) -> bool:
-    """Return whether an export's vote is what a person said."""
+    """Return whether an export's vote equals a person's answer."""
     words = (vote.get("label"), vote.get("verdict"))
     return vote["worker"] == who and text.strip() in [word.strip() for word in words if word]
 
 
 def _is_typed(annotation: Record) -> bool:
-    """Return whether people type the answer, apart from the verdict on another's."""
+    """Return whether the answer is free text, apart from the verdict on another answer."""
     results = []
     if not annotation.get("was_cancelled"):
         results = annotation["result"]
@@ -192,9 +192,9 @@ def _is_typed(annotation: Record) -> bool:
 
 
 def _prediction(predictions: Any, left: Left, answered: Container[str]) -> Record | None:
-    """Return the first prediction that is written out, for what people answered if they did.
+    """Return the first prediction that is included in full, or None.
 
-    Exports may hold only ids.
+    Exports may contain only ids. If people answered, the prediction must be for their control.
     """
     first = None
     for number, prediction in enumerate(predictions if isinstance(predictions, list) else [], 1):
@@ -218,7 +218,10 @@ def _prediction(predictions: Any, left: Left, answered: Container[str]) -> Recor
 
 
 def _answer(results: list[Any], where: str) -> tuple[str, str, Record] | None:
-    """Return control, answer and the result that holds it. Raises BadRow if there are several."""
+    """Return the control, the answer and the result that holds it; None without an answer.
+
+    Raises BadRow for several answers.
+    """
     shape = {"type": str, "from_name": str, "value": dict}
     for number, result in enumerate(results, 1):
         checked(result, shape, TITLE, f"{where}[{number}]")

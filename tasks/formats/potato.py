@@ -61,7 +61,7 @@ _HOUSEKEEPING = (
 
 
 def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | None]:
-    """Return the reader of one item, which knows the inputs whose values differ between answers."""
+    """Return `row`, bound to the questions whose values differ between answers."""
     values: dict[tuple[Question, str], Any] = {}
     # Only all records together tell a choice from what was entered.
     entered: set[Question] = set()
@@ -76,9 +76,9 @@ def row_of_all(parts: Iterable[Part]) -> Callable[[Sequence[Part]], Record | Non
 
 
 def row(parts: Sequence[Part], entered: Container[Question] = ()) -> Record:
-    """Return an item, each person's answer a vote; other fields of the item are metadata.
+    """Return an item. Each person's answer is a vote; other fields of the item are metadata.
 
-    `entered` has the questions in which people enter values, as in a slider of a name of its own.
+    entered: the questions in which people enter values, such as a slider with a custom name.
     """
     item: Record = {}
     votes, left, is_free, answered = [], Left(), False, dict[str, None]()
@@ -141,7 +141,7 @@ def same(record: Record) -> str:
 
 
 def _id_key(record: Record) -> str:
-    """Return the only field that is named like an id: Potato's `id_key`. Raises BadRow."""
+    """Return the only field whose name ends in "id": Potato's `id_key`. Raises BadRow."""
     keys = []
     for name in record:
         if name.lower().endswith("id"):
@@ -153,7 +153,10 @@ def _id_key(record: Record) -> str:
 
 
 def _renamed(record: Record) -> Record:
-    """Rename the text of an item, which Potato's `text_key` may name. Raises BadRow."""
+    """Return an item with its text under `text`. Raises BadRow.
+
+    Potato's `text_key` may give the text another name.
+    """
     if "instance_id" in record:
         raise BadRow("it has no answers as Potato's export `jsonl` has them; choose that one")
     key = "id"
@@ -174,7 +177,7 @@ def _renamed(record: Record) -> Record:
 
 
 def write(item: Item) -> Record:
-    """Return an item of a data file; `pre_annotation` can show the settled label."""
+    """Return an item of a data file. `pre_annotation` can show the settled label."""
     predictions = {}
     if item.label is not None:
         predictions = {item.answer: item.label}
@@ -182,10 +185,10 @@ def write(item: Item) -> Record:
 
 
 def _once(parts: Sequence[Part]) -> Iterator[Part]:
-    """Yield the records, each answer of a person once: output folders hold it in several files.
+    """Yield the records, with each answer of a person only once.
 
-    The first version writes one with everybody beside each person's own, and exports may stand
-    beside each other.
+    The first version writes one file for everybody and one per person, and a folder may contain
+    several exports.
     """
     had = set()
     for name, record in parts:
@@ -201,7 +204,7 @@ def _once(parts: Sequence[Part]) -> Iterator[Part]:
 
 
 def _answers(record: Record) -> tuple[str, Record]:
-    """Return the key under which a record has answers, and these by question; empty without any."""
+    """Return the key of a record's answers, and the answers by question; ("", {}) without any."""
     key = next((key for key in LABELS if isinstance(record.get(key), dict)), "")
     return key, record[key] if key else {}
 
@@ -211,7 +214,7 @@ def _who(name: str, record: Record) -> str | None:
 
 
 def _refuse_others(record: Record) -> None:
-    """Refuse answers that mark or link text (BadRow), and other exports (FileError).
+    """Raise BadRow for answers that mark or link text, FileError for other exports.
 
     Potato's tables have a column for each choice.
     """
@@ -224,7 +227,7 @@ def _refuse_others(record: Record) -> None:
 
 
 def _votes(name: str, record: Record, left: Left, entered: Container[Question]) -> list[Record]:
-    """Return what a person said: of one question the label that is set, or the value entered."""
+    """Return a person's vote: the chosen label or the entered value of one question."""
     key = next(key for key in LABELS if key in record)
     checked(record, {key: dict}, TITLE)
     origin = record.get("annotator_origin")
@@ -254,7 +257,7 @@ def _votes(name: str, record: Record, left: Left, entered: Container[Question]) 
 
 
 def _is_typed(record: Record) -> bool:
-    """Return whether the answers stand in inputs for text."""
+    """Return whether the answers are in text inputs."""
     names: list[str] = []
     for inputs in _answers(record)[1].values():
         names += inputs
@@ -264,9 +267,9 @@ def _is_typed(record: Record) -> bool:
 def _answer(question: str, name: str, value: Any, *, is_entered: bool) -> str:
     """Return the answer in an input of this name; "" without one.
 
-    A choice has its own name as value, or true, or, in Potato's first version, with its question
-    before it or the key that chooses it. All others have what people entered: `slider`, `number`,
-    `select-one`, `free_response`, `text_box`, the rows of a multirate.
+    A choice has as value its own name or true. In Potato's first version the value may be the name
+    prefixed by the question, or the key that chooses it. Other inputs contain what people entered:
+    `slider`, `number`, `select-one`, `free_response`, `text_box`, the rows of a multirate.
     """
     if value in (False, None, ""):
         return ""
@@ -293,7 +296,7 @@ def _person(name: str) -> str | None:
 
 
 def read(file: BufferedReader) -> Iterator[Numbered]:
-    """Yield the records of JSON lines, of a list in JSON, or of a data file that is a table."""
+    """Yield the records of JSON lines, a JSON list, or a data file that is a table."""
     yield from (json_items() if starts_as_json(file) else table())(file)
 
 

@@ -50,11 +50,11 @@ Found = tuple[str, str, bytes]
 
 
 class _Refused(Exception):
-    """A record has more than the message says."""
+    """Raised for a record that exceeds the limit in the message."""
 
 
 class _Measured:
-    """A file that is not read on where one record takes more than LONGEST_LINE bytes."""
+    """A file that stops being read if one record takes more than LONGEST_LINE bytes."""
 
     def __init__(self, file: BufferedReader):
         self._file = file
@@ -69,7 +69,7 @@ class _Measured:
 
 
 def _shallow(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Yield the events while few brackets are open; each further one costs more memory."""
+    """Yield the parser's events. Raises _Refused above DEEPEST open brackets, which cost memory."""
     depth = 0
     for event in events:
         depth += (event[0] in OPENING) - (event[0] in CLOSING)
@@ -79,12 +79,12 @@ def _shallow(events: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def starts_as_json(file: BufferedReader) -> bool:
-    """Return whether a file begins like JSON, or is empty."""
+    """Return whether a file begins like JSON or is empty."""
     return file.peek(PEEKED).removeprefix(MARK).lstrip()[:1] in (b"", b"[", b"{")
 
 
 def json_lines(file: BufferedReader) -> Iterator[Numbered]:
-    """Yield the lines of a file; an endless one is cut, and so no JSON."""
+    """Yield the numbered lines of a file. An endless line is cut, and so is not valid JSON."""
     _skip_mark(file)
     for number, line in enumerate(_lines(file), 1):
         if line.strip():
@@ -92,9 +92,9 @@ def json_lines(file: BufferedReader) -> Iterator[Numbered]:
 
 
 def json_items(prefix: str = "item") -> Callable[[BufferedReader], Iterator[Numbered]]:
-    """Return a reader of the list at a place of one large JSON value, an element at a time.
+    """Return a reader for a list within one large JSON value, one element at a time.
 
-    A list may also be JSON lines.
+    prefix: the path of the elements, as in ijson. A file of JSON lines is read, too.
     """
 
     def read(file: BufferedReader) -> Iterator[Numbered]:
@@ -119,7 +119,7 @@ def json_items(prefix: str = "item") -> Callable[[BufferedReader], Iterator[Numb
 
 
 def table(ending: str = "csv") -> Callable[[BufferedReader], Iterator[Numbered]]:
-    """Return a reader of rows under a header."""
+    """Return a reader for rows under a header."""
 
     def read(file: BufferedReader) -> Iterator[Numbered]:
         for row in read_table(_lines(file), list, lambda name, cell: cell, ending):
@@ -133,7 +133,7 @@ def table(ending: str = "csv") -> Callable[[BufferedReader], Iterator[Numbered]]
 def lines_of(path: Path, form: Format, question: str = "") -> Iterator[Line]:
     """Yield the records of a file, folder or archive, each with its row.
 
-    `question` limits the answers to those of one question, where the layout states the question.
+    question: the only question whose answers are read, if the layout names questions.
     Raises FileError, OSError.
     """
     records = _records(path, form)
@@ -157,7 +157,7 @@ def lines_of(path: Path, form: Format, question: str = "") -> Iterator[Line]:
 
 
 def _asking(form: Format, question: str) -> Format:
-    """Return the layout that reads only answers to the question, if one is named."""
+    """Return the layout limited to answers to the question, if one is given."""
     only, row = form.only, form.row
     if not (question and only):
         return form
@@ -169,14 +169,14 @@ def _asking(form: Format, question: str) -> Format:
 
 
 def _kept_parts(items: sqlite3.Connection) -> Iterator[Part]:
-    """Yield all records that can be read."""
+    """Yield all stored records that can be parsed."""
     for name, text in items.execute("SELECT name, text FROM part"):
         with suppress(BadRow):
             yield name, _record(text)
 
 
 def _joined(parts: Iterator[tuple[str, str, bytes, int]], form: Format) -> Line:
-    """Return the row of all records of one item."""
+    """Return the line for all records of one item."""
     place, name, text, _ = next(parts)
     texts, size = [(name, text)], len(text)
     for _, name, more, _ in parts:
@@ -191,7 +191,7 @@ def _joined(parts: Iterator[tuple[str, str, bytes, int]], form: Format) -> Line:
 
 
 def _keep(items: sqlite3.Connection, records: Iterator[Found], form: Format) -> None:
-    """Store all records; `first` is the number of the first one of the same item."""
+    """Store all records. `first` is the number of the first record of the same item."""
     items.execute("CREATE TABLE part (place, name, text, first)")
     items.execute("CREATE TABLE item (same PRIMARY KEY, first) WITHOUT ROWID")
     for number, (place, name, text) in enumerate(records):
@@ -204,7 +204,7 @@ def _keep(items: sqlite3.Connection, records: Iterator[Found], form: Format) -> 
 
 
 def _named_by(text: bytes, form: Format) -> str:
-    """Return the name of the item that a record describes; "" if it has none."""
+    """Return the id of the item that a record describes; "" without one."""
     try:
         return cast("Callable[[Record], str]", form.same)(_record(text))
     except (BadRow, KeyError):
@@ -233,7 +233,7 @@ def _line(place: str, texts: list[tuple[str, bytes]], form: Format) -> Line:
 
 
 def _record(text: bytes) -> Record:
-    """Parse the object in a text. Raises BadRow."""
+    """Parse a JSON object. Raises BadRow."""
     try:
         record = strict_json(text.decode())
     except UnicodeDecodeError as error:
@@ -246,7 +246,7 @@ def _record(text: bytes) -> Record:
 
 
 def _records(path: Path, form: Format) -> Iterator[Found]:
-    """Yield every record of the files, in the order of their names. Raises FileError."""
+    """Yield every record of the files, ordered by file name. Raises FileError."""
     if not path.is_dir() and path.suffix.lower() != ".zip":
         yield from _read("", (str(path.absolute()), partial(_open, path)), form)
         return
@@ -257,7 +257,7 @@ def _records(path: Path, form: Format) -> Iterator[Found]:
 
 
 def _check_members(names: Sequence[str], form: Format) -> None:
-    """Raise FileError for a folder that has no files of the layout, or only its other exports."""
+    """Raise FileError for a folder without files of the layout, or with only its other exports."""
     if not any(_is_named(form.files, name) for name in names):
         raise FileError(f"It holds no file of {form.title}.{_cure(form)}")
     if not form.others or any(_is_named(form.answers, name) for name in names):
@@ -276,7 +276,7 @@ def _is_named(names: str, name: str) -> bool:
 
 
 def _cure(form: Format) -> str:
-    """Return what to export instead."""
+    """Return advice about which export to choose instead."""
     if form.choose:
         return f" Choose {form.choose} where {form.title} exports."
     if form.instead:
@@ -285,7 +285,10 @@ def _cure(form: Format) -> str:
 
 
 def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
-    """Yield the records of one file; their places begin with `at`. Raises FileError."""
+    """Yield the records of one file. Raises FileError.
+
+    at: the prefix of their positions.
+    """
     name, opened = member
     # The name becomes a part of messages and rows.
     if reason := unstorable(name):
@@ -306,13 +309,13 @@ def _read(at: str, member: Named, form: Format) -> Iterator[Found]:
 
 
 def _check_json(file: BufferedReader, form: Format) -> None:
-    """Raise FileError for a file that is no JSON, if the tool also exports other formats."""
+    """Raise FileError if a file is not JSON and the tool also exports other formats."""
     if form.choose and not starts_as_json(file):
         raise FileError(f"It is no JSON.{_cure(form)}")
 
 
 def _members(path: Path) -> Iterator[Named]:
-    """Yield the files of a folder or an archive, by name. Raises FileError."""
+    """Yield the files of a folder or an archive, ordered by name. Raises FileError."""
     if path.is_dir():
         for file in sorted(path.rglob("*")):
             if file.is_file():
@@ -343,7 +346,7 @@ def _unpacked(file: BufferedReader) -> BufferedReader:
 
 
 def _lines(file: BufferedReader) -> Iterator[bytes]:
-    """Yield the lines of a file; an endless one is cut."""
+    """Yield the lines of a file. An endless line is cut."""
     return plain_lines(iter(partial(file.read1, PART), b""), LONGEST_LINE)
 
 

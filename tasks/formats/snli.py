@@ -28,7 +28,7 @@ PARSES = {
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """Return a pair with its author's label and the votes on it; parses are left out."""
+    """Return a pair with its author's label and the votes on it, without syntax trees."""
     record = checked(parts[0][1], SHAPE, TITLE)
     labels = []
     for label in record["annotator_labels"]:
@@ -45,7 +45,7 @@ def row(parts: Sequence[Part]) -> Record:
 
 
 def write(item: Item) -> Record | None:
-    """Return a pair with the labels of its author and of the judges, as SNLI has them."""
+    """Return a pair with the labels of its author and of the judges, in SNLI's layout."""
     row = strict_json(item.row_json)
     labels = [row["author_label"]]
     for vote in item.votes:

@@ -16,7 +16,7 @@ SHAPE = {"context": str, "question": str, "id": str, "answers": list}
 
 
 def questions(file: BufferedReader) -> Iterator[Numbered]:
-    """Yield each question with its paragraph and title, an article at a time."""
+    """Yield each question with its paragraph and title, one article at a time."""
     number = 0
     for _, text in json_items("data.item")(file):
         try:
@@ -34,7 +34,7 @@ def questions(file: BufferedReader) -> Iterator[Numbered]:
 
 
 def row(parts: Sequence[Part]) -> Record:
-    """Return a question on a passage; its first answer is the author's, if it can be answered."""
+    """Return a question on a passage. Its first answer, if it has one, is the author's."""
     record = checked(parts[0][1], SHAPE, TITLE)
     answers = []
     for number, answer in enumerate(record["answers"], 1):
@@ -56,7 +56,7 @@ def row(parts: Sequence[Part]) -> Record:
 
 
 def write(item: Item) -> Record:
-    """Return an article of one question; search where its answer starts if the row does not say."""
+    """Return an article of one question. An unknown start of its answer is searched for."""
     row = strict_json(item.row_json)
     passage, answer = item.texts["passage"], row["author_label"]
     # Rows that came from SQuAD know the start. For others the first place is meant.

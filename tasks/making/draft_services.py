@@ -20,9 +20,9 @@ EMPTY = "version: 1\n"
 
 @transaction.atomic
 def begin_draft(*, owner: User, source: Source | None, name: str = "", code: str = "") -> TaskDraft:
-    """Begin a draft of a new task, from a source that the person may read, or from nothing.
+    """Create a draft of a new task, from a source that the person may read or from scratch.
 
-    Locks the owner, so that many tabs do not exceed what a person may have begun. Raises Refused.
+    Locks the owner, so that parallel requests cannot exceed the limit on drafts. Raises Refused.
     """
     locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
     if not can_make_tasks(locked):
@@ -39,7 +39,7 @@ def begin_draft(*, owner: User, source: Source | None, name: str = "", code: str
 
 
 def _stored(data: Data) -> dict[str, str]:
-    """Return the columns of a draft. Raises ConfigError when it is too large to read again."""
+    """Return the columns of a draft. Raises ConfigError if the text is too large to parse again."""
     # Read back once: what is too large to parse would lock its owner out of the draft.
     text = text_of(data)
     data_of(text)
@@ -48,9 +48,9 @@ def _stored(data: Data) -> dict[str, str]:
 
 @transaction.atomic
 def begin_change(*, task: Task, owner: User) -> TaskDraft:
-    """Return the person's draft of the task's next configuration; create it if there is none.
+    """Return the person's draft of the task's next configuration, created if there is none.
 
-    No lock, a unique draft. Raises Refused.
+    Takes no lock, because the draft is unique. Raises Refused.
     """
     if not can_edit(owner, task):
         raise Refused(_("You may not change this task."), code="edit", status=403)
@@ -61,10 +61,10 @@ def begin_change(*, task: Task, owner: User) -> TaskDraft:
 
 @transaction.atomic
 def change_draft(*, draft: TaskDraft, change: Callable[[Data], None]) -> TaskDraft:
-    """Change a draft's data in place.
+    """Apply a change to a draft's data.
 
-    Locks the draft, so that two tabs with two steps both keep what they wrote. Raises ConfigError,
-    and what the change raises.
+    change: modifies the data in place. Locks the draft, so that tabs with different steps keep each
+    other's changes. Raises ConfigError, and what `change` raises.
     """
     rows = TaskDraft.objects.select_related("task", "owner")
     locked = rows.select_for_update(of=("self",), no_key=True).get(pk=draft.pk)
@@ -82,7 +82,7 @@ def _keep(draft: TaskDraft, data: Data) -> TaskDraft:
 
 
 def name_draft(*, draft: TaskDraft, name: str, code: str) -> TaskDraft:
-    """Set the name and the code of a draft's future task, as `change_draft` does."""
+    """Set the name and the code of a draft's future task. Locks as `change_draft` does."""
     named = change_draft(draft=draft, change=lambda data: put(data, ("name",), name))
     named.code = code
     named.save(update_fields=["code"])
@@ -91,9 +91,9 @@ def name_draft(*, draft: TaskDraft, name: str, code: str) -> TaskDraft:
 
 @transaction.atomic
 def replace_draft(*, draft: TaskDraft, text: str, base: str) -> TaskDraft:
-    """Give a draft another text, a configuration; base: the digest of the text that was edited.
+    """Replace a draft's text. base: the digest of the text that was edited.
 
-    Locks the draft, so that what another tab wrote is not lost. Raises ConfigStale.
+    Locks the draft, so that another tab's changes are not lost. Raises ConfigStale.
     """
     locked = TaskDraft.objects.select_for_update(no_key=True).get(pk=draft.pk)
     # The page showed the completed text, so that is what its digest is compared with.
@@ -103,25 +103,25 @@ def replace_draft(*, draft: TaskDraft, text: str, base: str) -> TaskDraft:
 
 
 def forget_draft(draft: TaskDraft) -> None:
-    """Delete a draft. No lock."""
+    """Delete a draft. Takes no lock."""
     draft.delete()
 
 
 def forget_drafts(*, task: Task, owner: User) -> None:
-    """Delete the person's draft of a task's next configuration, which is stored now. No lock."""
+    """Delete the person's draft of a task, whose configuration was saved. Takes no lock."""
     TaskDraft.objects.filter(task=task, owner=owner).delete()
 
 
 def draft_text(draft: TaskDraft) -> str:
-    """Return the configuration that a draft results in."""
+    """Return the completed configuration of a draft as text."""
     return text_of(completed(data_of(draft.text)))
 
 
 @transaction.atomic
 def finish_draft(*, draft: TaskDraft, code: str) -> Task:
-    """Make the task of a draft, which its owner may, and delete the draft.
+    """Create the task of a draft for its owner, and delete the draft.
 
-    As `make_own_task`. Raises ConfigError, Refused.
+    Locks as `make_own_task` does. Raises ConfigError, Refused.
     """
     source = find_source(draft.kind, draft.source, draft.owner)
     about = {"maker": draft.owner, "code": code, "text": draft_text(draft), "source": source}

@@ -9,7 +9,7 @@ CODE, NAME = Task._meta.get_field("code"), Task._meta.get_field("name")
 
 
 class NewTaskForm(forms.Form):
-    """What the maker of a task must say; everything else may change later."""
+    """A form with the required settings of a new task. Everything else can be changed later."""
 
     name = forms.CharField(
         label=_("Name"),
@@ -26,7 +26,7 @@ class NewTaskForm(forms.Form):
 
 
 class ApprovalForm(forms.Form):
-    """What administrators want to know before a task opens to others than its members."""
+    """A form for asking administrators to let a task open to non-members."""
 
     goal = forms.CharField(
         label=_("Goal"),
@@ -49,7 +49,7 @@ class ApprovalForm(forms.Form):
 
 
 class DecisionForm(forms.Form):
-    """What an administrator decides about a proposal."""
+    """A form for an administrator's decision on a proposal."""
 
     approve = forms.TypedChoiceField(
         label=_("Decision"),
@@ -67,6 +67,6 @@ class DecisionForm(forms.Form):
 
 
 class MakingDecisionForm(DecisionForm):
-    """The decision about a proposal of a former release, which makes its task."""
+    """A form for deciding on a proposal of an earlier release; approval creates the task."""
 
     code = forms.CharField(label=_("Code"), max_length=CODE.max_length, validators=CODE.validators)

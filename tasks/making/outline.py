@@ -53,13 +53,13 @@ KEYS = tuple(TaskConfig.__dataclass_fields__)
 
 
 def data_of(text: str) -> Data:
-    """Parse a text to data. Raises ConfigError where it is no YAML."""
+    """Parse a configuration text to data. Raises ConfigError if it is not YAML."""
     data: Data = read_yaml(text).data
     return data
 
 
 def text_of(data: Data) -> str:
-    """Serialise data as YAML with the keys in the order of the documentation."""
+    """Serialise data as YAML, with the keys in the order of the documentation."""
     return dump_yaml({key: data[key] for key in sorted(data, key=_place)})
 
 
@@ -70,14 +70,14 @@ def _place(key: str) -> int:
 
 
 def steps_of(data: Data) -> tuple[str, ...]:
-    """Return the steps that such a task has."""
+    """Return the wizard steps for a task with this data."""
     if data.get("kind") == "arena":
         return OF_ARENAS
     return tuple(STEPS)
 
 
 def get(data: Data, path: Loc, default: Any = None) -> Any:
-    """Return what is at a path, or the default."""
+    """Return the value at a path, or the default."""
     value: Any = data
     for key in path:
         if not isinstance(value, dict) or key not in value:
@@ -89,7 +89,7 @@ def get(data: Data, path: Loc, default: Any = None) -> Any:
 def put(data: Data, path: Sequence[str], value: Any) -> None:
     """Set the value at a path.
 
-    None or an empty value removes it, and then empty mappings around it.
+    None or an empty value removes the key, and then any mapping that became empty.
     """
     *above, last = path
     # The mappings on the way to the value, the outermost first.
@@ -109,7 +109,7 @@ def put(data: Data, path: Sequence[str], value: Any) -> None:
 
 
 def fields_in(data: Data, place: str) -> list[Data]:
-    """Return the fields of a place as a list that may be changed; names become mappings."""
+    """Return the mutable list of a place's fields; fields given by name become mappings."""
     path, holder = PLACES[place], data
     for key in path[:-1]:
         holder[key] = holder.get(key) or {}
@@ -135,7 +135,7 @@ def all_fields(data: Data) -> list[Data]:
 
 
 def names(data: Data, place: str, *types: str) -> list[str]:
-    """Return the names of a place's fields of these types."""
+    """Return the names of a place's fields that have one of these types."""
     matching = []
     for field in fields_in(deepcopy(data), place):
         if field.get("name") and field.get("type") in types:
@@ -144,13 +144,13 @@ def names(data: Data, place: str, *types: str) -> list[str]:
 
 
 def is_mirror(data: Data, place: str, field: Data) -> bool:
-    """Return whether an output only says that the model answers what people fill in."""
+    """Return whether an output only repeats an input that people fill in."""
     inputs = {item.get("name") for item in fields_in(deepcopy(data), "input")}
     return place == "output" and (field.get("name") in inputs or "type" not in field)
 
 
 def free_name(data: Data, label: str) -> str:
-    """Return a name that no field has, derived from the words of a label."""
+    """Return an unused field name derived from a label."""
     letters = "".join(c if c.isascii() and c.isalnum() else " " for c in label.lower())
     base = "_".join(letters.split())[:50] or "field"
     base = base if base[0].isalpha() else f"field_{base}"
@@ -205,21 +205,21 @@ def rename_field(data: Data, before: str, after: str) -> None:
 
 
 def _renamed(name: Any, before: str, after: str) -> Any:
-    """Return the name of a field after it was renamed."""
+    """Return the name of a field after a renaming; other values are returned unchanged."""
     if name == before:
         return after
     return name
 
 
 def _rename_in_field(field: Data, before: str, after: str) -> None:
-    """Rename a field in its own entry, or in one that refers to it."""
+    """Rename a field in its own entry, or in the entry of a field that refers to it."""
     for path in (("reference",), ("when", "field"), ("name",)):
         if get(field, path) == before:
             put(field, path, after)
 
 
 def _rename_in_example(example: Data, before: str, after: str) -> None:
-    """Rename a field in the values of an example, and keep their order."""
+    """Rename a field in the values of an example. Keeps their order."""
     for section in ("context", "input"):
         values = example.get(section) or {}
         if before in values:
@@ -230,7 +230,7 @@ def _rename_in_example(example: Data, before: str, after: str) -> None:
 
 
 def tidy(data: Data) -> None:
-    """Remove empty lists of fields, and shorten an output that is only a name."""
+    """Remove empty lists of fields, and shorten outputs that have only a name."""
     for path in PLACES.values():
         # Putting what is there removes it where it is empty.
         put(data, path, get(data, path))
@@ -239,14 +239,14 @@ def tidy(data: Data) -> None:
 
 
 def _shortened(output: Any) -> Any:
-    """Return an output as the configuration writes it: one that is only a name as that name."""
+    """Return an output in its short form: the plain name if it has nothing else."""
     if isinstance(output, dict) and output.keys() == {"name"}:
         return output["name"]
     return output
 
 
 def completed(data: Data) -> Data:
-    """Return the data with the verdict and metrics that follow from its fields, unless set."""
+    """Return the data, with a missing verdict and metrics derived from its fields."""
     # A copy, so that what is filled in here never becomes part of the draft.
     full = {"version": 1, **deepcopy(data)}
     tidy(full)
@@ -265,7 +265,7 @@ def completed(data: Data) -> Data:
 
 
 def _answer(data: Data) -> tuple[Data, bool]:
-    """Return what the model answers, and whether people fill in the same field to compare."""
+    """Return the model's answer field, and whether people fill in the same field."""
     inputs = {item.get("name"): item for item in fields_in(deepcopy(data), "input")}
     outputs = []
     for item in fields_in(deepcopy(data), "output"):
@@ -280,9 +280,9 @@ def _answer(data: Data) -> tuple[Data, bool]:
 
 
 def answer_of(data: Data) -> list[str]:
-    """Return the names of fields that people and the model fill in.
+    """Return the names of fields that people and the model both fill in.
 
-    Else the model's first answer.
+    Without such fields, return the model's first answer.
     """
     inputs = {item.get("name") for item in fields_in(deepcopy(data), "input")}
     outputs = fields_in(deepcopy(data), "output")
@@ -294,7 +294,7 @@ def answer_of(data: Data) -> list[str]:
 
 
 def rules_for(data: Data) -> list[str]:
-    """Return the verdict rules that fit what the model answers."""
+    """Return the verdict rules that fit the model's answer."""
     answer, is_compared = _answer(data)
     kind = str(answer.get("type", ""))
     is_text = kind in ("text", "long_text")
@@ -315,7 +315,7 @@ def rules_for(data: Data) -> list[str]:
 
 
 def metrics_for(data: Data) -> list[str]:
-    """Return the metrics that can score what the model answers, as `unfit_metrics` checks them."""
+    """Return the metrics that can score the model's answer, as `unfit_metrics` checks them."""
     answer, _is_compared = _answer(data)
     kind = FIELD_TYPES.get(str(answer.get("type")))
     verdict = get(completed(data), ("verdict", "type"))
@@ -359,7 +359,7 @@ def _rule(answer: Data, kind: str) -> str:
 
 
 def previewed(data: Data) -> Data:
-    """Return `completed` data with stand-ins for what every task needs, for a preview."""
+    """Return `completed` data with placeholders for what every task needs, for a preview."""
     preview = deepcopy(data)
     preview["name"] = preview.get("name") or "…"
     if preview.get("kind") == "arena":
@@ -382,7 +382,7 @@ def previewed(data: Data) -> Data:
 
 
 def _is_read(data: Data) -> bool:
-    """Return whether the model gets something to read."""
+    """Return whether the model has any field to read."""
     outputs = {field.get("name") for field in fields_in(deepcopy(data), "output")}
     if data.get("context"):
         return True
@@ -394,7 +394,7 @@ def _is_read(data: Data) -> bool:
 
 
 def is_begun(data: Data, step: str) -> bool:
-    """Return whether anything of a step is set; until then nothing in it is wrong."""
+    """Return whether anything of a step is set. Errors are shown only in steps that are."""
     return any(key in data for key in STEPS[step] if key != "version")
 
 
@@ -403,7 +403,7 @@ class _Nothing:
 
 
 def not_shown(data: Data) -> list[str]:
-    """Return the paths that no step shows; they stay as they are."""
+    """Return the paths that no step shows. The wizard leaves their values unchanged."""
     known_keys: set[str] = set()
     for keys in STEPS.values():
         known_keys.update(keys)
@@ -425,13 +425,13 @@ def not_shown(data: Data) -> list[str]:
 
 
 def step_of(path: str) -> str:
-    """Return the step that corrects a problem at this path; `finish` if there is none."""
+    """Return the step in which a problem at this path is corrected; `finish` without one."""
     first = path.partition(".")[0].partition("[")[0]
     return next((step for step, keys in STEPS.items() if first in keys), "finish")
 
 
 def field_of(path: str) -> tuple[str, int] | None:
-    """Return the place and index of the field that a path is about; None for other paths.
+    """Return the place and index of the field that a path refers to; None for other paths.
 
     >>> field_of("metadata.create[1].when")
     ('create', 1)

@@ -26,11 +26,11 @@ State = TaskProposal.State
 def ask_approval(
     *, task: Task, actor: User, goal: str, people: str, show: bool = True
 ) -> TaskProposal:
-    """Ask administrators to let a task open to others than its members, and mail them.
+    """Ask administrators by mail to let a task open to non-members; return the request.
 
-    show: everybody sees it once it is approved. A task has one request, which is asked again after
-    it was declined or withdrawn. Locks the request, so that of two owners one asks, then the names
-    of tasks where it is shown. Raises Refused, Invalid.
+    show: whether the task becomes visible to everybody once it is approved. A task has one request,
+    which is reopened after it was declined or withdrawn. Locks the request, so that only one of two
+    owners asks, then the task names if `show`. Raises Refused, Invalid.
     """
     check_owns(actor, task)
     if not needs_approval(task):
@@ -79,11 +79,12 @@ def decide_proposal(
     code: str = "",
     is_allowed: bool = False,
 ) -> TaskProposal:
-    """Approve a task, which opens it to others, or decline it; the proposer gets a mail.
+    """Approve a task, which opens it to non-members, or decline it. The proposer gets a mail.
 
-    A proposal of a former release has no task: approving makes it, once, with this code.
-    is_allowed: the caller knows that the actor decides about this one; else only administrators
-    do. Locks the proposal, so that it is decided once, then the task. Raises ConfigError, Refused.
+    A proposal of an earlier release has no task; approving it creates the task with this code.
+    is_allowed: whether the caller has checked the actor's permission; otherwise only administrators
+    may decide. Locks the proposal, so that it is decided once, then the task.
+    Raises ConfigError, Refused, Invalid.
     """
     if not (actor.is_superuser or is_allowed):
         raise Refused(_("Only administrators decide."), code="new_tasks", status=403)
@@ -109,7 +110,7 @@ def decide_proposal(
 
 
 def _open_to_others(task: Task, actor: User, show: bool) -> None:
-    """Let an approved task open, and everybody see it where that was asked. Locks the task."""
+    """Mark a task as approved and, if `show`, make it visible. Locks the task."""
     locked = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     changed_fields(locked, {"is_unapproved": False})
     if show:
@@ -117,7 +118,7 @@ def _open_to_others(task: Task, actor: User, show: bool) -> None:
 
 
 def _made_of(proposal: TaskProposal, code: str) -> Task:
-    """Create the task of a proposal that has none yet."""
+    """Create the task of a proposal of an earlier release."""
     source = find_source(proposal.kind, proposal.source, proposal.proposer)
     text = renamed(proposal.config_text or _text_in(source), proposal.name)
     about: dict[str, Any] = {"maker": proposal.proposer, "code": code, "is_approved": True}
@@ -126,7 +127,7 @@ def _made_of(proposal: TaskProposal, code: str) -> Task:
 
 @transaction.atomic
 def withdraw_proposal(*, proposal: TaskProposal, actor: User) -> None:
-    """Take back one's own proposal while it waits. One update, no lock. Raises Refused."""
+    """Withdraw the actor's own pending proposal. One update, no lock. Raises Refused."""
     own_waiting = TaskProposal.objects.filter(pk=proposal.pk, proposer=actor, state=State.WAITING)
     # The condition is part of the update: it hits no row once the proposal is decided.
     if not own_waiting.update(state=State.WITHDRAWN, decided_at=timezone.now()):
@@ -145,7 +146,7 @@ def _text_in(source: Source | None) -> str:
 
 
 def tell_proposer(proposer: User, name: str, *, is_approved: bool, reason: str, page: str) -> None:
-    """Mail the decision on a proposal; `page` is the path where the work continues."""
+    """Mail the decision on a proposal. page: the path of the page on which to continue."""
 
     def write() -> tuple[str, str]:
         values = {"name": name}

@@ -28,9 +28,9 @@ def begun_tasks() -> QuerySet[Task]:
 
 
 def find_source(kind: str, code: str, maker: User) -> Source | None:
-    """Return what a task begins as: a template, or a task that the person edits.
+    """Return the source of a new task: a template, or a task that the person may edit.
 
-    None if missing.
+    None if there is no such source.
     """
     if kind != TaskProposal.Kind.TASK:
         return templates().get(code)
@@ -41,9 +41,9 @@ def find_source(kind: str, code: str, maker: User) -> Source | None:
 
 
 def make_task(*, maker: User, code: str, name: str, source: Source) -> Task:
-    """Make a task that only its maker sees, from a template or as a copy of another task.
+    """Create a private task from a template or as a copy of another task.
 
-    As `make_own_task`.
+    Locks and raises as `make_own_task` does.
     """
     text = renamed(text_in(source), name)
     return make_own_task(maker=maker, code=code, text=text, source=source)[0]
@@ -60,12 +60,12 @@ def make_own_task(
     allow_try_out: bool = True,
     is_approved: bool = False,
 ) -> tuple[Task, list[str]]:
-    """Make a task with its maker as owner and a first round to plan; tell of its configuration.
+    """Create a task with its maker as owner, and plan its first round.
 
-    source: whose pictures and recordings the examples show. is_approved: an administrator allows
-    this one. Where administrators approve new tasks, only members see it until then. Locks the
-    maker, so that two requests do not exceed what a person may have begun.
-    Raises ConfigError, Refused.
+    Returns the task and notes on its configuration. source: where pictures and recordings of the
+    examples come from. is_approved: an administrator allows this task. If new tasks need approval,
+    only members see the task until then. Locks the maker, so that parallel requests cannot exceed
+    the limit on unopened tasks. Raises ConfigError, Refused.
     """
     # 1. Lock the maker, and check what they may begin.
     locked = User.objects.select_for_update(of=("self",), no_key=True).get(pk=maker.pk)
@@ -93,7 +93,7 @@ def make_own_task(
 
 
 def check_code(code: str) -> None:
-    """Raise Refused if a person may not take this code for a task."""
+    """Raise Refused if the code is reserved or taken."""
     if code == SIMULATED or code in templates():
         raise Refused(_("This code is kept for the site. Take another one."), field="code")
     if Task.objects.filter(code=code).exists():
@@ -118,7 +118,7 @@ def _check_may_make(maker: User) -> None:
 
 
 def _unopened_tasks(maker: User) -> QuerySet[Task]:
-    """Return the maker's tasks that count: without an opened round, or waiting for approval."""
+    """Return the maker's tasks that count: those without an opened round, or awaiting approval."""
     # Where everybody may create tasks, only tasks without an opened round count.
     counted = Q(pk__in=begun_tasks().values("pk"))
     if settings.NEW_TASKS != "everybody":
@@ -127,7 +127,7 @@ def _unopened_tasks(maker: User) -> QuerySet[Task]:
 
 
 def _bring_files(source: Source | None, task: Task) -> None:
-    """Store in the task the pictures and recordings that its examples show."""
+    """Copy the pictures and recordings of the examples from the source into the task."""
     if isinstance(source, Task):
         for media in source.media.filter(digest__in=shown_digests(task.config)):
             with media.file.open() as file:
@@ -140,7 +140,7 @@ def _bring_files(source: Source | None, task: Task) -> None:
 
 @transaction.atomic
 def delete_begun_task(*, task: Task, actor: User) -> None:
-    """Delete a task in which nobody can have written yet, with all that was prepared in it.
+    """Delete a task in which nobody can have written, with everything that was prepared in it.
 
     Locks its request for approval, then the task, as planning a round does. Raises Refused.
     """

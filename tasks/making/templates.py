@@ -16,7 +16,7 @@ GALLERY = Path(__file__).parent / "gallery"
 
 @dataclass(frozen=True)
 class Template:
-    """A configuration that somebody may take as the beginning of a task."""
+    """A configuration that people can start a task from."""
 
     code: str
     text: str
@@ -25,7 +25,7 @@ class Template:
 
     @property
     def picture(self) -> str:
-        """Return the template of the picture that shows what it is like."""
+        """Return the path of the HTML template with the illustration."""
         return f"own/new/pictures/{self.code}.html"
 
     @property
@@ -39,14 +39,14 @@ Source = Template | Task
 
 
 def text_in(source: Source) -> str:
-    """Return the configuration of a template or a task, as text."""
+    """Return the configuration text of a template or a task."""
     if isinstance(source, Template):
         return source.text
     return source.config_text
 
 
 def kind_of(source: Source | None) -> str:
-    """Return the kind of a source, as drafts and proposals store it; "" without one."""
+    """Return the kind of a source in the form that drafts and proposals store; "" without one."""
     if source is None:
         return ""
     kind = TaskProposal.Kind
@@ -73,9 +73,9 @@ def _scenes(folder: Path) -> Path | None:
 
 
 def renamed(text: str, name: str) -> str:
-    """Return the configuration with another name.
+    """Return the configuration text with another task name.
 
-    Every other character stays. Raises ConfigError.
+    All other characters are unchanged. Raises ConfigError.
     """
     # By the position in the text, so that comments and the order of keys stay.
     value = next(node for key, node in read_yaml(text).root.value if key.value == "name")

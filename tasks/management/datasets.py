@@ -17,7 +17,7 @@ NAMES = ("revision", "config", "split", "rows", "columns")
 
 
 def add_dataset_arguments(parser: ArgumentParser) -> None:
-    """Add the arguments that choose rows of a data set, named as in the library `datasets`."""
+    """Add the arguments that choose rows of a dataset, named as in the library `datasets`."""
     about = parser.add_argument_group(f"with --from {FOLDER} or --from {HUB}")
     about.add_argument("--config", default="", metavar="NAME", help="its configuration")
     about.add_argument("--split", default="", metavar="NAME", help="such as train")
@@ -35,10 +35,10 @@ def add_dataset_arguments(parser: ArgumentParser) -> None:
 
 
 def is_dataset(options: Mapping[str, Any], besides: Collection[str] = ()) -> bool:
-    """Return whether the rows come from a data set.
+    """Return whether the rows come from a dataset.
 
-    Raises CommandError when an argument is given that only data sets use; `besides` lists arguments
-    that other sources use, too.
+    besides: dataset arguments that other sources accept, too. Raises CommandError if another
+    dataset argument is given without a dataset.
     """
     if options["source"] in SOURCES:
         return True
@@ -50,7 +50,7 @@ def is_dataset(options: Mapping[str, Any], besides: Collection[str] = ()) -> boo
 
 @contextmanager
 def dataset_of(options: Mapping[str, Any], *, is_plain: bool) -> Iterator[tuple[WrittenRows, Path]]:
-    """Yield the rows that the arguments name, as `spooled` has them. Raises FileError."""
+    """Yield the rows that the arguments name, as `spooled` does. Raises FileError."""
     arguments = {name: options[name] for name in NAMES}
     query = RowsQuery(where=options["file"], is_plain=is_plain, **arguments)
     with spooled(query, of_hub=options["source"] == HUB) as dataset:

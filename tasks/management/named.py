@@ -6,7 +6,7 @@ from tasks.models import Round, Task
 
 
 def task_of(code: str) -> Task:
-    """Return the task with this code."""
+    """Return the task with this code. Raises CommandError."""
     if task := Task.objects.filter(code=code).first():
         return task
     codes = ", ".join(Task.objects.values_list("code", flat=True))
@@ -20,7 +20,7 @@ def no_round(task: Task, description: str) -> CommandError:
 
 
 def round_of(task: Task, number: int) -> Round:
-    """Return the task's round with this number."""
+    """Return the task's round with this number. Raises CommandError."""
     if round := task.rounds.select_related("task").filter(number=number).first():
         return round
     raise no_round(task, f"round {number}")

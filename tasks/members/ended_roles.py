@@ -11,10 +11,9 @@ NOTES: list[Callable[[Task, User], None]] = []
 
 
 def note_ended_readers(task: Task, roles: Mapping[User, tuple[str, str | None]]) -> None:
-    """Tell later stages who read a task's labels and does not any more.
+    """Notify later stages of people whose role no longer lets them read the task's labels.
 
-    roles: of each person the former role and the new one. Call it in the transaction that changes
-    the roles.
+    roles: each person's former and new role. Call it in the transaction that changes the roles.
     """
     for user, (former, role) in roles.items():
         # Somebody who still reads labels in another role has nothing to note.

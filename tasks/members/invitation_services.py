@@ -34,10 +34,10 @@ KEPT = timedelta(days=30)
 def invite(
     *, task: Task, actor: User, role: str, addresses: Sequence[str], days: int
 ) -> list[Invitation]:
-    """Mail each address a link of its own, which one person may accept within `days`.
+    """Mail each address its own link, which one person may accept within `days`.
 
-    An earlier link to the same address ends. Nobody learns whether it has an account. Locks the
-    task, for the cap. Raises Refused, Invalid.
+    An earlier link to the same address is revoked. The actor does not learn whether the address has
+    an account. Locks the task, for the limit on open invitations. Raises Refused, Invalid.
     """
     # Each once, in the order in which they were typed.
     addresses = list(dict.fromkeys(address.lower() for address in addresses))
@@ -63,10 +63,10 @@ def invite(
 def make_link(
     *, task: Task, actor: User, role: str, most: int, days: int
 ) -> tuple[Invitation, str]:
-    """Create a link that up to `most` people may accept within `days`; return it with its address.
+    """Create a link that up to `most` people may accept within `days`; return it with its URL.
 
-    Nobody can read the address again. Owners are invited only by mail. Locks the task, for the
-    cap. Raises Refused, Invalid.
+    The URL cannot be retrieved later. Owners are invited only by mail. Locks the task, for the
+    limit on open invitations. Raises Refused, Invalid.
     """
     # A link can be forwarded, so nobody becomes an owner by one that works for many.
     if role in OWNERS:
@@ -86,7 +86,10 @@ def make_link(
 
 @transaction.atomic
 def revoke(*, invitation: Invitation, actor: User) -> None:
-    """End an invitation; who has accepted it stays. No lock, one update. Raises Refused."""
+    """Revoke an invitation. People who accepted it remain members. One update, no lock.
+
+    Raises Refused.
+    """
     check_owns(actor, invitation.task)
     # Logged only if this call ended it: a second click changes nothing.
     if open_ones(invitation.task).filter(pk=invitation.pk).update(revoked_at=timezone.now()):
@@ -97,7 +100,7 @@ def revoke(*, invitation: Invitation, actor: User) -> None:
 
 
 def find_invitation(key: str) -> Invitation | None:
-    """Return the open invitation with this key; None without one."""
+    """Return the open invitation with this key, or None."""
     # Only the digest is stored, so that who reads the database can accept no invitation.
     invitations = Invitation.objects.select_related("task").filter(digest=digest_of(key))
     return next((invitation for invitation in invitations if invitation.state == "open"), None)
@@ -105,10 +108,10 @@ def find_invitation(key: str) -> Invitation | None:
 
 @transaction.atomic
 def accept(*, key: str, user: User) -> Task:
-    """Make the person a member; the role counts at once, as the link was given to them.
+    """Make the person a member. The role counts at once, because they received the link.
 
-    Who is a member already keeps their role, and nothing is used up. Locks the invitation, so that
-    it is accepted no more often than it says. Raises Refused.
+    An existing member keeps their role and does not use up the invitation. Locks the invitation, so
+    that it is not accepted more often than allowed. Raises Refused.
     """
     locked = Invitation.objects.select_for_update(of=("self",), no_key=True)
     invitation = locked.filter(digest=digest_of(key)).first()
@@ -139,20 +142,23 @@ def accept(*, key: str, user: User) -> Task:
 
 
 def open_ones(task: Task) -> QuerySet[Invitation]:
-    """Return the task's invitations that somebody may accept."""
+    """Return the task's invitations that can still be accepted."""
     now = timezone.now()
     return task.invitations.filter(revoked_at=None, ends_at__gt=now, uses__lt=F("most"))
 
 
 def tidy_invitations(most: int) -> int:
-    """Delete up to `most` invitations that are over for a month, and with them the addresses."""
+    """Delete up to `most` invitations that ended over a month ago; return how many.
+
+    Their addresses are deleted with them.
+    """
     before = timezone.now() - KEPT
     over = Q(ends_at__lt=before) | Q(revoked_at__lt=before)
     return delete_some(Invitation.objects.filter(over), most)
 
 
 def address_of(key: str) -> str:
-    """Return the address at which the invitation with this key is accepted."""
+    """Return the URL at which the invitation with this key is accepted."""
     return settings.SITE_URL + reverse("join", args=[key])
 
 

@@ -9,7 +9,7 @@ SECRET_NAME = RegexValidator(
 
 
 class AtAddress(models.Model):
-    """What is asked at an address, which may want a bearer secret."""
+    """A model that is reached at an address, perhaps with a bearer secret."""
 
     secret_env = models.CharField(
         max_length=100,

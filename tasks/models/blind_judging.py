@@ -5,9 +5,9 @@ from django.db.models.functions import Now
 
 
 class BlindJudging(models.Model):
-    """A time in which an owner judges: meanwhile the site shows them no labels and no votes.
+    """A period in which an owner judges, and the site shows them no labels and no votes.
 
-    Rows stay, so that a release can say when owners were judges.
+    Rows are kept, so that a release can say when owners were judges.
     """
 
     task = models.ForeignKey("tasks.Task", models.CASCADE, related_name="blind_judgings")

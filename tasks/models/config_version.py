@@ -6,9 +6,9 @@ from django.db.models.functions import Now
 
 
 class ConfigVersion(models.Model):
-    """One text of a task's configuration; rows never change.
+    """One version of a task's configuration. Rows never change.
 
-    The first is written when a second one comes, so a task that was never changed has none.
+    The first is stored together with the second, so a task that was never changed has none.
     """
 
     task = models.ForeignKey("Task", models.CASCADE, related_name="config_versions")

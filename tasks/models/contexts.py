@@ -15,10 +15,10 @@ def _media_path(media: "Media", name: str) -> str:
 
 
 class Media(models.Model):
-    """A picture or a recording of a task, stored as `media.decoding` made it, by its digest.
+    """A picture or a recording of a task in its stored form, identified by its digest.
 
-    Contexts, examples and drafts name it by digest, in their JSON. Nobody can know who does, so
-    what was stored notes it here; the rest is deleted after a day.
+    Contexts, examples and drafts refer to it by digest within their JSON. They cannot be found from
+    here, so storing them sets `is_used`; unused files are deleted after a day.
     """
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="media")
@@ -51,7 +51,7 @@ class Media(models.Model):
 
     @property
     def ending(self) -> str:
-        """Return the ending of its file's name, the same for all files of its type."""
+        """Return the file name's ending, which is the same for all files of a type."""
         return self.mime.partition("/")[2]
 
 
@@ -78,7 +78,7 @@ class ContextBatch(models.Model):
 
 
 class Context(models.Model):
-    """A text (or image …) that people write against; its fields are those of the configuration."""
+    """A text (or image …) that people write about. The configuration defines its fields."""
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="contexts")
     batch = models.ForeignKey(ContextBatch, on_delete=models.SET_NULL, null=True, blank=True)

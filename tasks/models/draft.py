@@ -8,7 +8,7 @@ from tasks.models.proposal import CODE, TaskProposal
 
 
 class TaskDraft(models.Model):
-    """YAML that need not be a configuration yet: of a new task, or the next one of a task."""
+    """A YAML text that may not be a valid configuration yet, for a new or an existing task."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="task_drafts")
     name = models.CharField(max_length=100, blank=True, help_text="As its text says.")

@@ -14,9 +14,9 @@ class DutyQuerySet(models.QuerySet["Duty"]):
 
 
 class Duty(models.Model):
-    """Examples to write, or to judge, by one member or by each who takes part, until a day.
+    """An assignment to write or judge examples until a day, for one member or for everybody.
 
-    It says how much, and no more: a number for each person, or a member's share of what is judged.
+    It has either a number of examples per person, or a member's share of what is judged.
     """
 
     class Kind(models.TextChoices):

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 
 class Invitation(models.Model):
-    """A link that makes people members of a task; of its key only a digest is kept."""
+    """A link that makes people members of a task. Only a digest of its key is stored."""
 
     task = models.ForeignKey("tasks.Task", on_delete=models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10)
@@ -27,7 +27,7 @@ class Invitation(models.Model):
 
     @property
     def state(self) -> str:
-        """Return open, used, revoked or ended."""
+        """Return the state: open, used, revoked or ended."""
         # In this order: a link that was used up stays "used", whatever happened to it later.
         if self.uses >= self.most:
             return "used"
@@ -39,7 +39,7 @@ class Invitation(models.Model):
 
 
 class NoInvitations(models.Model):
-    """An address that wants no invitations; only a keyed digest of it is kept."""
+    """An address that refuses invitations, stored only as a keyed digest."""
 
     digest = models.CharField(max_length=64, unique=True)
     made_at = models.DateTimeField(db_default=Now())

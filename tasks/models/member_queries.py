@@ -10,13 +10,13 @@ from core.accounts.models import PANEL_PEOPLE
 
 
 class MemberQuerySet(models.QuerySet[Any]):
-    """Members of tasks, as their table offers them."""
+    """A queryset of members of tasks."""
 
     def with_standing(self) -> Self:
         """Add to each member `stands`: whether the role counts.
 
-        It does once the address that it was given to is confirmed. Otherwise anybody who signed up
-        with another person's address would get that person's role.
+        A role counts once the address that it was given to is confirmed. Otherwise anybody who
+        signed up with another person's address would get that person's role.
         """
         # A subquery in place of a join, so that a person with several addresses is one row.
         confirmed = EmailAddress.objects.filter(
@@ -29,8 +29,9 @@ class MemberQuerySet(models.QuerySet[Any]):
         return self.with_standing().filter(stands=True)
 
     def colleagues(self) -> Self:
-        """Return those who belong to the task: pages, mails and the API name them as its members.
+        """Return the members without panel participants.
 
-        People of a panel have a row too, which lets them work in their study, and belong to none.
+        Pages, mails and the API list these members. A panel participant's row only lets them work
+        in their study.
         """
         return self.exclude(user__email__endswith=PANEL_PEOPLE)

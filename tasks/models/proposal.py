@@ -12,9 +12,10 @@ CODE = RegexValidator(
 
 
 class TaskProposal(models.Model):
-    """What a task is for, who would take part, and what became of the request.
+    """A request to approve a task: its purpose, its participants, and the decision.
 
-    One of before tasks began as private ones has no task until it is approved.
+    A request of an earlier release, when tasks did not begin as private, has no task until it is
+    approved.
     """
 
     class Kind(models.TextChoices):

@@ -12,12 +12,12 @@ from tasks.models.task import Task
 
 
 def hidden_name(position: int) -> str:
-    """Return Model A, Model B … by the place in the round's loop."""
+    """Return Model A, Model B … for a target's position in the round."""
     return f"Model {chr(ord('A') + position % 26)}"
 
 
 class Round(models.Model):
-    """One turn of the loop: people against this round's targets."""
+    """One turn of the loop, in which people write against the round's targets."""
 
     class State(models.TextChoices):
         DRAFT = gettext_noop("draft")
@@ -99,17 +99,17 @@ class Round(models.Model):
 
     @property
     def has_fixed_targets(self) -> bool:
-        """Return whether its targets may no longer change; `tasks.rounds.fixed` has the trigger."""
+        """Return whether the targets can no longer change; `tasks.rounds.fixed` has the trigger."""
         return self.opened_at is not None or self.state == self.State.RELEASED
 
     @property
     def is_past_end(self) -> bool:
-        """Return whether its end has come; the next request that sees it closes the round."""
+        """Return whether the end has passed. The next request that sees this closes the round."""
         return self.ends_at is not None and self.ends_at <= timezone.now()
 
     @property
     def budget(self) -> Budget:
-        """Return what closes the round by itself, as a plain value for the rules."""
+        """Return the limits that close the round, as a plain value for the rules."""
         return Budget(
             collected=self.max_collected,
             fooling=self.max_fooling,
@@ -122,14 +122,14 @@ class Round(models.Model):
 
     @property
     def target_names(self) -> list[str]:
-        """Return the names of the targets that people may read now."""
+        """Return the target names that people may see now."""
         entries = enumerate(self.round_targets.all())
         return [self.shown_name(entry.target, place) for place, entry in entries]
 
     def shown_name(self, target: TargetModel, place: int) -> str:
         """Return a target's name, or Model A, Model B … while the round hides it.
 
-        `place` is its index among the round's targets, from 0.
+        place: the target's index in the round, from 0.
         """
         # Once the round is over nobody can adapt to a model any more, so its name is shown.
         if self.show_target_name or self.state in (self.State.CLOSED, self.State.RELEASED):
@@ -138,7 +138,7 @@ class Round(models.Model):
 
 
 class RoundTarget(models.Model):
-    """A target in a round's loop."""
+    """A target that people write against in a round."""
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="round_targets")
     target = models.ForeignKey(TargetModel, on_delete=models.PROTECT)

@@ -10,7 +10,7 @@ from tasks.models.task import Task
 
 
 class TargetModel(AtAddress):
-    """A model that answers: in a round's loop, or as an entrant of the leaderboard."""
+    """A model that answers, as a target in rounds or as an entrant on the leaderboard."""
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="targets")
     name = models.SlugField(
@@ -61,7 +61,10 @@ class TargetModel(AtAddress):
 
     @property
     def base_url(self) -> str:
-        """Return where the target answers; our model server has one address for language models."""
+        """Return the URL at which the target answers.
+
+        Language models on our model server share one URL.
+        """
         own = "v1"
         if self.adapter != "openai_chat":
             own = f"models/{self.name}"
@@ -69,7 +72,10 @@ class TargetModel(AtAddress):
 
 
 class TargetVersion(models.Model):
-    """Exactly what answered: weights, tokenizer, backend and precision of a target, by digest."""
+    """The exact version of a target that answered, by the digest of its fingerprint.
+
+    The fingerprint includes weights, tokenizer, backend and precision.
+    """
 
     target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="versions")
     digest = models.CharField(max_length=64)
@@ -87,7 +93,7 @@ class TargetVersion(models.Model):
 
 
 class TargetFailure(models.Model):
-    """How a target failed lately while people wrote."""
+    """A target's recent failures while people were writing."""
 
     target = models.OneToOneField(
         TargetModel, on_delete=models.CASCADE, primary_key=True, related_name="failure"
@@ -105,7 +111,7 @@ class TargetFailure(models.Model):
 
 
 class ModelUse(models.Model):
-    """What calls of a target came to on one day (UTC), in one round or outside of all."""
+    """The use of a target on one day (UTC), in one round or outside all rounds."""
 
     target = models.ForeignKey(TargetModel, on_delete=models.CASCADE, related_name="uses")
     round = models.ForeignKey(
@@ -134,7 +140,7 @@ class ModelUse(models.Model):
 
 
 class Generator(AtAddress):
-    """A model that suggests texts to those who write for a task; nobody tries to fool it."""
+    """A model that suggests texts to writers of a task. It is not a target."""
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="generator")
     name = models.SlugField(max_length=60, help_text="People read it with a suggestion.")

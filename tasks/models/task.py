@@ -23,7 +23,7 @@ SIMULATED = "demo-simulated"
 
 
 class Task(models.Model):
-    """A question that people and models answer, described by its configuration."""
+    """A task that people and models do, described by its configuration."""
 
     code = models.CharField(
         max_length=40,
@@ -65,32 +65,32 @@ class Task(models.Model):
 
     @cached_property
     def roles(self) -> dict[int, str | None]:
-        """Return the roles cached on this object, by user; see `tasks.permissions.role_of`."""
+        """Return the roles cached on this object, by user id; see `tasks.permissions.role_of`."""
         return {}
 
     @cached_property
     def idle_readers(self) -> set[int]:
-        """Return the users among them whose role reads labels but does not count now."""
+        """Return the cached ids of users whose role reads labels but does not count now."""
         return set()
 
     @cached_property
     def blind_owners(self) -> set[int]:
-        """Return the users among them who own the task and judge it blindly now."""
+        """Return the cached ids of owners who judge the task blind now."""
         return set()
 
     @property
     def is_sensitive(self) -> bool:
-        """Return whether people pass a content gate first."""
+        """Return whether people must accept a content warning first."""
         return self.config.content_warning is not None
 
     @property
     def is_simulated(self) -> bool:
-        """Return whether programs wrote and judged what is in it."""
+        """Return whether programs wrote and judged the task's content."""
         return self.code == SIMULATED
 
 
 class TaskMember(models.Model):
-    """A user's role in a task; read it through `standing`."""
+    """A user's role in a task. Query it through `standing`, because some roles do not count yet."""
 
     class Role(models.TextChoices):  # what each may do: `tasks.roles`
         OWNER = "owner"

@@ -33,7 +33,7 @@ CREATE TRIGGER roundtarget_fixed BEFORE INSERT OR UPDATE OR DELETE ON tasks_roun
 
 
 def make_triggers(*, using: str, **signal: Any) -> None:
-    """Create the triggers after `migrate` and `flush`, where their table exists."""
+    """Create the triggers after `migrate` and `flush`, if their table exists."""
     connection = connections[using]
     if RoundTarget._meta.db_table not in connection.introspection.table_names():
         return
@@ -66,9 +66,9 @@ def drop_triggers(*, using: str, **signal: Any) -> None:
 
 @contextmanager
 def lifted(rounds: QuerySet[Round]) -> Iterator[None]:
-    """Allow writes to the targets of these rounds, in a transaction, to delete or replace them.
+    """Allow the targets of these rounds to be deleted or replaced within the context.
 
-    The rounds are opened again afterwards.
+    The rounds are marked as opened again afterwards. Call it in a transaction.
     """
     with transaction.atomic():
         # The trigger looks at `opened_at`, so for the time of the write the rounds were never

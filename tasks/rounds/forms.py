@@ -35,7 +35,7 @@ TEXTS = {
 
 
 class EndsAhead(forms.ModelForm):  # type: ignore[type-arg]
-    """A round whose new end lies ahead."""
+    """A form for a round that requires a new end to be in the future."""
 
     def clean_ends_at(self) -> Any:
         value = self.cleaned_data["ends_at"]
@@ -45,7 +45,7 @@ class EndsAhead(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class RoundForm(EndsAhead):
-    """A round to be planned or changed; the services write it."""
+    """A form for planning or changing a round, which the services store."""
 
     targets: Any = forms.ModelMultipleChoiceField(
         None, to_field_name="name", required=False, widget=forms.CheckboxSelectMultiple,
@@ -110,7 +110,7 @@ class RoundForm(EndsAhead):
             choices["contexts_of"].label_from_instance = _name
 
     def _begin_as(self, last: Round) -> None:
-        """Propose for a new round what the last one has."""
+        """Use the settings of the previous round as initial values."""
         begun = {name: getattr(last, name) for name in ("rule", "show_target_name", *PAY)}
         begun["targets"] = [target.name for target in last.targets.all()]
         begun["parents"] = [last.number]
@@ -131,7 +131,7 @@ class RoundForm(EndsAhead):
 
     @property
     def plan(self) -> dict[str, Any]:
-        """Return the arguments of the services, once the form is valid."""
+        """Return the arguments for the services. Only for a valid form."""
         data = dict(self.cleaned_data)
         # These are arguments of the services of their own, all others are columns of the round.
         others = data.keys() & {"targets", "parents", "contexts_of"}
@@ -139,7 +139,7 @@ class RoundForm(EndsAhead):
 
 
 class ReplaceForm(forms.Form):
-    """A target of the round, and one of the task that is not in it."""
+    """A form that names a target of the round and its replacement, another target of the task."""
 
     old: Any = forms.ModelChoiceField(
         None, to_field_name="name", label=_("Target that goes"), empty_label=None

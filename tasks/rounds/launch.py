@@ -8,7 +8,7 @@ from tasks.config.schema import TaskConfig
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is there: contexts to hand out, targets in the loop, and who may judge."""
+    """What a round has: contexts to assign, targets, and people who may judge."""
 
     contexts: int
     targets: int
@@ -24,10 +24,10 @@ class Gap(NamedTuple):
 
 
 def gaps(config: TaskConfig, prepared: Prepared) -> list[Gap]:
-    """Return what is missing, what is required first.
+    """Return what is missing; what is required to open comes first.
 
-    An author judges nothing of their own, so votes need one more person than there are votes. Rows
-    to be judged have no author here, and no target answers them.
+    Authors do not judge their own examples, so one more person is needed than there are votes. In a
+    task with rows to judge, there are no authors and no target answers.
     """
     has_shown = bool(config.examples.good)
     # True counts as 1: the author.

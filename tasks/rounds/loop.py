@@ -21,23 +21,23 @@ State = Round.State
 
 
 class RoundError(Refused):
-    """A round cannot go to the wanted state; the message says why."""
+    """Raised if a round cannot take the requested state; the message gives the reason."""
 
     code = "state"
     field = "state"
 
 
 def loop_of(round: Round) -> list[TargetModel]:
-    """Return the round's targets now, in their order."""
+    """Return the round's current targets in order."""
     entries = RoundTarget.objects.filter(round=round).select_related("target")
     return [entry.target for entry in entries]
 
 
 def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
-    """Set exactly these targets, shown as Model A, Model B … in this order; return what to log.
+    """Set exactly these targets, as Model A, Model B … in this order; return what to log.
 
-    Raises Refused when that is a change and the round was opened. Its caller holds the lock of the
-    round; locks the targets, so that none is deleted in between.
+    Raises Refused if this changes the targets of an opened round. The caller holds the round's
+    lock. Locks the targets, so that none is deleted meanwhile.
     """
     # A list, since it is compared and then written: the caller may give a generator.
     new_targets = list(targets)
@@ -67,9 +67,9 @@ def set_targets(round: Round, targets: Iterable[TargetModel]) -> dict[str, Any]:
 
 
 def check_asked(targets: Sequence[TargetModel]) -> None:
-    """Raise RoundError unless the targets are what they were when they answered. Locks them.
+    """Raise RoundError if a target has changed since it answered. Locks the targets.
 
-    The lock lets none become another model before the round is seen to have been opened with it.
+    The lock keeps each target the same model until the round is stored as opened.
     """
     rows = TargetModel.objects.filter(pk__in=[target.pk for target in targets]).order_by("pk")
     now = {target.pk: target for target in rows.select_for_update(of=("self",), no_key=True)}
@@ -89,10 +89,10 @@ def register_target(
     actor: User | None = None,
     **fields: Any,
 ) -> TargetModel:
-    """Create or update the task's target `name` and put it into a round's loop.
+    """Create or update the task's target `name`, and add it to the round if one is given.
 
-    The site's own commands and jobs call it: a folder that they name is allowed wherever it lies.
-    Locks the round, then the target. Raises Refused.
+    Only the site's own commands and jobs call this, so any folder they name is allowed. Locks the
+    round, then the target. Raises Refused.
     """
     if "source" in fields:
         fields["allowed_folder"] = outside_folder(fields["source"])
@@ -114,10 +114,11 @@ def register_target(
 def replace_target(
     *, round: Round, old: TargetModel, new: TargetModel, actor: User | None
 ) -> RoundTarget:
-    """Let another target of the task take the place of one, while nothing was collected.
+    """Replace a target of a round that has no examples yet.
 
-    The new one is asked first: call it outside transactions. Locks the round, then the targets. The
-    log has both names and the versions that answered last (none where none did). Raises Refused.
+    The new target must answer first, so call this outside transactions. Locks the round, then the
+    targets. The log has both names and the version of each that last answered, if any. Raises
+    Refused.
     """
     _check_replaceable(round, old, new)
     try:

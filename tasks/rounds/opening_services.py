@@ -19,10 +19,10 @@ LONGEST = timedelta(hours=1)
 
 
 def change_state(*, round: Round, state: str, actor: User | None) -> Round:
-    """Set the state as `set_round_state`; open a round later whose targets are still being loaded.
+    """Set the state as `set_round_state` does, but defer opening while targets are loading.
 
-    It waits in its row, so it is opened whichever process of the site runs then. Call it outside
-    transactions. Raises RoundError.
+    The request to open is stored in the round, so any process of the site can complete it. Call it
+    outside transactions. Raises RoundError.
     """
     try:
         return set_round_state(round=round, state=state, actor=actor)
@@ -32,7 +32,7 @@ def change_state(*, round: Round, state: str, actor: User | None) -> Round:
 
 @transaction.atomic
 def _wait(round: Round, actor: User | None) -> Round:
-    """Note that the round is to be opened. Locks the round; another state meanwhile wins."""
+    """Record that the round is to be opened. Locks the round. A state set in between wins."""
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     # Another owner may have moved the round by now; then there is nothing to wait for.
     if State.OPEN in NEXT_STATES[locked.state]:
@@ -45,13 +45,13 @@ def _wait(round: Round, actor: User | None) -> Round:
 
 
 def cancel_opening(*, round: Round, actor: User | None) -> None:
-    """Do not open a round that waits for its targets. Locks the round."""
+    """Cancel the opening of a round that waits for its targets. Locks the round."""
     _end(round, None, "", actor)
 
 
 @transaction.atomic
 def _end(round: Round, since: datetime | None, note: str, actor: User | None) -> None:
-    """End the waiting that began at `since`, or any; note: why it was not opened."""
+    """End the waiting that began at `since`; None for any. note: why the round was not opened."""
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     # `since` names the waiting that this call is about: a newer one is left alone.
     if locked.opening_since is None or since not in (None, locked.opening_since):
@@ -62,10 +62,10 @@ def _end(round: Round, since: datetime | None, note: str, actor: User | None) ->
 
 
 def open_waiting_rounds() -> int:
-    """Open the rounds whose targets have been loaded; returns how many.
+    """Open the rounds whose targets have finished loading; return how many.
 
-    Those that cannot be opened for another reason, or that have waited for LONGEST, wait no more,
-    and their page says why.
+    A round that cannot be opened for another reason, or that has waited for LONGEST, stops
+    waiting, and its page shows the reason.
     """
     opened = 0
     # 1. Take each round that waits. Its row says so, whichever process began the waiting.

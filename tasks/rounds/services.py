@@ -37,9 +37,10 @@ def plan_round(
     parents: Iterable[Round] = (),
     contexts_of: Round | None = None,
 ) -> Round:
-    """Make the task's next round, a draft, and copy the contexts of another if wanted.
+    """Create the task's next round as a draft, if requested with another round's contexts.
 
-    Locks the task, so that two owners get two numbers. Raises Refused without contexts to copy.
+    Locks the task, so that parallel requests get different numbers. Raises Refused if there are no
+    contexts to copy.
     """
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
     if task.config.kind == "arena":
@@ -55,9 +56,9 @@ def plan_round(
 
 
 def _copy_contexts(source: Round | None, round: Round, actor: User | None) -> None:
-    """Give a round the contexts of another that are not retired; those that it has stay once.
+    """Copy the contexts that are not retired from another round; skip those that exist already.
 
-    Raises Refused when all are retired, as those of imported history.
+    Raises Refused if all are retired, as those of imported history are.
     """
     if source is None:
         return
@@ -84,10 +85,10 @@ def change_round(
     parents: Iterable[Round] | None = None,
     contexts_of: Round | None = None,
 ) -> Round:
-    """Change what a round is to be, and close it if its new budget is reached. Locks the round.
+    """Change a round's plan, and close the round if its new budget is reached. Locks the round.
 
-    What is not given stays. The rule stays once it was opened, and no contexts are copied into it
-    then. Raises Refused when it was released, or when other targets are given once it was
+    Omitted arguments keep their value. After the round was opened, its rule stays as it is and no
+    contexts are copied. Raises Refused if the round was released, or for other targets after it was
     opened.
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
@@ -114,9 +115,10 @@ def change_round(
 
 @transaction.atomic
 def use_where_missing(*, target: TargetModel, actor: User) -> Round | None:
-    """Put a target into the first planned round of its task that has none; None: there is none.
+    """Add a target to the first planned round without targets; return the round or None.
 
-    Locks the planned rounds, so that of two targets one joins, and none a round that opens.
+    Locks the planned rounds, so that only one of two targets is added, and none to a round that is
+    being opened.
     """
     planned = target.task.rounds.filter(state__in=PLANNED).order_by("number")
     # Locked one after the other: of two targets that are registered at once, one joins the round,
@@ -132,7 +134,7 @@ def use_where_missing(*, target: TargetModel, actor: User) -> Round | None:
 def delete_round(*, round: Round, actor: User) -> None:
     """Delete a round in which nothing was written, with its contexts. Locks the round.
 
-    Raises Refused, too while it is live: people may be writing.
+    Raises Refused, also while the round is live, because people may be writing.
     """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     message = _(

@@ -37,7 +37,7 @@ REACHED = {
 
 
 class TargetsLoading(RoundError):
-    """The targets of a round to open are only being loaded, and will answer in a moment."""
+    """Raised if the targets of a round to open are still loading and will answer soon."""
 
     code = "loading"
 
@@ -52,15 +52,15 @@ def set_round_state(
 ) -> Round:
     """Move a round along NEXT_STATES. Locks the round.
 
-    A round to open asks its targets first, before any lock: call it outside transactions. People
-    who are writing when it closes may finish for 15 minutes (`writing_until`), counted from an
-    earlier closing for those who have not written since. `reason` is kept in the log.
-    waiting_since: only open a round that has waited for its targets since then.
+    The targets of a round to open are asked first, before any lock, so call it outside
+    transactions. People who are writing when it closes may finish for 15 minutes
+    (`writing_until`), counted from an earlier closing for those who have not written since.
+    reason: stored in the log. waiting_since: open the round only if it has waited for its targets
+    since then.
 
-    Raises RoundError when the step does not exist, when a round to open has no context, has reached
-    its budget or has a target that does not answer (TargetsLoading where they are only being
-    loaded), when another round of the task is live, or when somebody still writes in a round to
-    release.
+    Raises RoundError if the step does not exist, if a round to open has no context, has reached its
+    budget or has a target that does not answer (TargetsLoading while they are loading), if another
+    round of the task is live, or if somebody is still writing in a round to release.
     """
     noted: dict[str, Any] = {"reason": reason} if reason else {}
     targets: list[TargetModel] = []
@@ -99,7 +99,10 @@ def _move(
     targets: list[TargetModel],
     waiting_since: datetime | None,
 ) -> Round:
-    """Change the state; `asked` has the targets as they were when they answered."""
+    """Change the round's state and log it. Locks the round.
+
+    targets: the targets as they were when they answered.
+    """
     locked = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
     _check_step(locked, state)
     # The round was waiting for its targets, and somebody cancelled that, or began it again.
@@ -134,7 +137,7 @@ def _move(
 
 
 def wait_for_writers(round: Round, people: int) -> str:
-    """Say how long a closed round waits for the people who are still writing."""
+    """Return a message that says how long a closed round waits for people who are writing."""
     return ngettext(
         "%(people)d person is still writing and may finish until %(time)s UTC. You can release "
         "the round after that, or as soon as they have finished.",
@@ -145,7 +148,7 @@ def wait_for_writers(round: Round, people: int) -> str:
 
 
 def take_back_release(*, round: Round, actor: User | None) -> Round:
-    """Move a released round back to closed. Its caller holds the round and deletes the release."""
+    """Move a released round back to closed. The caller locks the round and deletes the release."""
     round.state = State.CLOSED
     round.save(update_fields=["state"])
     log(actor, "round.release_undone", round)
@@ -153,10 +156,10 @@ def take_back_release(*, round: Round, actor: User | None) -> Round:
 
 
 def close_if_due(*, round: Round) -> Round:
-    """Close an open round whose end has come or whose budget is reached; returns it as it is then.
+    """Close an open round whose end has passed or whose budget is reached; return its current row.
 
-    Locks the round when it closes it. Without a budget nothing is counted. Called where a budget
-    may have been reached: after an example, after a vote, and by requests that see the end pass.
+    Locks the round if it closes it. Counts nothing without a budget. Called whenever a budget may
+    have been reached: after an example, after a vote, and by requests after the end.
     """
     if round.state != State.OPEN:
         return round

@@ -12,9 +12,9 @@ State = Round.State
 
 
 class Step(NamedTuple):
-    """A change of a round's state: its word in addresses, its button, and what it does.
+    """A change of a round's state: its word in URLs, its button, and its effect.
 
-    `%(number)d` in a button stands for the round's number.
+    `%(number)d` in a button is replaced by the round's number.
     """
 
     action: str
@@ -54,7 +54,7 @@ STEPS = {
 
 
 def state_of(action: str) -> Round.State | None:
-    """Return the state that an address names by its action, or None."""
+    """Return the state that an action in a URL leads to, or None."""
     for state, step in STEPS.items():
         if step.action == action:
             return state
@@ -62,13 +62,13 @@ def state_of(action: str) -> Round.State | None:
 
 
 def step_to(state: Round.State, round: Round) -> Step:
-    """Return the step to a state in words, with the round's number in the button."""
+    """Return the translated step to a state, with the round's number in its button."""
     step = STEPS[state]
     return Step(step.action, _(step.button) % {"number": round.number}, _(step.effect))
 
 
 def next_steps(round: Round) -> dict[Round.State, Step]:
-    """Return what can be done with the round, by the state to which it leads."""
+    """Return the possible steps of the round by the state to which each leads."""
     return {
         State(state): step_to(State(state), round)
         for state in NEXT_STATES[round.state]

@@ -16,7 +16,7 @@ PLAIN_TEXT = "This is an example."
 
 
 def sample_of(task: Task, round: Round | None = None) -> dict[str, Any]:
-    """Return a good example of the configuration over a context of the round, or the latest one."""
+    """Return the values of a good example, over a context of the round or the latest context."""
     rounds = [round] if round else task.rounds.all()
     # A context of the latest round: it is the most like what people will be given.
     contexts = Context.objects.filter(round__in=rounds, is_retired=False)
@@ -29,9 +29,9 @@ def sample_of(task: Task, round: Round | None = None) -> dict[str, Any]:
 
 
 class Silent(Exception):
-    """Targets gave no usable answer; the message says which and why.
+    """Raised if targets gave no usable answer; the message names them with the reason.
 
-    is_loading: all of them are only busy, as while a model is being loaded.
+    is_loading: whether all of them are only busy, as while a model is being loaded.
     """
 
     def __init__(self, message: str, *, is_loading: bool = False) -> None:
@@ -42,9 +42,9 @@ class Silent(Exception):
 def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
     """Ask all targets at once for the task's example; return by name the version that answered.
 
-    A task that shows no example is asked with a plain text; one that would need more than a text
-    cannot be asked, and then no version is known. Call it outside transactions: it may take
-    TEST_SECONDS. Raises Silent.
+    Without an example, a plain text is sent. A task that needs more than texts then cannot be
+    asked, and the versions are "". Call it outside transactions: it may take TEST_SECONDS. Raises
+    Silent.
     """
     inputs = _inputs(round)
     if not targets or inputs is None:
@@ -78,7 +78,7 @@ def ask_targets(targets: Sequence[TargetModel], round: Round) -> dict[str, str]:
 
 
 def _versions(results: Sequence[tuple[TargetModel, Prediction | NoAnswer]]) -> dict[str, str]:
-    """Store what came back from each target, and return the versions. Raises Silent."""
+    """Store each target's result, and return the versions. Raises Silent."""
     versions, failures, reasons = {}, [], set()
     for target, result in results:
         note_test(target, result)
@@ -102,7 +102,10 @@ def _inputs(round: Round) -> Mapping[str, Any] | None:
 
 
 def filled(task: Task, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what models read of an example; None where a field that is no text has no value."""
+    """Return what models read of an example, with plain text for missing texts.
+
+    None if another field has no value.
+    """
     config, values = task.config, dict(values)
     for name in config.model_fields:
         if name not in values and config.component(name).kind.is_text:

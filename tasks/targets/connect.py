@@ -45,7 +45,7 @@ CONVERSING = ("http", "openai_chat", "scripted")
 
 
 def endpoint_of(target: TargetModel) -> Endpoint:
-    """Return the target's endpoint; equal settings give the same object and connections.
+    """Return the target's endpoint. Equal settings share one object and its connections.
 
     Raises EndpointError(misconfigured).
     """
@@ -77,7 +77,7 @@ def endpoint_of(target: TargetModel) -> Endpoint:
 
 
 def messages_of(turns: Iterable[tuple[str, str]], prompt: str) -> list[dict[str, str]]:
-    """Return a conversation as the field `messages`: earlier turns, then the prompt."""
+    """Return a conversation as chat messages: the earlier turns, then the prompt."""
     roles = ("user", "assistant")
     messages = []
     for turn in turns:
@@ -96,9 +96,9 @@ def chooser_endpoint(
     prompt: str,
     by: Transport | None = None,
 ) -> Endpoint:
-    """Return an endpoint of a target's chat model that chooses a label by another prompt.
+    """Return an endpoint that uses a target's chat model to choose a label, with another prompt.
 
-    `by` carries the calls there, without the target's secret. Raises
+    by: a transport that carries the calls, without the target's secret. Raises
     EndpointError(misconfigured).
     """
     return _asked_otherwise(target, fields, prompt, by, output=output, labels=labels)
@@ -107,9 +107,10 @@ def chooser_endpoint(
 def writer_endpoint(
     target: TargetModel, *, reads: str, output: str, prompt: str, by: Transport | None = None
 ) -> Endpoint:
-    """Return an endpoint of a target's chat model that writes a text about another by a prompt.
+    """Return an endpoint that uses a target's chat model to write a text, with another prompt.
 
-    As `chooser_endpoint`.
+    by: a transport that carries the calls, without the target's secret. Raises
+    EndpointError(misconfigured).
     """
     answer = Component(name=output, type="long_text")
     return _asked_otherwise(target, (reads,), prompt, by, output=output, answer=answer)
@@ -152,7 +153,7 @@ def generator_fields(config: TaskConfig) -> tuple[str, ...]:
 
 
 def generator_endpoint(generator: Generator) -> Endpoint:
-    """Return the generator's endpoint, as `endpoint_of` does a target's; the goal is a sentence.
+    """Return the generator's endpoint. Equal settings share one object; the goal is a sentence.
 
     Raises EndpointError(misconfigured).
     """
@@ -170,7 +171,7 @@ def generator_endpoint(generator: Generator) -> Endpoint:
 
 
 def secret_of(target: TargetModel | Generator) -> str | None:
-    """Return the bearer token for the target, from the environment or its editors; None without.
+    """Return the target's bearer token, from the environment or as its editors entered it, or None.
 
     Raises EndpointError(misconfigured).
     """
@@ -183,10 +184,10 @@ def secret_of(target: TargetModel | Generator) -> str | None:
 
 
 def _reached(row: TargetModel | Generator, url: str) -> dict[str, Any]:
-    """Return the private hosts that are allowed, and the proof of who asks our model server.
+    """Return the allowed private hosts and, for our model server, the proof of who is asking.
 
-    The proof names the task, so that whatever address an owner enters reaches only its own targets.
-    Raises EndpointError(misconfigured).
+    The proof names the task, so that whatever address an owner enters reaches only the task's
+    targets. Raises EndpointError(misconfigured).
     """
     hosts = tuple(settings.TARGET_PRIVATE_HOSTS)
     own = origin(parse_url(settings.MODEL_SERVER_URL))
@@ -200,7 +201,7 @@ def _reached(row: TargetModel | Generator, url: str) -> dict[str, Any]:
 def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
     """Return the id of the TargetVersion that answered, cached for an hour.
 
-    Call it outside transactions: a new digest costs one call to the target.
+    Call it outside transactions: an unknown digest costs one call to the target.
     """
     digest = hashlib.sha256(str(fingerprint.get("digest")).encode()).hexdigest()
     key = f"version:{target.pk}:{digest}"
@@ -208,7 +209,7 @@ def version_of(target: TargetModel, fingerprint: Mapping[str, Any]) -> int:
 
 
 def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
-    """Return the row of the version that answered; a new row stores all that the target reports."""
+    """Return the row of the version that answered. A new row has all that the target reports."""
     version = target.versions.filter(digest=str(fingerprint.get("digest"))).first()
     if version:
         return version
@@ -222,7 +223,7 @@ def _version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersi
 
 
 def spec_of(target: TargetModel) -> ModelSpec:
-    """Return how our model server loads a target without an address."""
+    """Return the spec with which our model server loads a target without a URL."""
     serving: dict[str, Any] = {}
     for name, value in target.serving.items():
         if isinstance(value, list):
@@ -243,7 +244,10 @@ def spec_of(target: TargetModel) -> ModelSpec:
 def serving_of(
     config: TaskConfig, *, backend: str = "onnx", precision: str = "fp32"
 ) -> dict[str, Any]:
-    """Return how our model server loads a task's model; the model's folder has the rest."""
+    """Return the settings with which our model server loads a task's model.
+
+    Further settings are in the model's folder.
+    """
     return {
         "backend": backend,
         "precision": precision,
@@ -253,7 +257,10 @@ def serving_of(
 
 
 def _own_model(target: TargetModel) -> dict[str, str]:
-    """Return the options of a language model on our model server: it has the target's name."""
+    """Return the extra options of a language model on our model server: its name.
+
+    Raises EndpointError(misconfigured).
+    """
     is_chat = target.adapter == "openai_chat"
     if target.source.startswith(PACKAGE) and not is_chat:
         raise misconfigured(f"{target.source} is a language model: the adapter is openai_chat.")
@@ -264,10 +271,9 @@ def _own_model(target: TargetModel) -> dict[str, str]:
 
 @contextmanager
 def _registered() -> Iterator[QuerySet[TargetModel]]:
-    """Yield the targets that our model server answers for; close its connection afterwards.
+    """Yield the targets that our model server serves, and close the database connection afterwards.
 
-    The database may be away, or have no tables yet where the server starts before `setup`: then
-    raises NotKnownError.
+    Raises NotKnownError if the database is unavailable or has no tables yet, as before `setup`.
     """
     try:
         yield TargetModel.objects.filter(url="").exclude(source="")
@@ -280,9 +286,10 @@ def _registered() -> Iterator[QuerySet[TargetModel]]:
 
 
 def registered_spec(name: str) -> ModelSpec | None:
-    """Return how the model server loads the registered target of a name; None: there is none.
+    """Return the spec of the registered target with this name, or None. Raises NotKnownError.
 
-    `TASK/NAME` means that of the task with this id, a name alone the oldest one of that name.
+    name: `TASK/NAME` for the target of the task with this id; a name alone for the oldest target
+    with that name.
     """
     task, _, own = name.rpartition("/")
     with _registered() as targets:
@@ -294,9 +301,9 @@ def registered_spec(name: str) -> ModelSpec | None:
 
 
 def registered_names() -> list[str]:
-    """Return the names of all targets that our model server answers for.
+    """Return the names of all targets that our model server serves. Raises NotKnownError.
 
-    Targets of several tasks may have one name: later ones are told as `TASK/NAME`.
+    Targets of several tasks may share a name. The later ones are listed as `TASK/NAME`.
     """
     with _registered() as targets:
         seen: set[str] = set()

@@ -11,7 +11,7 @@ from tasks.targets.first_contact import contact_generator, contact_target
 
 
 def show_contact(request: HttpRequest, row: TargetModel | Generator) -> None:
-    """Ask what was registered, or is asked otherwise now, and say what came back.
+    """Ask a model that is new or has new settings, and show the person the result.
 
     Call it outside transactions.
     """
@@ -26,7 +26,7 @@ def show_contact(request: HttpRequest, row: TargetModel | Generator) -> None:
 
 
 def show_answer(request: HttpRequest, name: str, contact: Contact | None) -> None:
-    """Say what came back from a model; None: it was not asked."""
+    """Show the person a model's answer or failure; nothing if the model was not asked."""
     if contact is None:
         return
     values = {"name": name, "words": contact.words}

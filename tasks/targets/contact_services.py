@@ -17,7 +17,7 @@ UNKNOWN = {"contact_at": None, "contact_reason": "", "contact_detail": ""}
 
 
 class Contact(NamedTuple):
-    """What came back: an answer where reason is empty; words: the answer, or the failure."""
+    """The result of a test request. words: the answer, or the failure if `reason` is set."""
 
     reason: Reason | str
     words: str
@@ -29,12 +29,12 @@ class Contact(NamedTuple):
 
 
 def answer_contact(answer: Prediction) -> Contact:
-    """Return the contact of an answer without secrets."""
+    """Return the contact for an answer, without anything that looks like a key."""
     return Contact("", readable(json.dumps(dict(answer.output), ensure_ascii=False)))
 
 
 def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
-    """Store what came back, unless it moved to another address since. One update, no lock."""
+    """Store the contact, unless the model has another address by now. One update, no lock."""
     columns = {
         "contact_at": timezone.now(),
         "contact_reason": contact.reason,
@@ -49,6 +49,6 @@ def note_contact(row: TargetModel | Generator, contact: Contact) -> None:
 
 
 def note_lasting(row: TargetModel | Generator, contact: Contact) -> None:
-    """Store a contact as `note_contact`, except a failure that says nothing about other texts."""
+    """Store a contact as `note_contact` does, except a failure that concerns only this text."""
     if contact.is_answer or contact.reason in COUNTED:
         note_contact(row, contact)

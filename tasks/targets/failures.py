@@ -23,7 +23,7 @@ AGAIN_AFTER = timedelta(hours=24)
 
 
 def note_failure(target: TargetModel, error: EndpointError) -> None:
-    """Count a failure; after a day without failures the count restarts. One update, no lock."""
+    """Count a failure. The count restarts after a day without failures. One update, no lock."""
     now = timezone.now()
     detail = without_secret(secret_of(target), str(error))[:500]
     # 1. Make sure of the row. Two threads may create it at once, and one gets the other's.
@@ -40,7 +40,7 @@ def note_failure(target: TargetModel, error: EndpointError) -> None:
 
 
 def failing(task: Task) -> Sequence[TargetFailure]:
-    """Return the failures of the task's targets within the last day, the latest first."""
+    """Return the failures of the task's targets within the last day, latest first."""
     failures = TargetFailure.objects.filter(
         target__task=task, last_at__gte=timezone.now() - FORGOTTEN
     )
@@ -48,9 +48,9 @@ def failing(task: Task) -> Sequence[TargetFailure]:
 
 
 def tell_failures() -> int:
-    """Mail a task's owners and editors about failing targets, once a day each; returns how many.
+    """Mail owners and editors about failing targets, once a day per target; return how many.
 
-    The sweep calls it. No lock: of several sweeps, the one whose update hits mails.
+    Called by the sweep. No lock: of several sweeps, only the one whose update succeeds sends mail.
     """
     now = timezone.now()
     untold = _untold(now).select_related("target__task")

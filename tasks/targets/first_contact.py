@@ -25,26 +25,26 @@ GOAL = "Write one short example."
 
 
 def contact_target(target: TargetModel, actor: User | None) -> Contact | None:
-    """Ask a target about the task's example and store what came back; None: it was not asked.
+    """Send a target the task's example and store the result; return None if it was not asked.
 
-    A task without an example of more than texts asks what the target says of itself. A person may
-    do it as often as send tests. Call it outside transactions: it may take CONTACT_SECONDS.
+    A task whose example needs more than texts asks only for the target's description. Counts
+    against the person's limit on tests. Call it outside transactions: it may take CONTACT_SECONDS.
     """
     return _contact(target, actor, lambda: _ask_target(target))
 
 
 def contact_generator(generator: Generator, actor: User | None) -> Contact | None:
-    """Ask a generator for a text as `contact_target` asks a target."""
+    """Ask a generator for a text, as `contact_target` asks a target."""
     return _contact(generator, actor, lambda: _ask_generator(generator))
 
 
 def contact_chat(
     target: TargetModel, actor: User, build: Callable[[], Endpoint], inputs: Mapping[str, Any]
 ) -> Contact | None:
-    """Ask a target's chat model once in other words than the task's; None: it was not asked.
+    """Send a target's chat model one test with another prompt; return None if it was not asked.
 
-    build: its endpoint. What our own model server has is asked by the job alone. What came back is
-    stored with the target where it is about its settings, as `contact_target`.
+    build: returns the endpoint. A model on our own model server is not asked here, but by the job.
+    The result is stored with the target unless it concerns only this text.
     """
     # What our own model server has is loaded on demand, which the job does.
     if not target.url or is_used_up("test", actor.pk):
@@ -109,12 +109,12 @@ def _ask_generator(generator: Generator) -> Contact:
 
 
 def failed_contact(row: TargetModel | Generator, error: EndpointError) -> Contact:
-    """Return the contact of a failure, without the secret."""
+    """Return the contact for a failure, without the secret."""
     return Contact(error.reason, without_secret(_secret_of(row), str(error)))
 
 
 def _secret_of(row: TargetModel | Generator) -> str | None:
-    """Return the secret; None where it cannot be read, which the failure then says."""
+    """Return the secret; None if it cannot be decrypted, which the failure then reports."""
     try:
         return secret_of(row)
     except EndpointError:

@@ -23,7 +23,7 @@ GENERATORS = ("openai_chat", "http", "scripted")
 
 
 class _EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Settings that an adapter accepts."""
+    """A form for the settings of a model, which the adapter checks."""
 
     def clean_options(self) -> dict[str, Any]:
         return self._mapping("options")
@@ -47,11 +47,11 @@ class _EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error(None, str(error))
 
     def check_endpoint(self) -> None:
-        """Check what the fields alone do not tell. Raises EndpointError, or adds errors."""
+        """Check the fields together. Raises EndpointError, or adds form errors."""
 
 
 class TargetForm(_EndpointForm):
-    """A target whose adapter accepts its settings."""
+    """A form for a target, whose adapter checks the settings."""
 
     adapter = forms.ChoiceField(choices=[(name, name) for name in sorted(ADAPTERS)], initial="http")
     url = forms.URLField(
@@ -92,7 +92,7 @@ class TargetForm(_EndpointForm):
 
 
 class SettingsForm(TargetForm):
-    """The same where the task is known. The admin chooses its own fields."""
+    """A TargetForm for a known task. The admin chooses its own fields."""
 
     class Meta:
         model = TargetModel
@@ -110,7 +110,7 @@ class SettingsForm(TargetForm):
 
 
 class GeneratorForm(_EndpointForm):
-    """A generator whose adapter accepts its settings. The admin chooses its own fields."""
+    """A form for a generator, whose adapter checks it. The admin chooses its own fields."""
 
     adapter = forms.ChoiceField(choices=[(name, name) for name in GENERATORS])
     url = forms.URLField(max_length=500, assume_scheme="https")
@@ -124,7 +124,7 @@ class GeneratorForm(_EndpointForm):
 
 
 class InputForm(forms.Form):
-    """What a target may see of one example, filled from a context and an example of the task."""
+    """A form for a target's input, initially filled with an example and a context of the task."""
 
     def __init__(self, target: TargetModel, *args: Any, **kwargs: Any) -> None:
         config = target.task.config

@@ -19,7 +19,7 @@ AT_ONCE = 8
 
 
 class Probe(NamedTuple):
-    """A target to ask; inputs: None where the task shows no example to ask it with."""
+    """A target to ask. inputs: None if the task has no example to send."""
 
     target: TargetModel
     inputs: Mapping[str, Any] | None
@@ -28,7 +28,7 @@ class Probe(NamedTuple):
 def probe_paused_targets() -> int:
     """Ask each target of an open round whose pause is over; return how many answer again.
 
-    Breakers are shared by `CACHE_URL` alone: without it a process knows only its own. Call it
+    Breakers are shared only through `CACHE_URL`; without it a process knows only its own. Call it
     outside transactions: it may take PROBE_SECONDS for each AT_ONCE targets.
     """
     targets = TargetModel.objects.filter(rounds__state=Round.State.OPEN).distinct()
@@ -51,7 +51,7 @@ def probe_paused_targets() -> int:
 
 
 def _is_affordable(target: TargetModel) -> bool:
-    """Return whether the target's budget allows a call; a spent one says nothing about it."""
+    """Return whether the target's budget allows a call."""
     try:
         check_budget(Payer(target))
     except SpentError:
@@ -60,7 +60,7 @@ def _is_affordable(target: TargetModel) -> bool:
 
 
 def _ask(probe: Probe) -> tuple[bool, Usage | None]:
-    """Ask one target through its breaker; return whether it answered, and what the call cost."""
+    """Ask one target through its breaker; return whether it answered, and the call's usage."""
     target, breaker = probe.target, Breaker(cache, str(probe.target.pk))
     try:
         breaker.enter(PROBE_SECONDS)

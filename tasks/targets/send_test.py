@@ -36,7 +36,7 @@ REASONS: Mapping[Reason, str] = {
 
 
 class NoAnswer(Exception):
-    """The target gave no usable answer. detail: an EndpointError's words; the rest as there."""
+    """Raised if a target gave no usable answer. detail, usage: those of the EndpointError."""
 
     def __init__(self, reason: Reason, detail: str, usage: Usage | None = None) -> None:
         super().__init__(REASONS[reason])
@@ -44,15 +44,15 @@ class NoAnswer(Exception):
 
     @property
     def more(self) -> str:
-        """Return the detail without what the message says already, to follow it."""
+        """Return the detail without what the message says already."""
         return self.detail.removeprefix(str(self).rstrip(".")).lstrip(":. ")
 
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """Take one of the few places for requests that wait for a model outside of a round.
+    """Take one of the few places for requests that wait for a model outside a round.
 
-    Raises NoAnswer when there is none left.
+    Raises NoAnswer if none is free.
     """
     try:
         # A model that hangs holds its place until the timeout, so others are refused and not
@@ -64,7 +64,7 @@ def asking() -> Iterator[None]:
 
 
 def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
-    """Ask as `paid_answer`, and store the result with the target."""
+    """Return the answer of `paid_answer`, and store the result with the target. Raises NoAnswer."""
     try:
         answer = paid_answer(target, inputs)
     except NoAnswer as error:
@@ -77,7 +77,10 @@ def send_test(target: TargetModel, inputs: Mapping[str, Any]) -> Prediction:
 def paid_answer(
     target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
 ) -> Prediction:
-    """Ask as `answer_to`, within the target's budgets and counted outside of rounds."""
+    """Return the answer of `answer_to` within the target's budgets. Raises NoAnswer.
+
+    The use is counted outside rounds.
+    """
     payer, usage = Payer(target), None
     try:
         check_budget(payer)
@@ -96,7 +99,7 @@ def paid_answer(
 
 
 def note_test(target: TargetModel, result: Prediction | NoAnswer) -> None:
-    """Store the result of a test, except a failure that says nothing about other texts."""
+    """Store the result of a test, except a failure that concerns only this text."""
     if isinstance(result, Prediction):
         note_lasting(target, answer_contact(result))
     else:
@@ -106,7 +109,7 @@ def note_test(target: TargetModel, result: Prediction | NoAnswer) -> None:
 def answer_to(
     target: TargetModel, inputs: Mapping[str, Any], *, seconds: float = TEST_SECONDS
 ) -> Prediction:
-    """Return the target's answer to one example, without its secret, should it repeat that.
+    """Return the target's answer to one example, with any copy of its secret removed.
 
     Call it outside transactions: it may take `seconds`. Raises NoAnswer.
     """
@@ -130,7 +133,7 @@ def answer_to(
 
 
 def in_words(answer: Prediction) -> dict[str, Any]:
-    """Return what pages show of an answer."""
+    """Return the texts that pages show for an answer."""
 
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, indent=2)
@@ -144,7 +147,7 @@ def in_words(answer: Prediction) -> dict[str, Any]:
 
 
 def without_secret(secret: str | None, value: Any) -> Any:
-    """Replace the secret in a value of JSON by [secret], and folders of this server by …."""
+    """Return a JSON value with [secret] for the secret and … for folders of this server."""
     if isinstance(value, Mapping):
         cleaned = {}
         for name, item in value.items():

@@ -46,7 +46,7 @@ ASKED_BY = {"sealed_secret"}.union(SENT_TO, IDENTITY)
 
 @transaction.atomic
 def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetModel:
-    """Register a target whose settings are checked; no lock, a name that is unique in its task.
+    """Register a target with checked settings. Takes no lock: names are unique in a task.
 
     Raises Refused.
     """
@@ -66,11 +66,11 @@ def add_target(*, task: Task, actor: User, fields: Mapping[str, Any]) -> TargetM
 
 @transaction.atomic
 def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]) -> TargetModel:
-    """Change settings that are checked. Raises Refused.
+    """Change a target's settings, which the form has checked. Raises Refused.
 
-    `secret` is stored encrypted, and forgotten when the target is asked at another address or
-    otherwise without it being given again: else an editor could send it elsewhere. Locks the
-    target, so that it is not sent elsewhere while it gets a secret.
+    `secret` is stored encrypted. It is deleted if the target's address or the way of asking
+    changes and the secret is not given again: otherwise an editor could send it elsewhere. Locks
+    the target, so that the address does not change while the secret is stored.
     """
     locked = _locked_target(target)
     _check_settings(actor, locked, fields, "target")
@@ -82,9 +82,9 @@ def change_target(*, target: TargetModel, actor: User, fields: Mapping[str, Any]
 
 @transaction.atomic
 def delete_target(*, target: TargetModel, actor: User) -> None:
-    """Delete a target that nothing uses. Locks it, so that no round takes it meanwhile.
+    """Delete a target that nothing uses. Locks it, so that no round adds it meanwhile.
 
-    Raises Refused when a round, an answer or anything else names it.
+    Raises Refused if a round, an answer or anything else refers to it.
     """
     locked = TargetModel.objects.select_for_update(of=("self",)).get(pk=target.pk)
     # Every table that names targets, also those of later rooms, which this one does not know.
@@ -108,7 +108,7 @@ def changed_target(
 ) -> tuple[TargetModel, dict[str, Any]]:
     """Store other settings of the target; return it and what to log. Locks it, as opening does.
 
-    Raises Refused when that makes another model of one that a round was opened with.
+    Raises Refused if a round was opened with the target and this would make it another model.
     """
     locked = _locked_target(target)
     check_same_model(locked, fields)
@@ -124,14 +124,17 @@ def changed_target(
 
 
 def _forget_contact(row: TargetModel | Generator, changed: Iterable[str]) -> None:
-    """Forget what came of asking a model that is asked otherwise now."""
+    """Delete the last contact if a changed setting affects how the model is asked."""
     if not set(changed).isdisjoint(ASKED_BY):
         # Otherwise pages would show that the new address answers.
         changed_fields(row, UNKNOWN)
 
 
 def _sealed(target: TargetModel | Generator, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with their secret encrypted, or without the one of other settings."""
+    """Return the settings with an encrypted secret.
+
+    Without a new secret, the old one is cleared if the address or the way of asking changes.
+    """
     settings = {}
     for name, value in fields.items():
         if name != "secret":
@@ -146,9 +149,9 @@ def _sealed(target: TargetModel | Generator, fields: Mapping[str, Any]) -> dict[
 
 
 def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
-    """Raise Refused when these settings make another model of what a round was opened with.
+    """Raise Refused if a round was opened with the target and these settings make it another model.
 
-    That round's examples would have been written against one model, and be shown with another.
+    Otherwise the round's examples, written against one model, would be shown with another.
     """
     another = _made_another(target, fields)
     if not another:
@@ -165,9 +168,9 @@ def check_same_model(target: TargetModel, fields: Mapping[str, Any]) -> None:
 
 
 def _made_another(target: TargetModel, fields: Mapping[str, Any]) -> list[str]:
-    """Return the new settings that would make another model of a target.
+    """Return the names of the new settings that would make the target another model.
 
-    An address may change, and a folder may lie elsewhere: it keeps its last name.
+    An address may change, and a folder may move as long as it keeps its last name.
     """
     before = {name: getattr(target, name) for name in IDENTITY}
     changed = []
@@ -184,7 +187,7 @@ def _made_another(target: TargetModel, fields: Mapping[str, Any]) -> list[str]:
 
 
 def _shown(name: str, value: Any) -> Any:
-    """Return a setting without what changes no answer: prices and budgets."""
+    """Return a setting without prices and budgets, which do not affect answers."""
     if name != "options":
         return value
     kept_options = dict(value)
@@ -194,14 +197,14 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def _last_name(source: str) -> str:
-    """Return the last name of a folder; anything else is its own name."""
+    """Return the last component of a folder's path; other sources unchanged."""
     if source.startswith("/"):
         return PurePath(source).name
     return source
 
 
 def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetVersion:
-    """Return the version with this fingerprint, created the first time it is seen; no lock.
+    """Return the version with this fingerprint, created if it is new. Takes no lock.
 
     A target that sends no digest is identified by the digest of everything it reports.
     """
@@ -214,9 +217,9 @@ def note_version(target: TargetModel, fingerprint: Mapping[str, Any]) -> TargetV
 
 @transaction.atomic
 def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Generator:
-    """Give the task a generator, or the one it has other settings, which are checked.
+    """Create the task's generator or change its settings, which the form has checked.
 
-    Of `secret` see `change_target`. Locks the task. Raises Refused.
+    `secret` is treated as in `change_target`. Locks the task. Raises Refused.
     """
     # A task has one generator, so its own row is locked, which may not exist yet.
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
@@ -241,7 +244,7 @@ def set_generator(*, task: Task, actor: User, fields: Mapping[str, Any]) -> Gene
 
 @transaction.atomic
 def remove_generator(*, task: Task, actor: User) -> None:
-    """Delete the task's generator, if it has one. No lock."""
+    """Delete the task's generator if it has one. Takes no lock."""
     if Generator.objects.filter(task=task).delete()[0]:
         log(actor, "generator.removed", task)
 

@@ -24,17 +24,17 @@ TRAINED = "targets"
 
 
 def may_copy(user: User, target: TargetModel) -> bool:
-    """Return whether a person may know a target, and its options, which may hold instructions."""
+    """Return whether a person may see a target and its options, which may contain instructions."""
     return can_review(user, target.task) or (target.task.is_visible and not target.options)
 
 
 def with_allowed_folder(
     actor: User, task: Task, fields: Mapping[str, Any], before: str = ""
 ) -> dict[str, Any]:
-    """Return the settings of a target with `allowed_folder`, where they name another source.
+    """Return a target's settings, with `allowed_folder` if they name another source.
 
-    before: the source that it has. Raises Refused, with one sentence for all folders that are not
-    to be had, whether they exist or not.
+    before: the current source. Raises Refused with the same message for every folder that is not
+    allowed, whether it exists or not.
     """
     source = fields.get("source", before)
     if source == before:
@@ -53,7 +53,7 @@ def with_allowed_folder(
 
 
 def outside_folder(source: str) -> str:
-    """Return a source that an operator names if it lies elsewhere than in the models' folder."""
+    """Return a source that is a folder outside the models' folder; "" for other sources."""
     is_elsewhere = os.path.isabs(source) and resolve_below(source, _home()) is None
     if is_elsewhere:
         return source
@@ -65,14 +65,14 @@ def _home() -> str:
 
 
 def _copied(actor: User, source: str) -> TargetModel | None:
-    """Return the target with this source that a person may know; None without one."""
+    """Return a target with this source that the person may see, or None."""
     rows = TargetModel.objects.filter(url="", source=source).exclude(source="")
     targets = rows.select_related("task").order_by("-allowed_folder", "pk")
     return next((target for target in targets if may_copy(actor, target)), None)
 
 
 def _is_open(task: Task, source: str) -> bool:
-    """Return whether a task's owners may name a source that no target known to them has."""
+    """Return whether a task's owners may use a source that no target known to them has."""
     if not source or source.startswith(PACKAGE):
         return True
     if HUB_ID.fullmatch(source) and not {".", ".."} & set(source.partition("@")[0].split("/")):
@@ -94,5 +94,5 @@ def _is_open(task: Task, source: str) -> bool:
 
 
 def _overlap(first: Path, second: Path) -> bool:
-    """Return whether one folder is the other, or lies within it."""
+    """Return whether the folders are the same or one lies within the other."""
     return first.is_relative_to(second) or second.is_relative_to(first)

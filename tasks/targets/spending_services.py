@@ -18,27 +18,27 @@ BUDGETS = ["requests_a_day", "requests_a_round", "tokens_a_day", "tokens_a_round
 
 
 class Payer(NamedTuple):
-    """On whose account a call goes: a target, in a round or outside of all."""
+    """The account for a call: a target, in a round or outside all rounds."""
 
     target: TargetModel
     round_id: int | None = None
 
 
 class SpentError(LeftAlone):
-    """The target's budget of calls or tokens is used up, so it is not asked."""
+    """Raised if the target's budget of calls or tokens is used up, so that it is not asked."""
 
 
 def check_budget(payer: Payer) -> None:
-    """Raise SpentError when a budget in the target's options is used up; no lock.
+    """Raise SpentError if a budget in the target's options is used up. Takes no lock.
 
-    Calls that run at the same moment may go over it, each by one. Without a budget nothing is read.
+    Concurrent calls may exceed it by one each. Without a budget nothing is read.
     """
     for error in spent([payer.target], payer.round_id).values():
         raise error
 
 
 def spent(targets: Iterable[TargetModel], round_id: int | None = None) -> dict[int, SpentError]:
-    """Return, by id, why targets may not be asked in a round, or outside of all rounds."""
+    """Return, by target id, why targets may not be asked in a round or outside all rounds."""
     limited = {}
     for target in targets:
         if not target.options.keys().isdisjoint(BUDGETS):
@@ -78,7 +78,7 @@ def _used_up(name: str, now: datetime) -> SpentError:
 
 
 def note_uses(payers: Iterable[Payer], usages: Iterable[Usage | None]) -> None:
-    """Count what calls came to, each with one update and no lock; None is no call that counts."""
+    """Count the usages of calls, each with one update and no lock. None is not counted."""
     for payer, usage in zip(payers, usages, strict=True):
         if usage:
             _note(payer, usage)
@@ -100,7 +100,7 @@ def _note(payer: Payer, usage: Usage) -> None:
 
 
 class Metered:
-    """A target's endpoint, each of whose calls is held to the budgets and counted."""
+    """A wrapper of a target's endpoint that checks the budgets and counts each call."""
 
     def __init__(self, endpoint: Endpoint, payer: Payer) -> None:
         self._endpoint, self._payer, self._maker = endpoint, payer, threading.get_ident()
@@ -109,9 +109,9 @@ class Metered:
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> list[Prediction]:
-        """Predict as the endpoint does; may also raise SpentError.
+        """Predict as the endpoint does. May also raise SpentError.
 
-        Writes the use, so do not call it in a transaction.
+        Writes the use to the database, so do not call it in a transaction.
         """
         usage = None
         try:
@@ -135,7 +135,7 @@ def used_in(round: Round) -> list[dict[str, Any]]:
 
 
 def used_outside(task: Task) -> list[dict[str, Any]]:
-    """Return, as `used_in`, the use in no round: battles, evaluations, judges, tests."""
+    """Return the use outside all rounds, as `used_in`: battles, evaluations, judges, tests."""
     return _by_target(ModelUse.objects.filter(target__task=task, round=None))
 
 

@@ -16,10 +16,7 @@ Answered = tuple[Mapping[str, Any], Prediction | NoAnswer]
 
 
 def samples(task: Task) -> list[Mapping[str, Any]]:
-    """Return what models read of good examples, then of contexts with a plain text.
-
-    At most three.
-    """
+    """Return at most three inputs for models, first from good examples, then from contexts."""
     # Good examples come first: the task's owners chose them.
     examples = [{**example.context, **example.input} for example in task.config.examples.good]
     contexts = Context.objects.filter(round__task=task, is_retired=False).order_by("pk")
@@ -31,10 +28,9 @@ def samples(task: Task) -> list[Mapping[str, Any]]:
 
 
 def ask_three(target: TargetModel) -> list[Answered]:
-    """Ask for the answers to `samples` at once, within the target's budgets and counted.
+    """Return the target's answers to `samples`, asked at once within the target's budgets.
 
-    Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer where nothing is left
-    of a budget.
+    Call it outside transactions: it may take TEST_SECONDS. Raises NoAnswer if a budget is used up.
     """
     texts, payer = samples(target.task), Payer(target)
     try:

@@ -9,7 +9,9 @@ from tasks.config.values import FORBIDDEN, subject
 
 
 class Candidates(FieldType, name="candidates"):
-    """A list of texts; or one of the list that it refers to; or with `rank` all, best first."""
+    """A list of texts, or one text of the list that `reference` names; with `rank`, all of them
+    ordered, best first.
+    """
 
     keys = ("reference", "rank")
     places = ("context", "input", "output")
@@ -58,9 +60,9 @@ class Candidates(FieldType, name="candidates"):
         return FormInput("TextChoiceField", "RadioSelect")
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Convert the ranks of texts to their order.
+        """Convert the ranks of texts to an ordered list.
 
-        Ranks that make no order stay as they are, to be refused.
+        Inconsistent ranks are returned unchanged, so that `check` refuses them.
         """
         if not isinstance(typed, Mapping):
             return typed
@@ -121,7 +123,7 @@ class Candidates(FieldType, name="candidates"):
 
 
 def _unfit(named: str, texts: Sequence[str]) -> list[str]:
-    """Return what would keep people from choosing one of the texts."""
+    """Return the reasons why people could not choose one of the texts."""
     if len(texts) < 2:
         return [f"{named} must hold at least two texts"]
     if any(not text.strip() or text != text.strip() for text in texts):

@@ -20,8 +20,8 @@ PLACE = "{secret}"
 class Chat(FieldType, name="chat"):
     """A list of turns, each `{role, text}`.
 
-    In the input it ends with what the person said last; the target's answer is the output. A
-    `system` turn may tell the model a secret, which is kept beside its text.
+    As an input it ends with the person's last message, and the target's reply is the output. A
+    `system` turn may tell the model a secret, which is also stored under the key `secret`.
     """
 
     keys = ("max_turns", "max_length", "system")
@@ -114,9 +114,9 @@ _KEYS = ("role", "text", "secret")
 
 
 def as_told(value: Any) -> Any:
-    """Return a field's value as models get it: each turn with only role and text.
+    """Return a field's value as models receive it: each turn with only role and text.
 
-    The system's turn tells the secret in its text; the copy beside the text is for the rule only.
+    The system turn's text contains the secret; the separate copy is only for the verdict rule.
     """
     if not isinstance(value, list | tuple):
         return value
@@ -128,12 +128,12 @@ def _without_secret(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def most_turns(component: Component) -> int:
-    """Return how many turns a person may write in one conversation."""
+    """Return the maximum number of turns that a person may write in one conversation."""
     return component.max_turns or TURNS
 
 
 def wrong_words(component: Component, text: str) -> str:
-    """Return why a person cannot send this text; "" when they can."""
+    """Return the reason why a person cannot send this text; "" if they can."""
     most = component.max_length or LENGTH
     if not text.strip():
         return "Write something first"

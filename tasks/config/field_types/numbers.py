@@ -14,7 +14,7 @@ MOST_EXACT = 2**53
 
 
 class Number(FieldType, name="number"):
-    """A number, within the ends that are given."""
+    """A number between the configured minimum and maximum."""
 
     keys = ("minimum", "maximum", "step")
     places = PLACES
@@ -43,7 +43,7 @@ class Number(FieldType, name="number"):
         return []
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Convert whole numbers to int: a form gives 3.0 for 3, and so would every export."""
+        """Convert whole numbers to int, because a form yields 3.0 for 3."""
         is_whole = isinstance(typed, float) and typed.is_integer() and abs(typed) <= MOST_EXACT
         if is_whole:
             return int(typed)
@@ -66,7 +66,7 @@ class Number(FieldType, name="number"):
 
 
 class Slider(Number, name="slider"):
-    """A number input with a slider, which needs a script; without scripts the input remains."""
+    """A number input with a slider. Without JavaScript, only the number input is shown."""
 
     places = ("input", "output", "metadata")
     in_prompt = False

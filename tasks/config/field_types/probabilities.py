@@ -12,7 +12,7 @@ TOLERANCE = 1e-4  # as Dynabench 1.0
 
 
 class Prob(FieldType, name="prob"):
-    """One number with `single`, which people set by a slider; else `{label: probability}`."""
+    """A mapping `{label: probability}`; with `single`, one number that people set with a slider."""
 
     keys = ("reference", "single")
     places = ("input", "output", "metadata")

@@ -32,7 +32,7 @@ class _Stretch(FieldType):
 
 
 class Span(_Stretch, name="span"):
-    """`{text, start, end}`; models answer the text alone."""
+    """A stretch of a context text, `{text, start, end}`. Models answer only the text."""
 
     keys = ("reference", "placeholder", "max_length")
     places = ("input", "output", "metadata")
@@ -62,7 +62,7 @@ class Span(_Stretch, name="span"):
         return f"text, start and end of a stretch of {component.reference}, in characters"
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Return the first stretch that has the words."""
+        """Return the first stretch of the passage with the entered words."""
         if not isinstance(typed, str):
             return typed
         passage = _passage(component, context)
@@ -77,10 +77,10 @@ class Span(_Stretch, name="span"):
 
 
 class Spans(_Stretch, name="spans"):
-    """A list of `{text, start, end}`, with `tag` where the configuration has tags.
+    """A list of `{text, start, end}`, with `tag` if the configuration has tags.
 
-    In a form each is a line, `words = tag`; words that stand there more than once say where they
-    begin, `words @17 = tag`, and a line break in them is `⏎`.
+    A form has one line per mark, `words = tag`. Words that occur more than once in the passage need
+    their start, `words @17 = tag`. A line break in the words is written as `⏎`.
     """
 
     keys = ("reference", "tags", "colours")
@@ -137,7 +137,7 @@ class Spans(_Stretch, name="spans"):
         return f"a list of stretches of {component.reference}: {keys}, in characters"
 
     def stored(self, component: Component, typed: Any, context: Mapping[str, Any]) -> Any:
-        """Convert lines to marks; a line that is no mark stays, to be refused."""
+        """Convert lines to marks. An invalid line stays a text, so that `check` refuses it."""
         if not isinstance(typed, str):
             return typed
         passage = _passage(component, context)
@@ -149,7 +149,7 @@ class Spans(_Stretch, name="spans"):
 
 
 def as_lines(value: Any) -> str:
-    """Return the lines in which a form holds marks.
+    """Return marks as the lines of a form field.
 
     >>> as_lines([{"text": "Tarn", "start": 17, "end": 21, "tag": "place"}])
     'Tarn @17 = place'
@@ -178,7 +178,7 @@ def _passage(component: Component, context: Mapping[str, Any]) -> str:
 
 
 def _parted(component: Component, line: str) -> tuple[str, str, int | None]:
-    """Split a line into its words, its tag, and the start it names."""
+    """Split a line into its words, its tag, and its start offset, or None without one."""
     words, _, tag = line.rpartition(" = ") if component.tags else (line, "", "")
     if place := PLACE.fullmatch(words):
         return place[1].rstrip(), tag.strip(), int(place[2])
@@ -186,7 +186,7 @@ def _parted(component: Component, line: str) -> tuple[str, str, int | None]:
 
 
 def _mark(component: Component, line: str, passage: str) -> dict[str, Any] | None:
-    """Return what a line marks; None when it is ambiguous or not in the passage."""
+    """Return the mark that a line describes; None if it is ambiguous or not in the passage."""
     words, tag, at = _parted(component, line)
     # The line says where the words begin. Otherwise they must stand in the passage once.
     if at is not None:
@@ -206,7 +206,7 @@ def _mark(component: Component, line: str, passage: str) -> dict[str, Any] | Non
 
 
 def _trouble(component: Component, line: str, passage: str) -> str:
-    """Return why a line marks nothing, or is ambiguous."""
+    """Return the reason why a line marks nothing or is ambiguous."""
     words, _, at = _parted(component, line)
     found = stretches_of(words, passage)
     if not words:
@@ -222,14 +222,14 @@ def _trouble(component: Component, line: str, passage: str) -> str:
 
 
 def _is_there(component: Component, value: Mapping[str, Any], context: Mapping[str, Any]) -> bool:
-    """Return whether `passage[start:end] == text`, counted in code points."""
+    """Return whether `passage[start:end] == text`, with offsets in code points."""
     passage = _passage(component, context)
     is_inside = _is_stretch(value) and value["end"] <= len(passage)
     return is_inside and passage[value["start"] : value["end"]] == value["text"]
 
 
 def _is_stretch(value: Mapping[str, Any]) -> bool:
-    """Return whether its offsets can be those of a stretch of some text."""
+    """Return whether the offsets are whole numbers with 0 <= start < end."""
     start, end = value["start"], value["end"]
     are_whole = all(
         isinstance(offset, int) and not isinstance(offset, bool) for offset in (start, end)

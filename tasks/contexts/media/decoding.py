@@ -35,12 +35,12 @@ TOO_LONG = gettext_noop("It is longer than 60 seconds. Cut it.")
 
 
 class BadMedia(Exception):
-    """The file cannot be taken; the message says why and what to send instead."""
+    """Raised for a file that is refused; the message gives the reason and what to send instead."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """A picture or recording as it is stored. about: `width` and `height`, or `seconds`."""
+    """A picture or recording in its stored form. about: `width` and `height`, or `seconds`."""
 
     data: bytes
     mime: str
@@ -48,7 +48,7 @@ class Decoded:
 
 
 def picture(data: bytes) -> Decoded:
-    """Draw a picture upright and on white: as PNG if it was PNG or GIF, else as JPEG.
+    """Convert a picture to an upright one on white: PNG if it was PNG or GIF, else JPEG.
 
     Raises BadMedia.
     """
@@ -80,7 +80,7 @@ def picture(data: bytes) -> Decoded:
 
 
 def _check_picture(opened: Any) -> None:
-    """Check a picture before anything of it is decoded. Raises BadMedia."""
+    """Check a picture before any of it is decoded. Raises BadMedia."""
     if opened.width * opened.height > MAX_PIXELS:
         raise BadMedia(TOO_MANY_PIXELS)
     if getattr(opened, "is_animated", False) and opened.format != "MPO":  # of some phones
@@ -90,7 +90,7 @@ def _check_picture(opened: Any) -> None:
 
 
 def _on_white(drawn: Any) -> Any:
-    """Convert to RGB on white; transparency would look different to people and models."""
+    """Convert to RGB on white, because people and models would see transparency differently."""
     from PIL import Image
 
     if not drawn.has_transparency_data:
@@ -102,9 +102,9 @@ def _on_white(drawn: Any) -> Any:
 
 
 def recording(data: bytes) -> Decoded:
-    """Convert the sound of a file to WAV: one channel, 16,000 samples a second, 16 bits.
+    """Convert the sound of a file to WAV: one channel, 16,000 samples per second, 16 bits.
 
-    Its length follows from the decoded samples, never from what the file declares. Raises BadMedia.
+    The length is measured on the decoded samples, not read from the file. Raises BadMedia.
     """
     import av
 
@@ -131,7 +131,7 @@ def recording(data: bytes) -> Decoded:
 
 
 def _heard(opened: Any) -> Iterator[Any]:
-    """Yield the sound of an opened file, piece by piece, as it is stored."""
+    """Yield the decoded sound in chunks, in the stored format."""
     import av
 
     resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE)

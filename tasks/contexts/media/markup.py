@@ -10,15 +10,15 @@ from tasks.config.schema import TaskConfig
 
 
 class Markup(SafeString):
-    """HTML in the place of words; a template that puts words into a paragraph asks for it."""
+    """HTML in place of a text. Templates that put texts into paragraphs check `is_markup`."""
 
     is_markup = True
 
 
 def shown_value(config: TaskConfig, field: str, value: Any) -> str:
-    """Return a field's value for a template: words, or Markup.
+    """Return a field's value for a template, as text or Markup.
 
-    Markup is shielded where the task is sensitive.
+    In a sensitive task the Markup is hidden until the reader opens it.
     """
     component = config.component(field)
     if not component.is_media or not isinstance(value, Mapping) or "mime" not in value:
@@ -34,14 +34,14 @@ def shown_value(config: TaskConfig, field: str, value: Any) -> str:
 
 
 def in_words(value: Any) -> str:
-    """Return a value for a list of the admin: the address and words of a file, else the value."""
+    """Return a value for an admin list: the URL and description of a file, else the value."""
     if isinstance(value, Mapping) and "digest" in value:
         return f"/media/{value['digest']}/ {value.get('alt', '')}".strip()
     return str(value)
 
 
 def shown_media(config: TaskConfig, inputs: Mapping[str, Any]) -> list[str]:
-    """Render the pictures and recordings among a person's inputs."""
+    """Return the rendered pictures and recordings among a person's inputs."""
     names = []
     for component in config.input:
         if component.is_media and inputs.get(component.name):

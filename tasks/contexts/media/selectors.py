@@ -16,11 +16,11 @@ from tasks.permissions import Person, can_read, can_see
 
 
 def may_open(user: Person, media: Media) -> bool:
-    """Return whether the person sent the file, or may see something that names it.
+    """Return whether the person sent the file, or may see something that refers to it.
 
-    A file that nobody has used yet belongs to its sender; one sent by visitors or by several people
-    is open to whoever knows its digest. A withdrawn file is open to members, and to those whose own
-    work names it.
+    An unused file belongs to its sender; if visitors or several people sent it, it is open to
+    anyone who knows its digest. A withdrawn file is open to members, and to people whose own work
+    refers to it.
     """
     task = media.task
     if not can_see(user, task):
@@ -36,7 +36,7 @@ def may_open(user: Person, media: Media) -> bool:
 
 
 def _names(user: User, media: Media) -> bool:
-    """Return whether the person's own examples or drafts name the file."""
+    """Return whether one of the person's own examples or drafts refers to the file."""
     own = Annotator.objects.filter(user=user)
     for rows, where in (("examples", "inputs"), ("assignment", "draft")):
         owners = own.filter(**{f"{rows}__round__task": media.task_id})
@@ -49,9 +49,9 @@ def _names(user: User, media: Media) -> bool:
 def with_media(
     task: Task, components: Iterable[Component], values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the values, with media completed from storage; requests send only digest and alt.
+    """Return the values, with media completed from storage: requests send only digest and alt.
 
-    One whose file is not there stays as it is, and the check of its type refuses it.
+    A missing file's value keeps only those two keys, so that the field's check refuses it.
     """
     sent = {}
     for component in components:
@@ -87,7 +87,7 @@ def _alt(value: Mapping[str, Any]) -> Any:
 
 
 def data_url(task: Task, value: Any) -> str:
-    """Return a stored file as `data:image/png;base64,…`; "" where there is none (any more)."""
+    """Return a stored file as a data URL, `data:image/png;base64,…`; "" if there is none."""
     if isinstance(value, str) and value.startswith("data:"):
         return value  # it was read before
     digest = ""
@@ -107,7 +107,7 @@ def data_url(task: Task, value: Any) -> str:
 
 
 def for_models(config: TaskConfig, task: Task, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as models read them: media as data URLs, without their words."""
+    """Return the values as models read them: media as data URLs, without descriptions."""
     urls = {}
     for n in config.media_fields:
         if n in values:

@@ -30,9 +30,9 @@ UNUSED = timedelta(days=1)
 
 
 def decoded(kind: str, data: bytes) -> Decoded:
-    """Decode a file that somebody sent to what is stored of it. Raises Invalid.
+    """Decode an uploaded file to its stored form. Raises Invalid.
 
-    `kind` is image or audio.
+    kind: image or audio.
     """
     if len(data) > MAX_BYTES:
         raise Invalid(_(TOO_MANY_BYTES))
@@ -45,9 +45,10 @@ def decoded(kind: str, data: bytes) -> Decoded:
 def store_media(
     *, task: Task, kind: str, data: bytes, sent_by: Annotator | None = None
 ) -> dict[str, Any]:
-    """Store a picture or recording, and return its value without `alt`; once for equal files.
+    """Store a picture or recording, and return its value without `alt`. Equal files share a row.
 
-    Unused, it is deleted after a day. No lock: the file is there before its row. Raises Invalid.
+    An unused file is deleted after a day. Takes no lock: the file is stored before its row.
+    Raises Invalid.
     """
     decoded_file = decoded(kind, data)
     return store_decoded(task=task, decoded_file=decoded_file, sent_by=sent_by)
@@ -56,7 +57,7 @@ def store_media(
 def store_decoded(
     *, task: Task, decoded_file: Decoded, sent_by: Annotator | None = None
 ) -> dict[str, Any]:
-    """Store a decoded file as `store_media` does."""
+    """Store a decoded file and return its value, as `store_media` does."""
     # Of the re-encoded file: equal pictures have one digest, whatever their metadata was.
     digest = hashlib.sha256(decoded_file.data).hexdigest()
     # An update first: a file that is there needs no second copy, and its day begins again.
@@ -80,9 +81,9 @@ def store_decoded(
 
 
 def _whose(sender: Annotator | None) -> Case | None:
-    """Return the owner of a file that is sent again: the sender; nobody while it is unused.
+    """Return the new owner of a file that is sent again: the sender, or nobody while it is unused.
 
-    So both may see it, and none of them takes it along when they leave.
+    Then both senders may see an unused file, and it is not deleted when one of them leaves.
     """
     if sender is None:
         return None
@@ -92,7 +93,7 @@ def _whose(sender: Annotator | None) -> Case | None:
 
 
 def value_of(media: Media) -> dict[str, Any]:
-    """Return the value that a field of a context or example stores, without the words."""
+    """Return the value that a context or example stores for the file, without its description."""
     return {
         "digest": media.digest,
         "mime": media.mime,
@@ -102,9 +103,9 @@ def value_of(media: Media) -> dict[str, Any]:
 
 
 def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
-    """Keep these for another day, or for good where they are used; locks the rows.
+    """Keep the files for another day or, if `used`, permanently. Locks the rows.
 
-    Raises Invalid when one is gone.
+    Raises Invalid if one of them no longer exists.
     """
     if not digests:
         return
@@ -115,16 +116,16 @@ def keep(*, task: Task, digests: Collection[str], used: bool) -> None:
 
 
 def touch(*, task: Task, digests: Collection[str]) -> None:
-    """Start the day of the stored files again, as a draft names them; locks the rows."""
+    """Keep the files of a draft for another day. Locks the rows."""
     if digests:
         _update(task, digests, kept_from=timezone.now())
 
 
 @transaction.atomic
 def _update(task: Task, digests: Collection[str], **now: Any) -> int:
-    """Update the rows and return how many there were.
+    """Update the rows and return their number.
 
-    They are locked first: an update by itself would lock them in no order.
+    The rows are locked first: an update by itself would lock them in no particular order.
     """
     # 1. Lock the rows in the order of their ids.
     there = list(_locked(task, digests).values_list("pk", flat=True))
@@ -133,7 +134,7 @@ def _update(task: Task, digests: Collection[str], **now: Any) -> int:
 
 
 def tidy_media(most: int) -> int:
-    """Delete up to `most` that nobody used within a day; returns how many."""
+    """Delete up to `most` files that nobody has used for a day; return how many."""
     # The index `media_unused` serves this query: most rows are used.
     old = Media.objects.filter(is_used=False, kept_from__lt=timezone.now() - UNUSED)
     return delete_media(old.filter(pk__in=old.values("pk")[:most]))
@@ -163,16 +164,16 @@ def tidy_orphans(most: int) -> int:
 
 
 def _folders() -> Iterator[str]:
-    """Yield the folders that hold files of tasks."""
+    """Yield the storage folders that contain files of tasks."""
     for task in folders_in("tasks"):
         media = f"tasks/{task}/media"
         yield from (f"{media}/{name}" for name in folders_in(media))
 
 
 def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) -> None:
-    """Delete what no context and no example of the task names any more; locks its row.
+    """Delete a file that no context and no example of the task refers to. Locks its row.
 
-    What somebody other than the leaver has sent meanwhile stays for its day.
+    A file that somebody other than `leaver` has sent since then is kept for a day.
     """
     with transaction.atomic():
         media = _locked(task, [digest]).first()
@@ -186,7 +187,10 @@ def delete_unnamed(*, task: Task, digest: str, leaver: Annotator | None = None) 
 
 
 def hide_withdrawn(*, task: Task, digests: Collection[str]) -> None:
-    """Hide what only withdrawn examples name now; locks the rows. Call it in their transaction."""
+    """Hide the files to which only withdrawn examples refer. Locks the rows.
+
+    Call it in the transaction that withdraws the examples.
+    """
     # Locked, so that an example that is stored at this moment is seen, or sees the change.
     used = _locked(task, digests).filter(is_used=True)
     hidden = []
@@ -197,15 +201,15 @@ def hide_withdrawn(*, task: Task, digests: Collection[str]) -> None:
 
 
 def _locked(task: Task, digests: Collection[str]) -> QuerySet[Media]:
-    """Return rows locked in the order of their ids, so that two such locks cannot deadlock."""
+    """Return the rows, locked in the order of their ids to prevent deadlocks."""
     rows = Media.objects.filter(task=task, digest__in=digests)
     return rows.select_for_update(of=("self",)).order_by("pk")
 
 
 def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
-    """Return whether a context, an example or the configuration of the task names the file.
+    """Return whether a context, an example or the configuration of the task refers to the file.
 
-    `retracted` tells whether a retracted example counts.
+    retracted: whether retracted examples count.
     """
     # As text: the JSON is different for each task, and a digest occurs nowhere by accident.
     contexts = Context.objects.filter(round__task=task).annotate(text=Cast("fields", TextField()))
@@ -217,7 +221,7 @@ def is_named(task: Task, digest: str, *, retracted: bool = True) -> bool:
 
 
 def delete_media(chosen: QuerySet[Media]) -> int:
-    """Delete rows, and after the transaction their files; locks the rows."""
+    """Delete the rows and, after the transaction, their files; return how many. Locks the rows."""
     with transaction.atomic():
         rows = list(chosen.select_for_update(of=("self",)).order_by("pk"))
         for media in rows:
@@ -228,7 +232,7 @@ def delete_media(chosen: QuerySet[Media]) -> int:
 
 
 def digests_of_contexts(contexts: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the digests of pictures and recordings in the fields of contexts."""
+    """Return the digests of the pictures and recordings in contexts."""
     digests: set[str] = set()
     for fields in contexts:
         digests |= digests_in(fields.values())
@@ -236,7 +240,7 @@ def digests_of_contexts(contexts: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def digests_in(values: Iterable[Any]) -> set[str]:
-    """Return the digests of pictures and recordings among the values of fields."""
+    """Return the digests of the pictures and recordings among the values."""
     digests = set()
     for value in values:
         # Requests send what they like, also a mapping without a digest.

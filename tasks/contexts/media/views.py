@@ -22,9 +22,10 @@ HEADERS = {
 @login_not_required
 @require_safe
 def media_file(request: HttpRequest, digest: str) -> HttpResponse:
-    """Serve a picture or recording to people who may see what names it; its digest never changes.
+    """Serve a picture or recording to people who may see something that refers to it.
 
-    Only what `tasks.contexts.media.decoding` wrote is sent, as what it wrote.
+    Only what `tasks.contexts.media.decoding` wrote is sent, with the type it wrote. The content for
+    a digest never changes.
     """
     # The address has no task in it. Several tasks may have the same file, and whoever may see it
     # in one of them may open it.
@@ -36,7 +37,7 @@ def media_file(request: HttpRequest, digest: str) -> HttpResponse:
 
 
 def served(request: HttpRequest, media: Media) -> HttpResponse:
-    """Return the file, for a person who may see its task. Raises Http404."""
+    """Return the response with the file, for a person who may see its task. Raises Http404."""
     tag = f'"{media.digest}"'
     # The digest never changes, so a browser that has the file needs nothing more.
     if request.headers.get("If-None-Match") == tag:
@@ -50,7 +51,7 @@ def served(request: HttpRequest, media: Media) -> HttpResponse:
 
 
 def _part(request: HttpRequest, data: bytes, headers: dict[str, str]) -> HttpResponse:
-    """Return the requested range of bytes; some browsers request recordings only in ranges."""
+    """Return the response for a range of bytes; some browsers request recordings only in ranges."""
     byte_range = RANGE.fullmatch(request.headers.get("Range", ""))
     if not byte_range:
         return HttpResponse(data, headers=headers)

@@ -15,9 +15,9 @@ from .scene import Scene, in_words, make_scenes
 
 
 def drawn_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
-    """Yield the rows of contexts that a `scenes.json` asks for, and store their pictures.
+    """Yield the rows of contexts that a `scenes.json` describes, and store their pictures.
 
-    A row's metadata says what is in its picture.
+    A row's metadata describes the shapes in its picture.
     """
     for scene, fields in drawn_scenes(file, task):
         yield {**fields, "metadata": {"shapes": _truth(scene)}}
@@ -26,7 +26,7 @@ def drawn_contexts(file: Path, task: Task) -> Iterator[dict[str, Any]]:
 def drawn_scenes(file: Path, task: Task) -> Iterator[tuple[Scene, dict[str, Any]]]:
     """Yield each scene with its stored picture and its tag.
 
-    The file holds `seed`, `count`, and `examples`: the first that many scenes are those of the
+    The file contains `seed`, `count` and `examples`: how many of the first scenes are those of the
     examples in the configuration.
     """
     plan = json.loads(file.read_bytes())
@@ -38,10 +38,10 @@ def drawn_scenes(file: Path, task: Task) -> Iterator[tuple[Scene, dict[str, Any]
 
 
 def with_drawn_examples(file: Path, task: Task) -> str:
-    """Return the configuration as text, its examples naming the pictures drawn and stored here.
+    """Return the configuration text, with its examples referring to the pictures stored here.
 
-    They are matched by their words: another build of the library of pictures packs the same pixels
-    into other bytes, and so gives another digest.
+    Pictures are matched by their descriptions: another build of the imaging library compresses the
+    same pixels to other bytes, which have another digest.
     """
     plan = json.loads(file.read_bytes())
     scenes = islice(make_scenes(plan["seed"]), plan["examples"])
@@ -59,7 +59,7 @@ def _stored(task: Task, scene: Scene) -> dict[str, Any]:
 
 
 def _truth(scene: Scene) -> list[dict[str, Any]]:
-    """Describe the shapes; rows and columns count from 1."""
+    """Return a description of the shapes. Rows and columns count from 1."""
     shapes = []
     for thing in scene.things:
         shapes.append(

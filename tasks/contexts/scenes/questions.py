@@ -29,10 +29,10 @@ RELATIONS: dict[str, Callable[[Thing, Thing], bool]] = {
 
 @dataclass(frozen=True)
 class Question:
-    """A question on one scene; `kind` is a key of SHARES, `answer` one of ANSWERS.
+    """A question about one scene. `kind` is a key of SHARES, `answer` one of ANSWERS.
 
-    `about` are the shapes that the answer follows from, `marks` those that say where to look: a
-    training may show both to a model.
+    `about` are the shapes on which the answer depends, `marks` those that say where to look.
+    Training may show both to a model.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a question speaks of: shapes with these features, any where a feature is None."""
+    """A description of shapes by their features; None for any value of a feature."""
 
     size: str | None = None
     colour: str | None = None
@@ -62,12 +62,12 @@ class _Wanted:
 
     @property
     def one(self) -> str:
-        """Return the description with its article."""
+        """Return the description with its indefinite article."""
         return f"{'an' if str(self)[0] in 'aeiou' else 'a'} {self}"
 
 
 def ask_about(scene: Scene, chance: random.Random) -> Iterator[Question]:
-    """Yield endless questions on a scene, each with one right answer."""
+    """Yield endless questions about a scene, each with one right answer."""
     kinds, shares = list(SHARES), list(SHARES.values())
     while True:
         kind = chance.choices(kinds, shares)[0]
@@ -164,7 +164,7 @@ def _shape_where(things: Sequence[Thing], chance: random.Random) -> _Asked:
 
 
 def _only_one_where(things: Sequence[Thing], chance: random.Random, feature: str) -> _Asked:
-    """Return a question on the only shape of some look in a place."""
+    """Return a question about the only shape of its kind in a place, or None."""
     placed = _placed(things, chance)
     if not placed or not placed[1]:
         return None
@@ -183,9 +183,10 @@ def _only_one_where(things: Sequence[Thing], chance: random.Random, feature: str
 def _placed(
     things: Sequence[Thing], chance: random.Random
 ) -> tuple[str, list[Thing], Thing] | None:
-    """Choose a place next to the only shape of its look.
+    """Choose a place next to a shape that is unique by colour and shape.
 
-    Returns the place in words, the shapes there, and that shape.
+    Returns the place as a phrase, the shapes in it, and the unique shape; None if the chosen shape
+    is not unique.
     """
     mark = chance.choice(things)
     seen = _Wanted(None, mark.colour, mark.shape)
@@ -200,7 +201,7 @@ def _placed(
 
 
 def _described(things: Sequence[Thing], chance: random.Random) -> _Wanted:
-    """Choose a look with colour and shape, sometimes size, that is there half of the time."""
+    """Choose a description with colour, shape and sometimes size, which fits half of the time."""
     thing = chance.choice(things)
     # A size is said in one of three questions, since most people leave it out.
     size = chance.choice((None, None, thing.size))
@@ -213,7 +214,7 @@ def _described(things: Sequence[Thing], chance: random.Random) -> _Wanted:
 
 
 def _one_feature(things: Sequence[Thing], chance: random.Random) -> _Wanted:
-    """Choose a look with a colour or a shape, mostly one that is there."""
+    """Choose a description with a colour or a shape, usually one that occurs."""
     thing = chance.choice(things)
     if chance.random() < 0.3:
         # One that need not be there. Its place does not matter, as only its look is taken.

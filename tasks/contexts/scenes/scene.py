@@ -16,9 +16,9 @@ JITTER = 2
 
 @dataclass(frozen=True)
 class Thing:
-    """A shape in a cell; columns count from the left, rows from the top, both from 0.
+    """A shape in a cell. Columns count from the left, rows from the top, both from 0.
 
-    `aside` and `down` say how far it stands from the middle of its cell, in sixteenths of a cell.
+    `aside` and `down` are its offsets from the middle of the cell, in sixteenths of a cell.
     """
 
     size: str
@@ -32,13 +32,13 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """A picture's shapes, row by row."""
+    """The shapes of a picture, row by row."""
 
     things: tuple[Thing, ...]
 
 
 def make_scene(chance: random.Random) -> Scene:
-    """Make a scene of FEWEST to MOST shapes."""
+    """Return a random scene of FEWEST to MOST shapes."""
     # Sorted, so that a scene is described row by row.
     cells = sorted(chance.sample(range(GRID * GRID), chance.randint(FEWEST, MOST)))
     things = []
@@ -64,7 +64,7 @@ def make_scenes(seed: int) -> Iterator[Scene]:
 
 
 def in_words(scene: Scene) -> str:
-    """Describe what is where, for people who cannot see the picture."""
+    """Return a description of the scene for people who cannot see the picture."""
     descriptions = []
     for thing in scene.things:
         place = f"row {thing.row + 1}, column {thing.column + 1}"

@@ -71,7 +71,7 @@ class Command(BaseCommand):
             self._ask(registered)
 
     def _ask(self, target: TargetModel) -> None:
-        """Print the target's answer to the task's example; a failure leaves it registered."""
+        """Print the target's answer to the task's example; after a failure it stays registered."""
         contact = contact_target(target, None)
         if contact is None:
             return
@@ -81,7 +81,7 @@ class Command(BaseCommand):
             self.stderr.write(f"It was asked once and did not answer. {contact.words}")
 
     def _target(self, task: Task, options: dict[str, Any]) -> TargetModel:
-        """Return the row, unsaved."""
+        """Return the target as an unsaved row."""
         source, revision, url = options["source"], "", ""
         if source.startswith(("http://", "https://")):
             source, url = "", source.rstrip("/")
@@ -118,7 +118,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
 
     def _serving(self, task: Task, source: str, options: dict[str, Any]) -> dict[str, Any]:
-        """Return how our model server loads it; other options are read from its folder."""
+        """Return the settings with which our model server loads it; its folder has the others."""
         backend, precision = options["backend"], options["precision"]
         if source.startswith(PACKAGE):
             return {"backend": backend, "precision": precision or "int8"}
@@ -128,7 +128,7 @@ class Command(BaseCommand):
         return settings
 
     def _check(self, target: TargetModel) -> None:
-        """Check what can be known before the first call: the folder's files, labels, options."""
+        """Check what is known before the first call: the folder's files, labels, options."""
         if problem := gpus_problem(target.gpus, settings.EVALUATION_GPUS):
             raise CommandError(problem)
         if target.gpus and target.url:

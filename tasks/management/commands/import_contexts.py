@@ -64,7 +64,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{round}: {summary.stored} new, {duplicates} duplicates{left_out}.")
 
     def _read(self, round: Round, file: "_File", path: str) -> Summary:
-        """Return what the file holds; print every bad line to stderr."""
+        """Return the summary of a file; print every invalid line to stderr."""
         matching = file.matching(round.task.config)
         try:
             with file.path.open("rb") as lines:
@@ -81,9 +81,10 @@ class Command(BaseCommand):
 
 
 class _File(NamedTuple):
-    """A file of contexts; columns: those that are matched with fields, None: they have their names.
+    """A file of contexts.
 
-    name: what the import is called.
+    columns: the field that each column fills; None if columns are named like fields. name: the name
+    of the import.
     """
 
     path: Path
@@ -106,7 +107,7 @@ class _File(NamedTuple):
 
 @contextmanager
 def _opened(options: Mapping[str, Any]) -> Iterator[_File]:
-    """Yield the source that the arguments name, as a file read line by line. Raises FileError."""
+    """Yield the source that the arguments name, as a file. Raises FileError."""
     path = Path(options["file"])
     source = FORMATS.get(options["source"])
     if is_dataset(options, besides=["columns"] if source else []):
@@ -129,9 +130,9 @@ def _opened(options: Mapping[str, Any]) -> Iterator[_File]:
 
 
 def _shown(path: Path, source: Format, columns: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield what people read of each record. Raises FileError.
+    """Yield the fields of each record that people read. Raises FileError.
 
-    `columns` maps fields to the columns taken; empty for all under their own names.
+    columns: a mapping from fields to columns; empty for all under their own names.
     """
     for line in lines_of(path, source, NO_QUESTION):
         if line.wrong:
@@ -151,7 +152,7 @@ def _shown(path: Path, source: Format, columns: Mapping[str, str]) -> Iterator[d
 
 
 def latest_unfinished(task: Task) -> Round:
-    """Return the last round that takes contexts."""
+    """Return the latest round that still accepts contexts."""
     unfinished = task.rounds.select_related("task").exclude(state__in=FINISHED)
     if round := unfinished.order_by("number").last():
         return round

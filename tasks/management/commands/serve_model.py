@@ -72,14 +72,14 @@ class Command(BaseCommand):
         names: Callable[[], Iterable[str]],
         cache_dir: Path,
     ) -> ModelRegistry:
-        """Create the registry, in the process that serves."""
+        """Create the model registry in the serving process."""
         if settings.HAS_TRACES:
             start_tracing("dynabench-models")
         return ModelRegistry(resolve, names, cache_dir)
 
 
 def _usual_port(*, is_registered: bool) -> int:
-    """Return the port where the site asks for registered models, or the one of the docs."""
+    """Return the port at which the site expects registered models, else the documented default."""
     address = urlsplit(settings.MODEL_SERVER_URL)
     if is_registered:
         return address.port or 80
@@ -87,7 +87,7 @@ def _usual_port(*, is_registered: bool) -> int:
 
 
 def _check_free(host: str, port: int) -> None:
-    """Raise CommandError where the server cannot listen."""
+    """Raise CommandError if the server cannot listen at this address."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM

@@ -17,25 +17,25 @@ DAY = timedelta(days=1)
 
 
 def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
-    """Return the places of each share, so that each place has `overlap` different owners.
+    """Return the spans of places for each share, so that each place has `overlap` different owners.
 
     Parameters
     ----------
     shares : sequence of float
-        Parts of all judgements, together at most 1.
+        Fractions of all judgements, together at most 1.
     overlap : int
         How many people judge each example.
 
     Returns
     -------
     list of list of Span
-        The stretches of places of each share, in the order of `shares`.
+        The spans of each share, in the order of `shares`.
 
     Notes
     -----
-    The shares are laid end to end around a circle, which they cover `overlap` times: the first
-    `sum(shares)` of all places. So the same shares always get the same places, and later examples
-    spread over them as earlier ones did.
+    The shares are laid end to end around a circle that contains the first `sum(shares)` of all
+    places, and cover it `overlap` times. So the same shares always get the same places, and later
+    examples are distributed among them as earlier ones were.
     """
     # Where each share begins and ends along the line.
     ends = [0]
@@ -55,7 +55,7 @@ def spans(shares: Sequence[float], overlap: int) -> list[list[Span]]:
 
 
 def _spans(start: int, length: int, around: int) -> list[Span]:
-    """Return a stretch of the circle, in two parts where it crosses the seam."""
+    """Return a span of the circle, split in two if it crosses the end."""
     # How far the stretch reaches beyond the seam.
     over = start + length - around
     if over <= 0:
@@ -64,7 +64,7 @@ def _spans(start: int, length: int, around: int) -> list[Span]:
 
 
 def too_much(shares: Sequence[float], overlap: int) -> Literal["", "sum", "overlap"]:
-    """Return why shares cannot be combined: they exceed all, or one person would judge twice."""
+    """Return why shares cannot be combined: they exceed 1, or one person would judge twice."""
     if sum(shares) > 2 - FULL:
         return "sum"
     if shares and max(shares) * overlap > sum(shares) * (2 - FULL):
@@ -74,7 +74,10 @@ def too_much(shares: Sequence[float], overlap: int) -> Literal["", "sum", "overl
 
 @dataclass(frozen=True)
 class Standing:
-    """How one person stands with a duty. wanted: None while nobody knows how much is left."""
+    """A person's progress on an assignment.
+
+    wanted: how many examples are requested; None while the remaining number is unknown.
+    """
 
     done: int
     wanted: int | None
@@ -83,7 +86,7 @@ class Standing:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the requested amount is done; a share of nothing never is."""
+        """Return whether the requested number is done. A share of zero examples is never done."""
         return bool(self.wanted) and self.done >= (self.wanted or 0)
 
     def state(self, today: date) -> Literal["over", "done", "late", "open"]:
@@ -107,14 +110,14 @@ def news(
     set_at : datetime
         When the assignment was set.
     due_on : date or None
-        Its last day (UTC); None without one.
+        Its last day (UTC), or None.
     now : datetime
-        The present time.
+        The current time.
 
     Returns
     -------
     tuple of str and datetime
-        "overdue" once the last day is over, "due" from a day before it, else "assigned".
+        "overdue" after the last day, "due" from the day before it, else "assigned".
     """
     if due_on:
         # The last day begins at midnight UTC and counts until its end.

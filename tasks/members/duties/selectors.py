@@ -21,14 +21,15 @@ WRITING = PreparedRead(
 
 
 def standing_of(task: Task) -> QuerySet[Duty]:
-    """Return the task's duties that have not ended."""
+    """Return the task's assignments that have not ended."""
     return Duty.objects.standing().filter(task=task)
 
 
 def applying(duties: Iterable[Duty], round: int, person: int | None) -> Duty | None:
-    """Return the duty that holds for a person in a round, of a task's open duties of one kind.
+    """Return the assignment that applies to a person in a round, or None.
 
-    What is set for a round goes before what is set for all, and a name before everybody.
+    duties: the task's current assignments of one kind. One for the round precedes one for all
+    rounds, and one for the person precedes one for everybody.
     """
     duties_by_scope = {(duty.round_id, duty.person_id): duty for duty in duties}
     for scope in ((round, person), (round, None), (None, person), (None, None)):
@@ -38,14 +39,17 @@ def applying(duties: Iterable[Duty], round: int, person: int | None) -> Duty | N
 
 
 def writing_duty(round: Round, user: int | None) -> Duty | None:
-    """Return what the user with this id is asked to write in the round. One query."""
+    """Return the user's writing assignment for the round, or None. One query.
+
+    user: the user's id; None for a visitor.
+    """
     return applying(WRITING.rows(task=round.task_id), round.pk, user)
 
 
 def within(duty: Duty, path: str) -> Q:
-    """Return the condition for rows of the duty's round, or of its task.
+    """Return the condition for rows of the assignment's round, or else of its task.
 
-    `path` leads from a row to its round, such as `round`.
+    path: the lookup from a row to its round, such as `round`.
     """
     if duty.round_id:
         return Q(**{path: duty.round_id})
@@ -53,7 +57,7 @@ def within(duty: Duty, path: str) -> Q:
 
 
 def may_be_asked(task: Task, kind: str) -> list[User]:
-    """Return the members whose role lets them do this, by address. One query."""
+    """Return the members whose role allows this kind of work, ordered by address. One query."""
     members = task.members.colleagues().standing().filter(user__is_active=True)
     people = []
     for member in members.select_related("user__annotator").order_by("user__email"):
@@ -63,9 +67,9 @@ def may_be_asked(task: Task, kind: str) -> list[User]:
 
 
 def progress_words(duty: Duty, done: int) -> str:
-    """Describe how far its person is.
+    """Return a description of the person's progress.
 
-    For a share never say how much is left, which would reveal what is gold.
+    For a share it omits how much is left, which would reveal the gold items.
     """
     # Two whole messages, so that each can be translated.
     words = _("assignment: %(done)d of %(amount)d") if duty.amount else _("assignment: %(done)d")

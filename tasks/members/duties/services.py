@@ -36,11 +36,11 @@ def set_duties(
     overlap: int = 1,
     due_on: date | None = None,
 ) -> list[Duty]:
-    """Ask the same of each of these members, or with no `people` of everybody.
+    """Create the same assignment for each of these members, or one for everybody without `people`.
 
-    Without amount and share the people get equal parts of what nobody has a share of. All shares of
-    a round have the same overlap, the one set last. Locks the task, so that shares of two editors
-    never come to more than all. Raises Refused, Invalid.
+    Without amount and share, the people get equal parts of the unassigned share. All shares of a
+    round have the same overlap, the latest one. Locks the task, so that shares set in parallel
+    never exceed 1 together. Raises Refused, Invalid.
     """
     _lock(task, actor)
     # Each once, as a form may name a person twice.
@@ -72,7 +72,10 @@ def change_duty(
     overlap: int,
     due_on: date | None,
 ) -> None:
-    """Ask for another amount or share, or until another day. Locks the task. Raises Refused."""
+    """Change an assignment's amount or share, overlap and last day. Locks the task.
+
+    Raises Refused, Invalid.
+    """
     # Shares are added up below, so that the lock must be there first.
     _lock(duty.task, actor)
     duty = _standing(duty)
@@ -87,7 +90,7 @@ def change_duty(
 
 @transaction.atomic
 def end_duty(*, duty: Duty, actor: User) -> None:
-    """End the duty; what was done stays. One update, no lock. Raises Refused."""
+    """End the assignment; the work done is kept. One update, no lock. Raises Refused."""
     if not can_edit(actor, duty.task):
         raise _not_theirs()
     # The condition is part of the update, so that ending twice is logged once.
@@ -96,9 +99,9 @@ def end_duty(*, duty: Duty, actor: User) -> None:
 
 
 def end_without_role(*, task: Task, roles: dict[int, str | None]) -> None:
-    """End the duties that people's new roles do not let them do; their work stays.
+    """End the assignments that people's new roles do not allow. Their work is kept.
 
-    roles: by user; None: no member any more. The caller holds the task's lock.
+    roles: new roles by user id; None for a removed member. The caller holds the task's lock.
     """
     for user, role in roles.items():
         may = allowed(role, is_visible=task.is_visible) if role else frozenset()
@@ -156,7 +159,7 @@ def _check_share(kind: str, people: Collection[User], amount: int | None) -> Non
 def _equal_share(
     task: Task, kind: str, people: Collection[User], round: Round | None
 ) -> float | None:
-    """Return an equal part for each person of what nobody has yet. Raises Invalid."""
+    """Return an equal part of the unassigned share for each person. Raises Invalid."""
     if kind != Duty.Kind.JUDGE or not people:
         raise Invalid(_("Say how many."), field="amount")
     # Compared with a small number and not with 0, since shares are rounded.
@@ -175,7 +178,7 @@ def _shares(task: Task, round: Round | None) -> QuerySet[Duty]:
 
 
 def _settle_shares(task: Task, round: Round | None, overlap: int | None) -> None:
-    """Give all shares of a round one overlap. Raises Invalid where they cannot stand together."""
+    """Set the overlap of all shares of a round. Raises Invalid if the shares cannot be combined."""
     if overlap is None:
         return
     shares = _shares(task, round)

@@ -24,7 +24,7 @@ _REFUSED: tuple[Network, ...] = tuple(
 
 
 def embedded(address: Address) -> Address:
-    """Return the IPv4 address of a mapped, 6to4 or NAT64 address, else the address itself."""
+    """Return the IPv4 address inside a mapped, 6to4 or NAT64 address, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     # An IPv6 address may wrap a private IPv4 address, which the network then reaches.
@@ -51,8 +51,9 @@ def is_public(address: Address) -> bool:
 def is_permitted(host: str, address: Address, allowed: Allowed) -> bool:
     """Return whether a call to `host`, resolved to `address`, may be made.
 
-    True or a listed host name opens loopback and private ranges; link-local addresses (cloud
-    metadata), multicast and the unspecified address stay closed unless their network is listed.
+    allowed: True or a listed host name permits loopback and private ranges. Link-local addresses
+    (cloud metadata), multicast and the unspecified address are refused unless their network is
+    listed.
     """
     if is_public(address):
         return True

@@ -37,7 +37,7 @@ MOST_OBJECTS = 50
 
 
 class Written(NamedTuple):
-    """A text without the thoughts that a reasoning model put before it."""
+    """A model's text, split into the answer and the reasoning that precedes it."""
 
     text: str
     thoughts: str
@@ -45,7 +45,7 @@ class Written(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The label in a text, and whether it was only named in a sentence."""
+    """The label read from a text, and whether it was only mentioned in a sentence."""
 
     label: str
     is_named: bool
@@ -107,10 +107,11 @@ the end of a text, or between marks."""
 
 
 def without_thoughts(text: str) -> Written:
-    """Split off what a reasoning model thought before it answered.
+    """Split a text into a model's reasoning and its answer.
 
-    The answer stands behind the last end of thoughts, also where their beginning is missing, as
-    many templates write it into the prompt. What has a beginning and no end is all thoughts.
+    The answer follows the last closing tag of reasoning. The opening tag may be missing, because
+    many templates put it into the prompt. An opening tag without a closing one makes the rest
+    reasoning.
     """
     # 1. Everything up to the last end of thoughts is thoughts.
     thoughts, rest = "", text
@@ -130,14 +131,14 @@ def without_thoughts(text: str) -> Written:
 
 
 def read_label(text: str, labels: Sequence[str], field: str) -> Reading | None:
-    """Return the label that a text gives, or None: it gives none of them, or several.
+    """Return the label that a text gives; None for no label or several.
 
-    Exactly a label comes first, then a label in another form of letters, in JSON (as `field`), in
-    code fences, quotes or marks. Then a first or last line that is a label counts, whatever is
-    explained beside it. At last a text of at most LONGEST_SENTENCE characters gives the one label
-    that it names.
+    An exact label comes first, then a label with other letter case or Unicode forms, in JSON (as
+    `field`), in code fences, quotes or marks. Next comes a first or last line that is a label,
+    whatever the other lines explain. Finally, a text of at most LONGEST_SENTENCE characters gives
+    the only label that it mentions.
 
-    text: without thoughts.
+    text: without reasoning.
     """
     for answers in _parts(text, field):
         answered = set()
@@ -171,25 +172,25 @@ def _label_of_line(line: str, labels: Sequence[str]) -> str | None:
 
 
 def _label_of(forms: Iterable[str], labels: Sequence[str]) -> str | None:
-    """Return the label that the first of an answer's forms equals."""
+    """Return the first label that equals one of an answer's forms, or None."""
     return next(filter(None, (equal_label(form, labels) for form in forms)), None)
 
 
 def equal_label(text: str, labels: Sequence[str]) -> str | None:
-    """Return the label that equals a text; see `label_of`."""
+    """Return the label that equals a text, or None; see `label_of`."""
     return label_of(text, labels)
 
 
 def fold(text: str) -> str:
-    """Return a text as labels are compared; see `label_key`."""
+    """Return a text in the form in which labels are compared; see `label_key`."""
     return label_key(text)
 
 
 def read_span(text: str, passage: str, field: str) -> str:
-    """Return the part of a text that stands in the passage, or the text itself.
+    """Return the part of a text that occurs in the passage, or a part that does not.
 
-    text: without thoughts. The first of its parts, from the least changed on, that is in the
-    passage counts.
+    text: without reasoning. Parts are tried in order, the least changed first. If none occurs,
+    return the first part.
     """
     pieces: list[str] = []
     for answers in _parts(text, field):
@@ -202,7 +203,7 @@ def read_span(text: str, passage: str, field: str) -> str:
 
 
 def read_text(text: str, field: str) -> str:
-    """Return the member `field` of the JSON that a text is, where it is some, else the text."""
+    """Return the member `field` of a JSON object in the text, or else the text."""
     whole = _fenced(text)
     whole.insert(0, text.strip())
     for piece in whole:
@@ -213,9 +214,9 @@ def read_text(text: str, field: str) -> str:
 
 
 def _parts(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]:
-    """Yield the text and what may be its answer, from the least changed on, each in its forms.
+    """Yield groups of possible answers, the least changed first, each answer in several forms.
 
-    What is yielded together counts for as much: where it holds two answers, there is none.
+    Answers of one group have equal rank: if they differ, there is no answer.
     """
     yield [[text]]
     stripped = text.strip()
@@ -235,7 +236,7 @@ def _parts(text: str, field: str) -> Iterator[Sequence[Iterable[str]]]:
 
 
 def _introduced(text: str) -> Iterator[str]:
-    """Yield the text without spaces, without what stands around it, and without "Answer:"."""
+    """Yield the text stripped, without surrounding marks, and without a prefix like "Answer:"."""
     yield text.strip()
     bare = _bare(text)
     yield bare
@@ -245,7 +246,7 @@ def _introduced(text: str) -> Iterator[str]:
 
 
 def _bare(text: str) -> str:
-    """Strip marks, quotes and punctuation around a text; keep the sign of a number."""
+    """Strip marks, quotes and punctuation around a text. Keeps the sign of a number."""
     return text.strip(_AROUND)
 
 
@@ -254,9 +255,9 @@ def _fenced(text: str) -> list[str]:
 
 
 def _tagged(text: str) -> list[str]:
-    """Return what stands in `<answer>` tags or a LaTeX box: the last one is the answer.
+    """Return the content of the last `<answer>` tag and of the last LaTeX box.
 
-    Then what it begins with: models write the text of an option behind its letter.
+    Then come their beginnings, because models add an option's text after its letter.
     """
     # Both are common in instructions of benchmarks.
     tagged = [match[2] for match in _ANSWER_TAG.finditer(text)]
@@ -287,7 +288,7 @@ def _values(text: str, field: str) -> Iterator[str]:
 
 
 def _member(value: dict[str, object], field: str) -> Iterator[str]:
-    """Yield the member of an object, in any case of its name; numbers and booleans in words."""
+    """Yield the object's members named `field` in any case; numbers and booleans as JSON text."""
     for name, member in value.items():
         # Models change the case of names, such as Label for label.
         if fold(name) != fold(field):
@@ -300,7 +301,7 @@ def _member(value: dict[str, object], field: str) -> Iterator[str]:
 
 
 def _named(text: str, labels: Sequence[str]) -> set[str]:
-    """Return the labels that a text names as words of their own, without a negation before them."""
+    """Return the labels that a text mentions as whole words without a negation before them."""
     folds = Counter(map(fold, labels))
     # The longest first, so that "not_positive" is read before "positive".
     by_length = sorted((label for label in labels if fold(label)), key=len, reverse=True)
@@ -326,13 +327,13 @@ def _named(text: str, labels: Sequence[str]) -> set[str]:
 
 
 def _pattern(label: str) -> re.Pattern[str]:
-    """Compile a pattern for a label in which hyphens, underscores and spaces are one."""
+    """Compile a pattern for a label that treats hyphens, underscores and spaces alike."""
     words = [word for word in re.split(r"[\s_-]+", label) if word] or [label]
     return re.compile(r"[\s_-]+".join(map(re.escape, words)))
 
 
 def _is_word(text: str, start: int, end: int) -> bool:
-    """Return whether a stretch is a whole word; Korean endings follow without a space."""
+    """Return whether a span is a whole word. Korean suffixes may follow without a space."""
     if is_whole(text, start, end):
         return True
     return bool(_HANGUL.match(text[end - 1])) and is_whole(text[:end], start, end)
@@ -343,9 +344,9 @@ _UNSPACED = re.compile(f"[{UNSPACED}{HANGUL}]")
 
 
 def _is_given(text: str, start: int, end: int, label: str, folds: Collection[str]) -> bool:
-    """Return whether a label that is named at a place is what the text answers.
+    """Return whether the label at this span is the text's answer and not just mentioned.
 
-    `folds` has all labels as `fold` returns them.
+    folds: all labels as `fold` returns them.
     """
     before, after = text[:start], text[end:]
     if _NEGATION.search(before):

@@ -22,7 +22,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def strict_json(body: bytes) -> Any:
-    """Parse a JSON text; refuse NaN, infinities, deep nesting and text that cannot be stored."""
+    """Parse a JSON text. Raises EndpointError(rubbish) for NaN, infinities and unstorable texts."""
     try:
         # A mark of UTF-8 before the text is none of it.
         value = json.loads(body.decode("utf-8-sig"), parse_constant=_no_constant)
@@ -43,7 +43,7 @@ def strict_json(body: bytes) -> Any:
 
 
 def _children(value: Any) -> list[Any]:
-    """Return the parts of a container; check a scalar."""
+    """Return the items of a container; check a scalar and return []."""
     if isinstance(value, dict):
         return list(value.keys()) + list(value.values())
     if isinstance(value, list):
@@ -56,14 +56,14 @@ def _children(value: Any) -> list[Any]:
 
 
 def members(value: Any, what: str) -> dict[str, Any]:
-    """Return the value as an object. Raises EndpointError(rubbish)."""
+    """Return the value if it is an object; else raise EndpointError(rubbish)."""
     if not isinstance(value, dict):
         raise rubbish(f"{what} must be a JSON object, not {type(value).__name__}.")
     return value
 
 
 def items(value: Any, count: int, what: str) -> list[Any]:
-    """Return the value as a list of `count` entries. Raises EndpointError(rubbish)."""
+    """Return the value if it is a list of `count` entries; else raise EndpointError(rubbish)."""
     if not isinstance(value, list) or len(value) != count:
         got = len(value) if isinstance(value, list) else type(value).__name__
         raise rubbish(f"{what} must be a list of {count}, not {got}.")
@@ -71,7 +71,7 @@ def items(value: Any, count: int, what: str) -> list[Any]:
 
 
 def number(value: Any, what: str) -> float:
-    """Return the value as a finite float. Raises EndpointError(rubbish)."""
+    """Return the value as a finite float; else raise EndpointError(rubbish)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise rubbish(f"{what} must be a number, not {type(value).__name__}.")
     if abs(value) > 1e300 or not math.isfinite(value):
@@ -82,10 +82,10 @@ def number(value: Any, what: str) -> float:
 def read_output(
     config: EndpointConfig, item: Mapping[str, Any], output: Any, *, first_place: bool = False
 ) -> dict[str, Any]:
-    """Return the validated output of one example.
+    """Return the validated output for one example. Raises EndpointError(rubbish).
 
-    `first_place` locates an extractive answer without offsets at its first place in the passage,
-    for servers that can only answer with text; otherwise such an answer must occur once.
+    first_place: whether an extractive answer without offsets is located at its first occurrence in
+    the passage, for servers that can answer only with text. Otherwise it must occur exactly once.
     """
     values = members(output, "The output")
     if config.output not in values:
@@ -132,9 +132,9 @@ def _span(
 
 
 def read_prob(config: EndpointConfig, prob: Any) -> dict[str, float] | None:
-    """Return the validated probabilities, or None where there are none.
+    """Return the validated probabilities, or None without any. Raises EndpointError(rubbish).
 
-    With labels they sum to 1; without (an answer's confidence) to at most 1.
+    Probabilities of labels sum to 1. An answer's confidence, without labels, is at most 1.
     """
     if prob is None:
         return None

@@ -39,7 +39,7 @@ CHAT = "chat"  # answers the last of the messages in the field `messages`
 
 
 class Usage(NamedTuple):
-    """What calls of a target came to: tokens that it read and wrote, and how many calls."""
+    """The use of a target by calls: tokens read, tokens written and number of calls."""
 
     tokens_in: int
     tokens_out: int
@@ -47,7 +47,7 @@ class Usage(NamedTuple):
 
 
 def summed(usages: Iterable[Usage | None]) -> Usage | None:
-    """Return the sum of the known usages; None where none is known."""
+    """Return the sum of the known usages; None if none is known."""
     counted = []
     for usage in usages:
         if usage is not None:
@@ -62,9 +62,9 @@ def summed(usages: Iterable[Usage | None]) -> Usage | None:
 class Prediction:
     """One answer: output by field name, probability by label, seconds for this one example.
 
-    usage: what the call came to, where the target may cost money. logprob: natural logarithm of
-    the probability of all that was written, where it is told. is_named: whether a sentence named
-    the answer, which otherwise stood there by itself.
+    usage: the use of the target by the call, if it may cost money. logprob: natural logarithm of
+    the probability of everything that was written, if reported. is_named: whether the answer was
+    only mentioned in a sentence.
     """
 
     output: Mapping[str, Any]
@@ -78,7 +78,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class EndpointInfo:
-    """What a target says of itself; the fingerprint is the identity of what answers."""
+    """A target's description of itself. The fingerprint identifies what answers."""
 
     name: str
     kind: str  # sequence-classification | pair-classification | extractive-qa | remote
@@ -86,15 +86,15 @@ class EndpointInfo:
 
 
 class EndpointError(Exception):
-    """A target gave no usable answer.
+    """Raised if a target gives no usable answer.
 
-    reason: of the target, down (no connection, server error), slow (deadline passed), busy (asked
-    us to wait), rubbish (an answer that breaks the protocol), misconfigured (the owner has to
-    change something). Of this input, refused (the server does not take it), too_long (for the
-    model), filtered (by a content filter), declined (by the model), empty (no word), unmatched
-    (words that are none of the possible answers), unfinished (`max_tokens` ended it).
-    permanent: the same call will fail again; retry_after: seconds to wait, where known.
-    usage: what was spent before it failed.
+    reason: concerning the target, down (no connection, server error), slow (deadline passed), busy
+    (asked us to wait), rubbish (an answer that breaks the protocol), misconfigured (the owner has
+    to change something). Concerning this input, refused (by the server), too_long (for the model),
+    filtered (by a content filter), declined (by the model), empty (no text), unmatched (none of
+    the possible answers), unfinished (ended by `max_tokens`). permanent: whether the same call
+    will fail again. retry_after: seconds to wait, if known. usage: what was spent before the
+    failure.
     """
 
     usage: Usage | None = None
@@ -113,17 +113,17 @@ class EndpointError(Exception):
 
 
 def misconfigured(message: str) -> EndpointError:
-    """Return the error for what only the owner of the target can correct."""
+    """Return the error for a problem that only the owner of the target can correct."""
     return EndpointError(message, reason="misconfigured", permanent=True)
 
 
 def unmatched(message: str) -> EndpointError:
-    """Return the error for words that are none of the possible answers."""
+    """Return the error for a text that is none of the possible answers."""
     return EndpointError(message, reason="unmatched")
 
 
 def rubbish(message: str) -> EndpointError:
-    """Return the error for an answer that is no valid prediction."""
+    """Return the error for an answer that is not a valid prediction."""
     return EndpointError(message, reason="rubbish")
 
 
@@ -134,7 +134,7 @@ COMMON_OPTIONS: Mapping[str, OptionKind] = {"passage_field": str}
 
 
 def in_words(kind: OptionKind) -> str:
-    """Return what an option's value must be, as JSON calls it."""
+    """Return the name of an option's type, as JSON calls it."""
     words = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
     if kind == int | float:
         return "a number"
@@ -145,15 +145,15 @@ def in_words(kind: OptionKind) -> str:
 
 @dataclass(frozen=True)
 class EndpointConfig:
-    """How to reach a target and what its answers must look like.
+    """The settings for reaching a target and checking its answers.
 
-    fields: names of the input fields sent, in order; output: the target field answered;
-    labels: allowed answers, None for free or extractive ones; answer: the target field's
-    component, by which answers are checked, where it is known; media: the fields that hold data
-    URLs of pictures (image) or recordings (audio); secret: bearer token;
-    options: adapter-specific; allow_private_hosts: True, or names, addresses and networks
-    that may resolve to private addresses (an operator's decision, never a task owner's); prover:
-    signs the calls where our own model server answers.
+    fields: names of the input fields to send, in order. output: the target field that is answered.
+    labels: allowed answers; None for free or extractive ones. answer: the target field's
+    component, with which answers are checked, if known. media: the fields with data URLs of
+    pictures (image) or recordings (audio). secret: bearer token. options: specific to the adapter.
+    allow_private_hosts: True, or the names, addresses and networks that may resolve to private
+    addresses (an operator's decision, never a task owner's). prover: signs calls to our own model
+    server.
     """
 
     url: str
@@ -181,11 +181,11 @@ class EndpointConfig:
 
     @property
     def passage_field(self) -> str:
-        """Return the field that holds the text of an extractive answer."""
+        """Return the name of the field with the passage of an extractive answer."""
         return str(self.options.get("passage_field", "passage"))
 
     def select(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the model may see of an example: no target field, no copy of a secret."""
+        """Return what the model may see of an example: no target field and no copy of a secret."""
         missing = []
         for name in self.fields:
             if name not in item:
@@ -197,7 +197,7 @@ class EndpointConfig:
         return {name: as_told(item[name]) for name in self.fields}
 
     def check_options(self, adapter_options: Iterable[str]) -> None:
-        """Raise EndpointError(misconfigured) on an option that the adapter does not have."""
+        """Raise EndpointError(misconfigured) for an option that the adapter does not have."""
         names = set(adapter_options).union(COMMON_OPTIONS)
         unknown = sorted(set(self.options) - names)
         if unknown:
@@ -206,7 +206,7 @@ class EndpointConfig:
             )
 
     def option(self, name: str, kind: OptionKind, default: Any = None) -> Any:
-        """Return one option, checked for its type; default=... (Ellipsis) makes it required."""
+        """Return one option, checked for its type. It is required if `default` is Ellipsis."""
         value = self.options.get(name, default)
         if value is ...:
             raise misconfigured(f"The option {name!r} is missing.")
@@ -216,7 +216,7 @@ class EndpointConfig:
         return value
 
     def names(self, name: str) -> Mapping[str, str]:
-        """Return an option that maps names to other names; empty by default."""
+        """Return an option that maps names to names; empty by default."""
         value: Mapping[str, Any] = self.option(name, Mapping, {})
         # Other values would be sent as names, and only the server would notice.
         if not all(isinstance(text, str) for text in value.values()):
@@ -225,7 +225,7 @@ class EndpointConfig:
 
 
 class Endpoint(Protocol):
-    """What every adapter offers; both calls raise EndpointError and nothing else."""
+    """The interface of every adapter. Both calls raise EndpointError and nothing else."""
 
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float

@@ -18,9 +18,10 @@ _without_v1: set[str] = set()
 
 
 class Unlike(EndpointError):
-    """A server refused a request; words: its own, which may name what it does not take.
+    """Raised if a server refuses the form of a request.
 
-    has_no_route: it has nothing at this path, and does not say that it lacks the model.
+    words: the server's message, which may name what it does not support. has_no_route: whether the
+    path does not exist, rather than the model.
     """
 
     def __init__(self, error: EndpointError, words: str, has_no_route: bool) -> None:
@@ -29,16 +30,16 @@ class Unlike(EndpointError):
 
 
 def without_route(url: httpx.URL) -> httpx.URL:
-    """Return the base of an address, of which people copy the whole address of a route, too."""
+    """Return the base of a URL, without the route that people may have copied with it."""
     path = url.path.rstrip("/")
     route = next((route for route in COPIED if path.endswith(route)), "")
     return url.copy_with(path=path.removesuffix(route))
 
 
 def ask_route(url: httpx.URL, route: str, ask: Callable[[str], Reply]) -> Reply:
-    """Return the reply of `ask` at a route, below `/v1` where a base without version lacks that.
+    """Return the reply of `ask` at a route; try below `/v1` if a base without version lacks it.
 
-    Raises EndpointError: where neither place has the route, the first failure.
+    Raises EndpointError; if neither path has the route, that of the first attempt.
     """
     base = str(url)
     # Learnt before: the routes of this base lie below /v1.

@@ -36,7 +36,7 @@ os.register_at_fork(after_in_child=SHARED.forget)
 
 
 class JsonEndpoint(ABC):
-    """A target below one base URL; everything but a valid JSON answer raises EndpointError."""
+    """A target below one base URL. Anything but a valid JSON answer raises EndpointError."""
 
     OPTIONS: ClassVar[Mapping[str, OptionKind]] = {}
     """The options of the adapter, and what each must be."""
@@ -54,18 +54,21 @@ class JsonEndpoint(ABC):
 
     @abstractmethod
     def answers(self, inputs: Sequence[Mapping[str, Any]], clock: Clock) -> list[Prediction]:
-        """Return a prediction for each of the inputs, at least one, in order; without seconds."""
+        """Return a prediction, without seconds, for each of the inputs, in order.
+
+        inputs: at least one.
+        """
 
     @abstractmethod
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
-        """Return what the target says of itself. Raises EndpointError."""
+        """Return the target's description of itself. Raises EndpointError."""
 
     def predict(
         self, batch: Sequence[Mapping[str, Any]], *, deadline_seconds: float
     ) -> list[Prediction]:
         """Return one prediction for each example, in order. Raises EndpointError.
 
-        The seconds are those of the call, shared evenly.
+        The duration of the call is divided evenly among the predictions.
         """
         clock = Clock(deadline_seconds)
         inputs = [self._config.select(item) for item in batch]
@@ -91,9 +94,9 @@ class JsonEndpoint(ABC):
         clock: Clock,
         heard: Callable[[bytes], None] | None = None,
     ) -> Reply:
-        """Return the reply below the base URL, with status 2xx.
+        """Return the successful reply (status 2xx) to a request. Raises EndpointError.
 
-        `heard` is that of `Transport.request`.
+        path: relative to the base URL. heard: as in `Transport.request`.
         """
         prover = self._config.prover
         reply = self._transport.request(
@@ -116,7 +119,7 @@ class JsonEndpoint(ABC):
 
     @contextmanager
     def telling_no_secret(self) -> Iterator[None]:
-        """Take the secret out of the words of an EndpointError: servers repeat it."""
+        """Remove the secret from the message of an EndpointError, because servers repeat it."""
         try:
             yield
         except EndpointError as error:
@@ -124,12 +127,12 @@ class JsonEndpoint(ABC):
             raise
 
     def failure_of(self, reply: Reply) -> EndpointError:
-        """Return what a reply of another status than 2xx means."""
+        """Return the error for a reply with a status other than 2xx."""
         return _status_error(reply)
 
 
 def below(url: httpx.URL, path: str) -> httpx.URL:
-    """Append a path (already percent-encoded) to the URL; keep its query."""
+    """Append a path (already percent-encoded) to the URL. Keeps the query."""
     # On the raw path, since decoding and encoding could change what the owner entered.
     raw, _, query = url.raw_path.partition(b"?")
     raw = raw.rstrip(b"/") + path.encode("ascii") if path else raw

@@ -34,7 +34,7 @@ THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 
 
 class Completion(NamedTuple):
-    """What a model wrote, without thoughts; is_cut: `max_tokens` ended it."""
+    """A model's text without its reasoning. is_cut: whether `max_tokens` ended it."""
 
     text: str
     is_cut: bool
@@ -43,8 +43,8 @@ class Completion(NamedTuple):
 def read_completion(answer: Mapping[str, Any]) -> Completion:
     """Return the first choice of a server's answer.
 
-    Raises EndpointError: of an error within the answer as `error_told` says, `filtered`,
-    `declined`, `unfinished` (thoughts that `max_tokens` ended), `empty`, else `rubbish`.
+    Raises EndpointError: for an error within the answer as `error_told` returns it, `filtered`,
+    `declined`, `unfinished` (reasoning that `max_tokens` ended), `empty`, else `rubbish`.
     """
     # 1. Some servers answer an error with status 200.
     choices = answer.get("choices")
@@ -74,7 +74,7 @@ def read_completion(answer: Mapping[str, Any]) -> Completion:
 
 
 def _check_finish(finish: str, message: Mapping[str, Any], choice: Mapping[str, Any]) -> None:
-    """Raise EndpointError where the end of an answer tells that it is none."""
+    """Raise EndpointError if the finish reason shows that there is no answer."""
     refusal = message.get("refusal") or _refusal_in(message.get("content"))
     if finish in FILTERED:
         raise EndpointError("A content filter stopped the answer.", "filtered", permanent=True)
@@ -98,7 +98,7 @@ def _why_empty(message: Mapping[str, Any], thoughts: str) -> str:
 def text_of(content: Any) -> str:
     """Return the text of a message's or a delta's content: a text, parts of it, or null.
 
-    Parts that hold thoughts or a refusal are left out. Raises EndpointError(rubbish).
+    Omits parts that hold reasoning or a refusal. Raises EndpointError(rubbish).
     """
     if content is None:
         return ""
@@ -166,10 +166,10 @@ _KINDS: tuple[tuple[Reason, re.Pattern[str]], ...] = (
 
 
 def error_told(error: Any, status: int) -> EndpointError:
-    """Return the failure that a server tells in `error`, with its words.
+    """Return the failure that a server's `error` describes, with the server's message.
 
-    error: its `error` object, or a text. status: of the response; an error within a good one
-    counts by its own code, and is `down` where nothing tells more.
+    error: an object or a text. status: of the response. An error within a successful response
+    counts by its own code, and is `down` if it has none.
     """
     words, code = words_of_error(error), _code(error)
     if status < 400:
@@ -183,7 +183,7 @@ def error_told(error: Any, status: int) -> EndpointError:
 
 
 def _reason(words: str, status: int) -> Reason:
-    """Return the kind of a failure: what its words name, else what its status means."""
+    """Return the kind of a failure, from its message or else from its status."""
     folded = words.casefold()
     # Words first: gateways answer 400 or 500 for nearly everything.
     named = next((reason for reason, pattern in _KINDS if pattern.search(folded)), None)
@@ -218,13 +218,13 @@ _SENTENCES: Mapping[Reason, str] = {
 
 
 def _name(error: Any) -> str:
-    """Return the name that a server gives its error, such as context_length_exceeded."""
+    """Return the server's name for its error, such as context_length_exceeded."""
     names = (error.get(key) for key in ("code", "type")) if isinstance(error, Mapping) else ()
     return " ".join(name for name in names if isinstance(name, str))
 
 
 def _code(error: Any) -> int:
-    """Return the HTTP status that an error within an answer names; 0 without one."""
+    """Return the HTTP status in an error within an answer; 0 without one."""
     for name in ("code", "status", "status_code"):
         code = None
         if isinstance(error, Mapping):
@@ -238,7 +238,7 @@ def _code(error: Any) -> int:
 
 
 def usage_in(answer: Mapping[str, Any]) -> Usage | None:
-    """Return the tokens of prompt and answer; None where the server does not report both."""
+    """Return the tokens of prompt and answer; None if the server does not report both."""
     usage = answer.get("usage")
     if not isinstance(usage, Mapping):
         return None
@@ -274,6 +274,6 @@ def logprob_in(answer: Mapping[str, Any]) -> float | None:
 
 
 def estimated_usage(messages: Sequence[Mapping[str, Any]], text: str) -> Usage:
-    """Estimate the tokens of an answer that broke off early: one for four characters."""
+    """Estimate the tokens of an answer that broke off: one for every four characters."""
     read = sum(len(str(message["content"])) for message in messages)
     return Usage(-(-read // 4), -(-len(text) // 4))

@@ -19,7 +19,7 @@ SINGLE, BATCH = "/model/single_evaluation", "/model/batch_evaluation"
 
 
 class DynalabEndpoint(JsonEndpoint):
-    """A model that answers one JSON example (version 1), or single and batch routes (version 2).
+    """A model with a route for one JSON example (version 1), or for one and several (version 2).
 
     Options: version; field_map (our field → the model's); label_map (the model's label → ours).
     """
@@ -73,9 +73,9 @@ class DynalabEndpoint(JsonEndpoint):
         return Prediction(output, prob, 0.0, {"adapter": f"dynalab {self._version}"})
 
     def _prob(self, answer: Mapping[str, Any], label_of_answer: Any) -> dict[str, float] | None:
-        """Return probabilities by our labels, normalised as Dynabench did.
+        """Return probabilities by our labels, normalised as Dynabench did; None without any.
 
-        Without labels, an answer's `conf` as it is.
+        Without labels, return the answer's `conf` unchanged.
         """
         if self._config.labels is None:
             if "conf" in answer:
@@ -94,6 +94,6 @@ class DynalabEndpoint(JsonEndpoint):
         return {label: p / total for label, p in shares.items()}
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
-        """Return only the adapter: neither version has a route that tells more."""
+        """Return only the adapter's name, because no version has a route for more."""
         name = self._url.path.rstrip("/").rpartition("/")[2] or self._url.host
         return EndpointInfo(name, self._config.kind, {"adapter": f"dynalab {self._version}"})

@@ -44,7 +44,7 @@ class HttpEndpoint(JsonEndpoint):
         return Prediction(output, read_prob(self._config, row.get("prob")), 0.0, fingerprint)
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
-        """Return what the target says of itself, checked against the configuration.
+        """Return the target's description of itself, checked against the configuration.
 
         Raises EndpointError.
         """

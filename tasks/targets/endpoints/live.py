@@ -45,7 +45,7 @@ OPEN_CALLS = Gauge(
 
 
 class Cache(Protocol):
-    """What the breaker needs of a cache shared by all web processes, such as Django's."""
+    """The part of a cache, shared by all web processes, that the breaker needs."""
 
     def get(self, key: str, default: Any = None) -> Any: ...
     def get_many(self, keys: Sequence[str]) -> Mapping[str, Any]: ...
@@ -56,12 +56,12 @@ class Cache(Protocol):
 
 
 class Breaker:
-    """Whether a target may be asked; its state is in the cache, under a key of the target.
+    """A circuit breaker for a target, with its state in the cache under the target's key.
 
-    Closed: asked freely. Open, after 3 counted failures in a row: not asked for a second. Then
-    half-open: one probe is let through; its success closes the breaker, its failure opens it again
-    for twice as long, up to 30 s. Who probes and says nothing for 10 s lets another probe. What is
-    not COUNTED (`busy`, and what concerns one input) says nothing about the target.
+    Closed: calls pass. Open, after 3 counted failures in a row: no calls for a second. Then
+    half-open: one probe passes; its success closes the breaker, its failure opens it again for
+    twice as long, up to 30 s. If a probe reports nothing for 10 s, another one passes. Failures
+    that are not COUNTED (`busy`, and those that concern one input) say nothing about the target.
     """
 
     def __init__(self, cache: Cache, key: str, now: Callable[[], float] = time.time) -> None:
@@ -72,7 +72,7 @@ class Breaker:
         self._now = now
 
     def enter(self, deadline_seconds: float) -> None:
-        """Let a call pass, or raise EndpointError(down) with the seconds until the next try."""
+        """Let a call pass, or raise EndpointError(down) with the seconds until the next attempt."""
         pause = self._cache.get(self._pause)
         if pause is None:
             return
@@ -87,14 +87,14 @@ class Breaker:
         )
 
     def succeeded(self) -> None:
-        """Close the breaker and forget its failures."""
+        """Close the breaker and reset its failures."""
         self._cache.delete(self._failures)
         if self._cache.get(self._pause) is not None:
             self._cache.delete(self._pause)
             self._cache.delete(self._probe)
 
     def failed(self, error: EndpointError) -> None:
-        """Count a failure, or only free the probe when it says nothing about the target."""
+        """Count a failure. If it says nothing about the target, only allow another probe."""
         pause = self._cache.get(self._pause)
         counted = error.reason in COUNTED
         # The probe failed: pause for twice as long.
@@ -123,8 +123,8 @@ def open_breakers(
 ) -> set[str]:
     """Return the keys of targets that are paused, or were until a moment ago.
 
-    The moment bridges the time until the queue asks such a target again, each minute: one that is
-    still away stays in the set, and one that nobody asks leaves it.
+    The moment covers the time until the queue asks such a target again, each minute. A target that
+    still fails stays in the set, and one that nobody asks leaves it.
     """
     return {key for key, until in _pauses(cache, keys).items() if now() < until + BRIDGED_SECONDS}
 
@@ -132,12 +132,12 @@ def open_breakers(
 def ended_pauses(
     cache: Cache, keys: Sequence[str], now: Callable[[], float] = time.time
 ) -> set[str]:
-    """Return the keys of targets whose pause is over and that were not asked since."""
+    """Return the keys of targets whose pause is over and that have not been asked since."""
     return {key for key, until in _pauses(cache, keys).items() if until <= now()}
 
 
 def _pauses(cache: Cache, keys: Sequence[str]) -> dict[str, float]:
-    """Return the end of each target's latest pause since it answered, in seconds of the epoch."""
+    """Return the end of each target's latest pause since it answered, as a Unix time in seconds."""
     pauses = cache.get_many([f"endpoint:{key}:pause" for key in keys])
     names = {f"endpoint:{key}:pause": key for key in keys}
     return {names[name]: until for name, (until, _seconds) in pauses.items()}
@@ -145,10 +145,11 @@ def _pauses(cache: Cache, keys: Sequence[str]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class LiveTarget:
-    """A target as the live pool asks it; the name is for messages.
+    """A target for the live pool. name: for messages.
 
-    inputs: for it alone, instead of those that all are asked with. heard: hears the answer as it
-    comes, where the endpoint is a `Writer`. label: a word by which its calls are counted, of few.
+    inputs: for this target alone, instead of the common inputs. heard: called with the answer's
+    text as it arrives, if the endpoint is a `Writer`. label: one of few, by which calls are
+    counted.
     """
 
     name: str
@@ -161,7 +162,7 @@ class LiveTarget:
 
 @runtime_checkable
 class Writer(Protocol):
-    """An endpoint whose answer can be heard as it comes."""
+    """An endpoint that can stream its answer."""
 
     def write(
         self,
@@ -173,11 +174,11 @@ class Writer(Protocol):
 
 
 class LeftAlone(EndpointError):
-    """The target was not asked: it failed before, or there was no time left."""
+    """Raised if the target was not asked, because it had failed before or no time was left."""
 
 
 class TargetFailed(EndpointError):
-    """One of the targets asked failed: `target` is its name, `error` what went wrong."""
+    """Raised if one of the targets failed. target: its name. error: the cause."""
 
     def __init__(self, target: str, error: EndpointError) -> None:
         super().__init__(f"{target}: {error}", error.reason, error.permanent, error.retry_after)
@@ -185,9 +186,10 @@ class TargetFailed(EndpointError):
 
 
 class Asked(Future[list[Prediction]]):
-    """The answers of all targets, in their order; raises the first failure.
+    """A future for the answers of all targets, in their order; raises the first failure.
 
-    ended: resolves, not after the answers, once no call is open; what each came to, or None.
+    ended: a future that resolves once no call is running, not before the answers, with each call's
+    usage or None.
     """
 
     def __init__(self) -> None:
@@ -196,7 +198,7 @@ class Asked(Future[list[Prediction]]):
 
 
 class LivePool:
-    """A few threads for live calls: `size` at once, at most `max_waiting` more in line."""
+    """A thread pool for `size` live calls at once, with at most `max_waiting` more in the queue."""
 
     def __init__(self, size: int, max_waiting: int) -> None:
         self._size = size
@@ -209,12 +211,12 @@ class LivePool:
     def ask(
         self, targets: Sequence[LiveTarget], inputs: Mapping[str, Any], deadline_seconds: float
     ) -> Asked:
-        """Ask all targets for one example; the future has their predictions in order.
+        """Ask all targets for one example. The future has their predictions in order.
 
-        The deadline counts from now, waiting in line included. A view waits with
-        `future.result(timeout=...)` and may go away on TimeoutError: the calls go on, and what
-        was given to `future.add_done_callback` runs in a pool thread. The future raises
-        TargetFailed (the first failure), or EndpointError(busy) when the line is full.
+        The deadline counts from now and includes waiting in the queue. A view waits with
+        `future.result(timeout=...)` and may stop at TimeoutError; the calls continue, and
+        callbacks of `future.add_done_callback` run in a pool thread. The future raises
+        TargetFailed (the first failure), or EndpointError(busy) if the queue is full.
         """
         if not targets:
             raise ValueError("A round needs at least one target to ask.")
@@ -263,7 +265,7 @@ class LivePool:
 def _call(
     target: LiveTarget, inputs: Mapping[str, Any], ends_at: float, future: "Future[Any]"
 ) -> Prediction:
-    """Call one target through the breaker, which learns of the result."""
+    """Call one target through its breaker, and report the result to the breaker."""
     seconds = ends_at - time.monotonic()
     if seconds <= 0 or future.done():  # done: another target failed, so do not bother this one
         raise LeftAlone("The call waited in line for too long.", reason="busy", retry_after=1.0)
@@ -298,9 +300,9 @@ def _answer(target: LiveTarget, inputs: Mapping[str, Any], seconds: float) -> Pr
 
 
 def _readable(prediction: Prediction) -> Prediction:
-    """Return the answer, if people can read it.
+    """Return the answer if people can read it.
 
-    Raises EndpointError(rubbish) when it is empty or endless.
+    Raises EndpointError(rubbish) if it is empty or too long.
     """
     for text in prediction.output.values():
         if isinstance(text, str) and not 0 < len(text.strip()) <= LONGEST_ANSWER:
@@ -311,7 +313,7 @@ def _readable(prediction: Prediction) -> Prediction:
 
 
 class _Together:
-    """The answers of several targets, collected into one future."""
+    """A collector of the answers of several targets for one future."""
 
     def __init__(self, count: int) -> None:
         self.future = Asked()
@@ -321,7 +323,7 @@ class _Together:
         self._lock = threading.Lock()
 
     def collect(self, place: int, name: str, call: "Future[Prediction]") -> None:
-        """Take one finished call; resolve with the last answer or the first failure."""
+        """Store one finished call. Resolve with the last answer or the first failure."""
         error = call.exception()
         self._count(place, getattr(error, "usage", None) if error else call.result().usage)
         with suppress(InvalidStateError):  # failed before, or cancelled by the caller
@@ -349,7 +351,7 @@ class _Together:
 
 @functools.cache
 def process_pool(size: int = 8, max_waiting: int = 16) -> LivePool:
-    """Return the live pool of this process; a forked child creates its own."""
+    """Return the live pool of this process. A forked child creates its own."""
     return LivePool(size, max_waiting)
 
 

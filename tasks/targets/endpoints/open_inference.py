@@ -22,7 +22,7 @@ from tasks.targets.endpoints.transport import Clock, Transport
 
 
 class OpenInferenceEndpoint(JsonEndpoint):
-    """One model of a v2 server; text goes in as BYTES tensors, one for each field or a template."""
+    """One model of a v2 server. Texts are sent as BYTES tensors, one per field or one template."""
 
     OPTIONS = {
         "model": str,
@@ -79,7 +79,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
         return predictions
 
     def _columns(self, inputs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-        """Return the input tensors: name → one text for each example."""
+        """Return the input tensors by name, each with one text per example."""
         if self._template is not None:
             name = self._config.option("template_input", str, "text")
             return {name: [fill_prompt(self._template, item) for item in inputs]}
@@ -134,7 +134,7 @@ class OpenInferenceEndpoint(JsonEndpoint):
         return value
 
     def info(self, *, deadline_seconds: float) -> EndpointInfo:
-        """Return readiness and metadata of the model, input names checked.
+        """Return the model's metadata if it is ready and has the right inputs.
 
         Raises EndpointError.
         """
@@ -172,7 +172,7 @@ def _has(answer: Mapping[str, Any], name: str) -> bool:
 
 
 def _data(answer: Mapping[str, Any], name: str, types: Sequence[str]) -> list[Any]:
-    """Return the data of an output tensor, flattened row by row; check each entry's type."""
+    """Return the data of an output tensor, flattened row by row, with entries of these types."""
     for row in _rows(answer, "outputs"):
         if members(row, "An output").get("name") != name:
             continue
@@ -197,6 +197,6 @@ def _flatten(values: list[Any]) -> list[Any]:
 
 
 def _without_route(url: httpx.URL) -> httpx.URL:
-    """Return the URL up to `/v2`: people copy the whole address of a model, too."""
+    """Return the URL up to `/v2`, without the model's path that people may have copied with it."""
     base, route, _model = url.path.partition("/v2/models/")
     return url.copy_with(path=base if route else url.path.rstrip("/").removesuffix("/v2"))

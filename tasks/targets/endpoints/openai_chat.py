@@ -82,13 +82,14 @@ _habits: dict[tuple[str, str], Habits] = {}
 class OpenAIChatEndpoint(JsonEndpoint):
     """A chat model asked for a label, a candidate, an exact span of the passage, or a text.
 
-    In a conversation (CHAT) it gets the messages as they are, after its instructions alone.
+    In a conversation (CHAT) it gets the messages unchanged, after only its own instructions.
 
     Options: model; instructions (what to decide, in words); template (with {field}, each replaced
     by the field between tags); max_tokens; temperature; seed; stop (texts, at most 4, before which
-    an answer ends); logprobs (ask for those of the tokens); structured (auto, always, never: JSON
-    schema answers; texts are always asked for plainly); examples (asked and answered before, each
-    with the fields and the answer). The SPENDING options bind whoever asks (`targets.spending`).
+    an answer ends); logprobs (request those of the tokens); structured (auto, always, never: JSON
+    schema answers; texts are always requested plainly); examples (few-shot examples, each with the
+    fields and the answer). The SPENDING options apply to every caller
+    (`targets.spending_services`).
     """
 
     OPTIONS = {
@@ -155,7 +156,10 @@ class OpenAIChatEndpoint(JsonEndpoint):
     def write(
         self, item: Mapping[str, Any], heard: Heard, *, deadline_seconds: float
     ) -> Prediction:
-        """Predict one example as `predict`; `heard` gets what the model writes as it comes."""
+        """Predict one example. heard: called with the model's text as it arrives.
+
+        Raises EndpointError.
+        """
         clock, deltas = Clock(deadline_seconds), Deltas(heard)
         inputs = self._config.select(item)
         streamed = {"stream": True, "stream_options": {"include_usage": True}}
@@ -177,9 +181,10 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return replace(self.read(inputs, answer), seconds=clock.used())
 
     def _write_whole(self, inputs: Mapping[str, Any], clock: Clock, deltas: Deltas) -> Prediction:
-        """Ask once more, without a stream, for an answer whose stream broke off.
+        """Repeat a request, without streaming, after its stream broke off.
 
-        llama.cpp's Python server ends a stream when somebody else asks; whole answers wait there.
+        llama.cpp's Python server ends a stream when another request comes, but queues whole
+        answers.
         """
         payload = self._payload(inputs)
         spent = usage_in(deltas.reported) or estimated_usage(payload["messages"], deltas.text)
@@ -194,7 +199,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return replace(prediction, usage=usage, seconds=clock.used())
 
     def read(self, item: Mapping[str, Any], sent: Any) -> Prediction:
-        """Return the prediction in a server's reply about an example. Raises EndpointError."""
+        """Return the prediction in a server's answer about an example. Raises EndpointError."""
         answer = members(sent, "The answer")
         usage = usage_in(answer) or Usage(0, 0)
         try:
@@ -221,7 +226,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         )
 
     def _fingerprint(self, reported: Mapping[str, str]) -> dict[str, str]:
-        """Return what answers: the server's names, how it is asked and how it is read."""
+        """Return the identity of what answers: the server's names, the prompt and the reader."""
         habits = self._learnt
         has_temperature = "temperature" not in habits.dropped
         parts = {
@@ -252,17 +257,17 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return _habits.get(self._server, USUAL)
 
     def _complete(self, item: Mapping[str, Any], clock: Clock) -> Any:
-        """Return the server's answer, constrained by a schema where the server can do that."""
+        """Return the server's answer, constrained by a schema if the server supports that."""
         payload = self._payload(item)
         if self._structured != "never":
             payload["response_format"] = self._response_format(item)
         return completion_in(self._ask(payload, clock).body)
 
     def _ask(self, payload: dict[str, Any], clock: Clock, deltas: Deltas | None = None) -> Reply:
-        """Return the server's reply to a request, changed until the server takes it.
+        """Return the server's reply to a request that is adapted until the server accepts it.
 
-        What a refusal names is left out or moved, and remembered for this server once it answers.
-        A refusal that names nothing may mean the schema, which is then left out once. Raises
+        What a refusal names is omitted or moved, and remembered for this server once it answers.
+        If a refusal names nothing, the schema may be the cause and is omitted once. Raises
         EndpointError.
         """
         habits = self._learnt
@@ -296,10 +301,11 @@ class OpenAIChatEndpoint(JsonEndpoint):
         raise misconfigured("The server refused each form in which it was asked.")
 
     def _cause(self, refusal: Unlike, clock: Clock) -> EndpointError:
-        """Return what refused a request: this text, or the settings, with which all is refused.
+        """Return the error for a refusal: about this text, or about settings that fail every time.
 
-        Gateways answer 400 for a wrong key, in words of their own. A server that refuses to list
-        its models in the same words does not mean the text, whatever it took before: keys end.
+        Gateways answer 400 for a wrong key, in words of their own. If the server refuses to list
+        its models in the same words, the text is not the cause, even if the key worked before:
+        keys expire.
         """
         if refusal.reason != "refused" or not json.loads(refusal.words):
             return refusal
@@ -314,9 +320,9 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return refusal
 
     def failure_of(self, reply: Reply) -> EndpointError:
-        """Return the failure of a reply, as in `JsonEndpoint`.
+        """Return the error for a reply, as in `JsonEndpoint`, but also by its message.
 
-        The words count, too: gateways answer 400 for a wrong key.
+        Gateways answer 400 for a wrong key.
         """
         reported = error_in(reply.body)
         error = error_told(reported, reply.status)
@@ -338,11 +344,11 @@ class OpenAIChatEndpoint(JsonEndpoint):
         }
 
     def asked(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return `messages` about an example, of which the model may see only its fields."""
+        """Return `messages` for an example, limited to the fields that the model may see."""
         return self.messages(self._config.select(item))
 
     def messages(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return the messages that the model is sent about an example."""
+        """Return the messages to send to the model for an example."""
         system = {"role": "system", "content": self._instructions()}
         if self._converses:
             messages = list(item["messages"])
@@ -362,7 +368,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return turns
 
     def _content(self, item: Mapping[str, Any]) -> str | list[dict[str, Any]]:
-        """Fill the template; media become parts, each where its field stood."""
+        """Return the filled template; with media, as message parts in the order of the template."""
         media = self._config.media
         texts = delimited({name: value for name, value in item.items() if name not in media})
         # Texts at even places, names of fields at odd ones.
@@ -385,7 +391,10 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return parts
 
     def _conversation(self, item: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-        """Return the turns of the field, after the owner's words, other fields and system turn."""
+        """Return the field's turns as messages, after one system message.
+
+        It joins the owner's instructions, the other fields and the system turn.
+        """
         turns = [{"role": turn["role"], "content": turn["text"]} for turn in item[name]]
         others = {}
         for key, value in item.items():
@@ -406,13 +415,13 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
     @property
     def _writes(self) -> bool:
-        """Return whether the answer is a text of the model's own."""
+        """Return whether the answer is free text."""
         config = self._config
         is_text = config.answer is not None and config.answer.kind.is_text
         return is_text and config.labels is None and config.kind != QA_KIND
 
     def _form(self) -> str:
-        """Describe the form of an answer; "" when a chat model cannot give such an answer."""
+        """Return the instruction on the answer's form; "" if there is no such form."""
         config, answer = self._config, self._config.answer
         if config.labels is not None:
             return f"Answer with exactly one of these labels: {', '.join(config.labels)}."
@@ -428,7 +437,10 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return ""
 
     def _instructions(self) -> str:
-        """Return what to decide, that the texts are data, and the form of the answer."""
+        """Return the system text: the owner's instructions, a guard, and the form of the answer.
+
+        The guard says that the texts are data.
+        """
         own = self._config.option("instructions", str, "")
         texts = []
         for name in self._config.fields:
@@ -466,7 +478,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
         return ()
 
     def _read(self, item: Mapping[str, Any], text: str) -> Prediction:
-        """Return the answer in a text without thoughts. Raises EndpointError(unmatched)."""
+        """Return the answer in a text without reasoning. Raises EndpointError(unmatched)."""
         is_named = False
         if choices := self._config.labels or self._offered(item):
             reading = read_label(text, choices, self._config.output)
@@ -501,7 +513,7 @@ class OpenAIChatEndpoint(JsonEndpoint):
 
 
 def _names(listed: Any, model: str) -> bool:
-    """Return whether a server lists a model, by itself or behind a folder: `models/NAME`."""
+    """Return whether a listed id is the model's, alone or after a folder: `models/NAME`."""
     return isinstance(listed, str) and (listed == model or listed.endswith(f"/{model}"))
 
 
@@ -546,7 +558,7 @@ def _text_part(text: str) -> dict[str, Any]:
 
 
 def _media_part(url: str) -> dict[str, Any]:
-    """Return the message part of `data:image/png;base64,…` or `data:audio/wav;base64,…`."""
+    """Return the message part for `data:image/png;base64,…` or `data:audio/wav;base64,…`."""
     mime, _, data = url.removeprefix("data:").partition(";base64,")
     kind, _, ending = mime.partition("/")
     if kind == "image":

@@ -9,14 +9,14 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def fill_prompt(template: str, fields: Mapping[str, Any]) -> str:
-    """Replace each {field} of the template once, so that texts never act as templates."""
+    """Replace each {field} of the template once, so that field texts are not expanded."""
     return _PLACE.sub(lambda place: str(fields.get(place[1], place[0])), template)
 
 
 def delimited(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Put each field between tags of its name; break such tags inside a text.
+    """Return each field between tags of its name, with such tags inside the text broken up.
 
-    A value that is no text, such as a list of candidates, becomes JSON.
+    A value that is not a text, such as a list of candidates, becomes JSON.
     """
     # A text could otherwise close its own tag, and pass for an instruction.
     names = "|".join(map(re.escape, fields))

@@ -26,9 +26,10 @@ ADAPTERS: Mapping[str, str] = MappingProxyType(
 
 
 def option_from_text(adapter: str, name: str, text: str) -> Any:
-    """Return an option's value as a command line or a field of a form gives it.
+    """Parse an option's value from a command line or a form field.
 
-    A text where the adapter wants one, else JSON. Raises EndpointError(misconfigured).
+    The value stays a text if the adapter expects one; otherwise it is JSON. Raises
+    EndpointError(misconfigured).
     """
     kind = {**COMMON_OPTIONS, **_class_of(adapter).OPTIONS}.get(name, str)
     if kind is str:
@@ -42,9 +43,9 @@ def option_from_text(adapter: str, name: str, text: str) -> Any:
 
 
 def build(adapter: str, config: EndpointConfig) -> Endpoint:
-    """Build the endpoint of a configuration.
+    """Build the endpoint for a configuration.
 
-    Raises EndpointError(misconfigured), which says what to correct.
+    Raises EndpointError(misconfigured) with a message that says what to correct.
     """
     endpoint: Endpoint = _class_of(adapter)(config)
     return endpoint

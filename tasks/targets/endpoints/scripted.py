@@ -22,7 +22,7 @@ NUMBERS, TEXTS = ("delay", "retry_after"), ("contains", "field")
 
 
 class ScriptedEndpoint:
-    """The first rule that matches answers, over the defaults next to "rules".
+    """An endpoint that answers by the first matching rule, with defaults for missing keys.
 
     Options: label or output, prob, delay (seconds, really slept), fail (a reason), retry_after;
     rules: a list of the same keys with "contains" or "equals" and, optionally, "field".

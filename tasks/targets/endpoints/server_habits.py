@@ -45,9 +45,10 @@ _SYSTEM = re.compile(
 
 @dataclass(frozen=True)
 class Habits:
-    """How a server is asked: the limit's newer name, parameters left out, the system text moved.
+    """The ways in which requests are adapted to a server.
 
-    most_tokens: of an answer that the server allows; 0: it told none.
+    That is the name of the limit, the omitted parameters, and the place of the system text.
+    most_tokens: the server's limit for an answer; 0 while unknown.
     """
 
     is_limit_renamed: bool = False
@@ -56,7 +57,10 @@ class Habits:
     is_system_folded: bool = False
 
     def adapt(self, payload: Payload, *, needed: Sequence[str] = ()) -> dict[str, Any]:
-        """Return a request as the server takes it; needed: parameters that are never left out."""
+        """Return a request in the form that the server accepts.
+
+        needed: parameters that are never omitted.
+        """
         dropped = self.dropped.difference(needed)
         adapted = {}
         for name, value in payload.items():
@@ -72,7 +76,7 @@ class Habits:
 
     @property
     def in_words(self) -> str:
-        """Describe how a request differs from the usual one, as a part of a model's identity."""
+        """Return a description of all adaptations, as a part of a model's identity."""
         parts = [f"no {name}" for name in sorted(self.dropped - WITHOUT_EFFECT)]
         if self.is_system_folded:
             parts.append("system text in the first question")
@@ -83,9 +87,10 @@ USUAL = Habits()
 
 
 def learn(habits: Habits, payload: Payload, words: str, *, needed: Sequence[str] = ()) -> Habits:
-    """Return the habits after a refusal of a request, the same ones where it names none.
+    """Return the habits after a refusal; unchanged if the refusal names no cause.
 
-    payload: as it was sent. words: of the refusal. needed: parameters that are never left out.
+    payload: the refused request. words: the server's message. needed: parameters that are never
+    omitted.
     """
     folded = words.casefold()
     # 1. The server names a limit of tokens: ask for no more than that.
@@ -105,10 +110,10 @@ def learn(habits: Habits, payload: Payload, words: str, *, needed: Sequence[str]
 
 
 def room_in(words: str, payload: Payload) -> int:
-    """Return how many tokens a model's context leaves for the answer to a text; 0: too few.
+    """Return how many tokens the model's context leaves for the answer; 0 if too few or unknown.
 
-    Servers count the answer that is asked for, so a text that fits may be refused with it. words:
-    of the refusal of the payload, which hold the context's length and the text's, both in tokens.
+    Servers count the requested answer, so a text that fits may be refused together with it. words:
+    the server's message, which contains the lengths of the context and of the text in tokens.
     """
     # A refusal that names our limit and the context's length tells how much room the text leaves.
     limit = _limit_of(payload)
@@ -130,7 +135,7 @@ def room_in(words: str, payload: Payload) -> int:
 
 
 def _limit_of(payload: Payload) -> int:
-    """Return the most tokens that a request asks for, by either name."""
+    """Return the maximum number of tokens that a request asks for, by either name."""
     return int(payload.get("max_tokens") or payload.get("max_completion_tokens") or 0)
 
 

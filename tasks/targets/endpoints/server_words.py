@@ -41,12 +41,12 @@ _WORD = re.compile(r"[\w.*-]+")
 
 
 def words_in(body: bytes) -> str:
-    """Return the words of a failed response, cleaned; empty where it has none."""
+    """Return the cleaned message of a failed response, or ""."""
     return readable(words_of_error(error_in(body)))
 
 
 def error_in(body: bytes) -> Any:
-    """Return the error in a failed response: of JSON as `told_error` says, of a page its text."""
+    """Return the error in a failed response: `told_error` of JSON, the visible text of a page."""
     text = body.decode("utf-8", errors="replace")
     try:
         return told_error(json.loads(text))
@@ -69,7 +69,7 @@ def told_error(body: Any) -> Any:
 
 
 def words_of_error(error: Any) -> str:
-    """Return the words of an `error`: a text, or the member of an object that holds one."""
+    """Return the message of an `error`, which is a text or an object with one."""
     if isinstance(error, str):
         return error
     if isinstance(error, Mapping):
@@ -80,7 +80,7 @@ def words_of_error(error: Any) -> str:
 
 
 def readable(words: str) -> str:
-    """Return somebody else's words as an ending of our sentence: one line, cut, without keys."""
+    """Return a server's message as the end of ours: one line, shortened, without keys."""
     # Cut first: the patterns below take quadratic time of what a server may send.
     words = words[:MOST_READ]
     visible = ""
@@ -91,14 +91,14 @@ def readable(words: str) -> str:
 
 
 def without_keys(text: str) -> str:
-    """Return the text with [secret] for whatever looks like a key."""
+    """Return the text with [secret] in place of anything that looks like a key."""
     return _SECRETS.sub(lambda match: (match[1] or match[2] or "") + HIDDEN, text)
 
 
 def without_copies(secret: str | None, text: str) -> str:
-    """Return the text with [secret] for a secret, and for a long beginning or end of it.
+    """Return the text with [secret] in place of a secret, or of a long prefix or suffix of it.
 
-    Servers that hide the middle of a key leave both.
+    Servers that mask the middle of a key leave both.
     """
     if not secret:
         return text
@@ -111,12 +111,12 @@ def without_copies(secret: str | None, text: str) -> str:
 
 
 def names_settings(words: str) -> bool:
-    """Return whether a refusal is about how the server is asked, and not about one text."""
+    """Return whether a refusal is about the request's settings rather than about one text."""
     return bool(_SETTINGS.search(words))
 
 
 def _shown_text(text: str) -> str:
-    """Return what a person would read of a text that is no JSON."""
+    """Return the text that a browser would show for a body that is not JSON."""
     text = text[:MOST_READ]  # patterns take quadratic time of what a server may send
     if not _PAGE.match(text):
         return text

@@ -19,9 +19,9 @@ _FIELD = re.compile(rb"(?:data|event|id|retry)?:")  # a stream begins with one, 
 
 
 class Deltas:
-    """Puts together what arrives; `answer` is then what a server answers that does not stream.
+    """An assembler of a streamed answer; `answer` has the form of an answer that was not streamed.
 
-    Thoughts are not heard, and comments and events of other kinds are passed over.
+    Reasoning is not passed to `heard`. Comments and events of other kinds are ignored.
     """
 
     def __init__(self, heard: Heard) -> None:
@@ -34,7 +34,7 @@ class Deltas:
         self.has_begun = False
 
     def feed(self, chunk: bytes) -> None:
-        """Take bytes of the body. Raises EndpointError."""
+        """Process bytes of the body. Raises EndpointError."""
         # A chunk may end within a line, which the next one completes.
         *lines, self._rest = _LINE_ENDS.split(self._rest + chunk)
         for line in lines:
@@ -73,7 +73,7 @@ class Deltas:
             self._tell()
 
     def _tell(self) -> None:
-        """Let what is no thought be heard, where there is more of it."""
+        """Pass new text that is not reasoning to `heard`."""
         text = without_thoughts(self.text).text
         # While a model thinks the text stays the same, and nobody is told.
         if text != self._heard_text:
@@ -82,9 +82,9 @@ class Deltas:
 
     @property
     def answer(self) -> dict[str, Any]:
-        """Return the answer in one piece. Raises EndpointError when it broke off.
+        """Return the whole answer. Raises EndpointError if the stream broke off.
 
-        Some servers give no reason at the end, only that it is the end, or end without a line.
+        Some servers give no finish reason but only an end event, or end without a line break.
         """
         try:
             # Some servers end the last line with the stream.
@@ -102,9 +102,9 @@ class Deltas:
 
 
 def completion_in(body: bytes) -> Any:
-    """Return the completion in a body that was to come whole. Raises EndpointError.
+    """Return the completion in a body that was requested without streaming. Raises EndpointError.
 
-    Some servers stream whether they are asked to or not, or end all bodies as they end streams.
+    Some servers always stream, or end every body as they end streams.
     """
     text = body.removeprefix(MARK).strip()
     if not _FIELD.match(text):

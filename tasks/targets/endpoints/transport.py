@@ -37,7 +37,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Clock:
-    """The time that is left for something, however many calls it makes."""
+    """The remaining time of an operation that may make several calls."""
 
     def __init__(self, seconds: float) -> None:
         self._started_at, self._seconds = time.monotonic(), seconds
@@ -46,7 +46,7 @@ class Clock:
         return time.monotonic() - self._started_at
 
     def left(self) -> float:
-        """Return the seconds left. Raises EndpointError(slow) when there are none."""
+        """Return the seconds left. Raises EndpointError(slow) if there are none."""
         left = self._seconds - self.used()
         if left <= 0:
             raise EndpointError("The target did not answer in time.", reason="slow")
@@ -54,7 +54,7 @@ class Clock:
 
 
 class Budget(Clock):
-    """What is left of one call: its time, and the bytes that are still accepted."""
+    """The time and the number of bytes that one call has left."""
 
     def __init__(self, seconds: float, max_bytes: int) -> None:
         super().__init__(seconds)
@@ -65,7 +65,7 @@ class Budget(Clock):
 
 @dataclass(frozen=True)
 class _Call:
-    """What is sent where, and who may answer it."""
+    """A request, its destination, and the hosts that may answer it."""
 
     method: str
     url: httpx.URL
@@ -78,7 +78,7 @@ class _Call:
 
 @dataclass(frozen=True)
 class Retry:
-    """When one second attempt is made: lost = connection lost before a byte of the answer."""
+    """The cases for a second attempt. lost: the connection failed before the first byte."""
 
     lost: bool
     statuses: frozenset[int]
@@ -90,7 +90,7 @@ CAREFUL = Retry(lost=False, statuses=frozenset({429, 503}))
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, read wholly; header names are lower case."""
+    """A complete response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -98,18 +98,18 @@ class Reply:
 
 
 class _Lost(EndpointError):
-    """The connection failed before a byte of the answer came."""
+    """Raised if the connection failed before the first byte of the answer."""
 
 
 class BrokenOff(EndpointError):
-    """The connection ended within the answer."""
+    """Raised if the connection ended within the answer."""
 
 
 _budget: ContextVar[Budget] = ContextVar("budget")
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection whose every wait and read is cut to the budget of the running call."""
+    """A connection whose waits and reads are limited to the budget of the running call."""
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner
@@ -146,7 +146,7 @@ class _Stream(httpcore.NetworkStream):
 
 
 class _Backend(httpcore.NetworkBackend):
-    """Resolves a name once, checks every address, and connects to a checked one."""
+    """A network backend that resolves a name once and connects only to checked addresses."""
 
     def __init__(
         self, resolve: Resolver, names: ThreadPoolExecutor, allowed: Allowed, private_only: bool
@@ -208,13 +208,13 @@ class _Backend(httpcore.NetworkBackend):
 
 
 def system_resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a name as the system resolves it."""
+    """Return the addresses of a host name from the system's resolver."""
     return [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 @functools.cache
 def _default_ssl_context() -> ssl.SSLContext:
-    """Load the certificates once (it takes tens of milliseconds).
+    """Return the default SSL context, cached because loading it takes tens of milliseconds.
 
     SSL_CERT_FILE can name a private authority.
     """
@@ -222,7 +222,7 @@ def _default_ssl_context() -> ssl.SSLContext:
 
 
 class Transport:
-    """Keep-alive connections to targets, a pool for each policy of addresses; safe for threads."""
+    """Keep-alive connections to targets, one pool per address policy. Thread-safe."""
 
     def __init__(
         self, *, resolve: Resolver = system_resolve, ssl_context: ssl.SSLContext | None = None
@@ -232,7 +232,7 @@ class Transport:
         self.forget()
 
     def forget(self) -> None:
-        """Drop all connections without closing them (a forked child must not share sockets)."""
+        """Drop all connections without closing them: a forked child must not share sockets."""
         self._names = ThreadPoolExecutor(4, "resolve")
         self._pools: dict[tuple[Allowed, bool], httpcore.ConnectionPool] = {}
 
@@ -266,8 +266,8 @@ class Transport:
     ) -> Reply:
         """Make one call with at most one retry, all within `seconds`. Raises EndpointError.
 
-        `payload` becomes JSON; bytes are sent as they are. `heard` is called with each part of a
-        good answer as it comes.
+        payload: encoded as JSON; bytes are sent unchanged. heard: called with each chunk of a
+        successful answer as it arrives.
         """
         budget = Budget(seconds, max_bytes)
         token = _budget.set(budget)
@@ -291,7 +291,10 @@ class Transport:
             _budget.reset(token)
 
     def _follow(self, call: _Call) -> Reply:
-        """Send, and follow redirects that keep method, safety and origin rules."""
+        """Send a call and follow redirects that keep its method and do not leave https.
+
+        The secret is not sent to another origin. Raises EndpointError(misconfigured).
+        """
         for _ in range(MAX_REDIRECTS + 1):
             reply = self._send(call)
             location = reply.headers.get("location")
@@ -381,9 +384,9 @@ def _read(
 
 
 def _expander(headers: Mapping[str, str], max_bytes: int) -> Callable[[bytes], bytes]:
-    """Return how the parts of a body are read: some servers compress though asked not to.
+    """Return a function that decompresses the chunks of a body, limited to `max_bytes` each.
 
-    Raises EndpointError, and the function that it returns does: no part grows beyond `max_bytes`.
+    Some servers compress although asked not to. Raises EndpointError, as the function does.
     """
     encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding in ("identity", ""):
@@ -445,7 +448,7 @@ def origin(url: httpx.URL) -> tuple[str, str, int]:
 
 
 def parse_url(text: str) -> httpx.URL:
-    """Parse a target's URL. Raises EndpointError(misconfigured), which says what is wrong."""
+    """Parse a target's URL. Raises EndpointError(misconfigured) with the reason."""
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL as error:
@@ -467,8 +470,8 @@ _NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds of a Retry-After header, a number or an HTTP date; None without one.
 
-    Gateways send fractions, too, which the standard does not know. Azure's milliseconds are more
-    exact than its seconds.
+    Fractions, which gateways send against the standard, are accepted. Azure's header in
+    milliseconds is preferred, because it is more precise.
     """
     milliseconds = headers.get("retry-after-ms", "").strip()
     if _NUMBER.fullmatch(milliseconds):
