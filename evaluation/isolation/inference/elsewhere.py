@@ -28,10 +28,10 @@ HARNESS_BYTES = 16 * MIB  # of a line that holds a prompt for each choice
 
 
 def answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
-    """Yield the lines of a predictions file, also from logs of other evaluators.
+    """Yield the lines of a predictions file, converting the logs of other evaluators.
 
-    One line for each line or sample of the file.
-    Raises InvalidOutput, which names the line or sample and how to correct it, and ArchiveRefused.
+    Yields one line for each line or sample of the file. Raises InvalidOutput, which names the line
+    or sample and how to correct it, and ArchiveRefused.
     """
     if eval_logs.is_zip(path):
         yield from _of_inspect(config, path)
@@ -44,9 +44,8 @@ def answer_lines(config: TaskConfig, path: Path) -> Iterator[bytes]:
 def read_lines(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
     """Yield the lines of a text file as UTF-8 without a byte order mark, ending with LF.
 
-    Also reads UTF-16 and files with CRLF or CR.
-    A line longer than `most` bytes comes in parts, each of which is then refused.
-    Raises InvalidOutput.
+    Also reads UTF-16 and files with CRLF or CR. A line longer than `most` bytes is yielded in
+    parts, which the caller then refuses one by one. Raises InvalidOutput.
     """
     with path.open("rb") as file:
         lines = plain_lines(iter(lambda: file.read(PART), b""), most + 2)
@@ -58,7 +57,7 @@ def read_lines(path: Path, most: int = LINE_BYTES) -> Iterator[bytes]:
 
 
 def is_of_harness(path: Path) -> bool:
-    """Return whether the first non-empty line is a logged sample of lm-evaluation-harness."""
+    """Return whether the first non-empty line is a sample logged by lm-evaluation-harness."""
     try:
         first_line = next(filter(bytes.strip, read_lines(path, HARNESS_BYTES)), b"")
         # Not orjson: the harness writes NaN where a model gave none, which strict JSON lacks.
@@ -93,9 +92,9 @@ def _of_harness(config: TaskConfig, path: Path) -> Iterator[bytes]:
 def _chosen(
     config: TaskConfig, doc: Mapping[str, Any], responses: Sequence[Any], where: str
 ) -> tuple[str | None, dict[str, float] | None, float | None]:
-    """Return the answer that the harness counted, with probabilities and log-likelihood.
+    """Return the answer that the harness scored, its probabilities and its log-likelihood.
 
-    Both are None unless the sample was multiple choice.
+    Probabilities and log-likelihood are None unless the sample was multiple choice.
     """
     choices = doc.get("choices")
     if choices is None:
@@ -124,7 +123,7 @@ def _chosen(
 
 
 def _of_text(config: TaskConfig, text: str) -> str | None:
-    """Return the answer in a generated text; None when it is not one of the labels."""
+    """Return the answer in a generated text; None if it contains no label of the task."""
     labels, written = labels_of(config), without_thoughts(text).text
     if labels is None:
         return written or None

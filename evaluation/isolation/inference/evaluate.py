@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Question:
-    """A set with everything needed to ask a model about it and to score the answers."""
+    """A set, with everything needed to ask a model about it and to score the answers."""
 
     config: TaskConfig
     rows: Callable[[], Iterable[SetRow]]  # the examples in order; the same at each call
@@ -63,7 +63,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A model with its runner and limits. `folder` takes files; the caller removes it."""
+    """A model with its runner and limits. `folder` receives files; the caller deletes it."""
 
     model: Runnable
     runner: Runner
@@ -74,7 +74,7 @@ class Attempt:
     def run(self, sent: Sent, answers: CollectedAnswers) -> Ending:
         """Run the model and return how it ended, with the rule about missing answers applied.
 
-        The log is redacted: it repeats none of the texts that the model was sent.
+        The log is redacted, so it does not repeat the texts that the model read.
         """
 
         def beat() -> None:
@@ -91,10 +91,10 @@ class Attempt:
 
 
 def evaluate_set(question: Question, attempt: Attempt) -> Evaluated:
-    """Ask a model about a set as it is, and score its answers.
+    """Ask a model about an unperturbed set, and score its answers.
 
-    The model sees the fields of the task's models and nothing else: no right answers, no uids, and
-    not the order of the set. Raises what `attempt.tell` raises.
+    The model sees only the fields that the task's models read: no right answers, no uids, and not
+    the order of the set. Propagates exceptions of `attempt.tell`.
     """
     answers, ending = ask_model(question, attempt)
     evaluated = Evaluated(ending, attempt.runner.name)
@@ -112,7 +112,7 @@ def ask_model(question: Question, attempt: Attempt) -> tuple[CollectedAnswers, E
 
 
 def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: Path) -> Evaluated:
-    """Score answers in a file, an example a line, whose ids are the set's uids."""
+    """Score a file of answers, one example per line, identified by the set's uids."""
     began = time.monotonic()
     answers = answers_for(question.config, (row.uid for row in question.rows()))
     ending = read_answers(answers, lines, Ending(Outcome.OK), tell)
@@ -126,7 +126,10 @@ def score_file(question: Question, lines: Iterable[bytes], tell: Tell, folder: P
 def read_answers(
     answers: CollectedAnswers, lines: Iterable[bytes], ending: Ending, tell: Tell
 ) -> Ending:
-    """Read lines of answers, and return the ending with what they change in it."""
+    """Collect the answers in the lines, and return the ending.
+
+    Its outcome or warnings change if answers are invalid or missing.
+    """
     try:
         for line in ticking(lines, tell, gettext_noop("reading the predictions")):
             answers.take(line.rstrip(b"\n"))
@@ -136,7 +139,7 @@ def read_answers(
 
 
 def _completed(ending: Ending, answers: CollectedAnswers) -> Ending:
-    """Apply the rule about missing answers, which is the same for every model."""
+    """Return the ending after the rule about missing answers, which is the same for every model."""
     if answers.unanswered:
         usage = replace(ending.usage, unanswered=dict(answers.unanswered))
         ending = replace(ending, usage=usage)
@@ -150,7 +153,7 @@ def _completed(ending: Ending, answers: CollectedAnswers) -> Ending:
 
 
 def _with_warning(ending: Ending, warning: str) -> Ending:
-    """Add a warning to an ending, unless it is empty."""
+    """Return the ending with a further warning; unchanged if the warning is empty."""
     if not warning:
         return ending
     return replace(ending, warnings=(*ending.warnings, warning))
@@ -159,7 +162,10 @@ def _with_warning(ending: Ending, warning: str) -> Ending:
 def score_answers(
     evaluated: Evaluated, question: Question, answers: CollectedAnswers, tell: Tell, folder: Path
 ) -> Evaluated:
-    """Add the scores and the file of all predictions, if the run ended well."""
+    """Return the evaluation with scores and a file of all predictions.
+
+    An evaluation whose run did not end well is returned unchanged.
+    """
     if evaluated.ending.outcome != Outcome.OK:
         return evaluated
     predictions = folder / "predictions.jsonl.gz"
@@ -186,7 +192,7 @@ def score_answers(
 def _kept(
     pairs: Iterable[tuple[SetRow, Answer | None]], file: gzip.GzipFile, counts: LabelCounts
 ) -> Iterator[tuple[SetRow, Answer | None]]:
-    """Yield the pairs unchanged, after writing down and counting each answer."""
+    """Yield the pairs unchanged, after writing each answer to the file and counting it."""
     for row, answer in pairs:
         file.write(prediction_line(row.uid, answer))
         if answer is not None and isinstance(answer.value, str):
@@ -202,8 +208,9 @@ def evaluate_suite(
 ) -> Evaluated:
     """Ask a model about perturbed variants of a set, and compare with its answers to the set.
 
-    plain: those answers, in order; the same at each call. Otherwise as `evaluate`. Of a set with
-    more than MOST_BASES examples some are taken, as far apart as makes so many.
+    From a set with more than MOST_BASES examples, takes at most MOST_BASES at equal distances.
+    Otherwise as `evaluate_set`. plain: returns the answers to the set, in order, the same at each
+    call.
     """
     tell, folder = attempt.tell, attempt.folder
     message = gettext_noop("counting the examples")
@@ -236,14 +243,17 @@ def evaluate_suite(
 
 
 def _each(items: Callable[[], Iterable[T]], step: int) -> Iterator[T]:
-    """Return the first item and every `step`th item after it."""
+    """Return an iterator over the first item and every `step`th item after it."""
     return islice(items(), 0, None, step)
 
 
 def _perturbed(
     question: Question, suite: str, tell: Tell, file: IO[bytes]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the inputs of each variant; write their kinds and correct answers to the file."""
+    """Yield the inputs of each variant.
+
+    Writes each example's kinds and right answers to the file.
+    """
     for row in ticking(question.rows(), tell, gettext_noop("perturbing the examples")):
         row_variants = _variants(question, suite, row)
         kinds = [(variant.kind, variant.row.gold) for variant in row_variants]
@@ -253,7 +263,7 @@ def _perturbed(
 
 
 def reading_of(config: TaskConfig) -> Reading:
-    """Return what the perturbations must know of a task's examples."""
+    """Return the facts about a task's examples that perturbations need."""
     answer = config.component(config.answer_field)
     passage_field = None
     if answer.type == "span":
@@ -286,7 +296,7 @@ def _pairs(
     answers: Iterator[Answer | None],
     file: gzip.GzipFile,
 ) -> Iterator[Perturbed]:
-    """Yield each example with its variants, in order; write each answer down on the way."""
+    """Yield each example with its variants, in order. Writes each variant's answer to the file."""
     for row, answer, line in bases:
         row_variants = []
         for kind, gold in orjson.loads(line):

@@ -48,7 +48,7 @@ Tell = Callable[[float, str], None]
 
 
 class UnknownId(InvalidOutput):
-    """An answer to an id outside the set; the second argument is this id."""
+    """Raised for an answer to an id outside the set. The second argument is the id."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -57,8 +57,9 @@ class UnknownId(InvalidOutput):
 class Sent:
     """The examples of one run as its model reads them: with fresh ids and in random order.
 
-    Neither reveals anything about the set. Eight bytes of an example stay in memory. key: 16 secret
-    bytes from which the ids of `size` examples can be made again; without it, ids are random.
+    Ids and order reveal nothing about the set. Keeps eight bytes per example in memory. key: 16
+    secret bytes from which the ids of `size` examples can be reproduced; without it, ids are
+    random.
     """
 
     def __init__(self, path: Path, *, key: bytes | None = None, size: int = 0) -> None:
@@ -66,7 +67,10 @@ class Sent:
         self._key = key or secrets.token_bytes(16)
 
     def write(self, inputs: Iterable[Mapping[str, Any]], fields: Iterable[str], tell: Tell) -> None:
-        """Write `{"id": …, "inputs": …}` a line, of these fields only, shuffled."""
+        """Write the examples in random order, one `{"id": …, "inputs": …}` per line.
+
+        fields: the names of the inputs to write.
+        """
         names, starts = tuple(fields), array("q", [0])
         # First in the order of the set, then copied in random order: lines stay on disk.
         scratch = self.path.with_suffix(".set")
@@ -87,14 +91,14 @@ class Sent:
         self.path.chmod(0o644)  # the sandbox's user reads it
 
     def ids(self) -> Iterator[str]:
-        """Return the ids in the order of the set."""
+        """Yield the ids in the order of the set."""
         return map(self._id, range(self.size))
 
     def _id(self, place: int) -> str:
         return blake2b(place.to_bytes(8), key=self._key, digest_size=10).hexdigest()
 
     def texts(self) -> Iterator[str]:
-        """Yield every text that the model was sent, except files.
+        """Yield every text that the model read, except files.
 
         A log can never repeat a whole file, so files need no redaction.
         """
@@ -114,7 +118,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0) -> Iterator[T]:
-    """Yield the items, and call `tell` every EVERY items so that long work is watched."""
+    """Yield the items, calling `tell` every EVERY items so that long work reports progress."""
     for number, item in enumerate(items):
         if number % EVERY == 0:
             tell(progress, message)
@@ -122,12 +126,12 @@ def ticking(items: Iterable[T], tell: Tell, message: str, progress: float = 0.0)
 
 
 class CollectedAnswers:
-    """The answers of one run. Checked ones go to a temporary file, of which memory keeps places.
+    """The answers of one run. Checked answers go to a temporary file; memory holds their offsets.
 
-    output: the field that the model answers; labels: what it may answer, None for texts and spans;
-    ids: of all examples, in the order in which the answers are wanted; check: for values that are
-    neither a label nor a text, such as numbers. A million answers take about 170 MB, most of it
-    their ids.
+    output: the field that the model answers. labels: the possible answers, None for texts and
+    spans. ids: of all examples, in the order in which `in_order` yields answers. check: for values
+    that are neither a label nor a text, such as numbers. A million answers take about 170 MB,
+    mostly for ids.
     """
 
     def __init__(
@@ -154,9 +158,9 @@ class CollectedAnswers:
         self.unanswered: Counter[str] = Counter()  # lines without an output, by their reason
 
     def take(self, line: bytes) -> None:
-        """Keep the answer in a line (without its line break); an empty line is none.
+        """Store the answer in a line without line break; ignore an empty line.
 
-        Raises InvalidOutput, which names the line's number and how to mend it.
+        Raises InvalidOutput, which names the line's number and how to correct the line.
         """
         self.lines += 1
         if self.lines == 1:
@@ -181,10 +185,10 @@ class CollectedAnswers:
         return len(self._position) - self.answered
 
     def end(self) -> str:
-        """Return the warning about missing answers, empty without one; one rule for everybody.
+        """Return the warning about missing answers, or "". The rule is the same for every model.
 
-        A line without an output is an answer, and wrong. Raises InvalidOutput when as much as
-        MISSING_SHARE of the answers are missing, or no example has an answer.
+        A line without an output counts as a wrong answer. Raises InvalidOutput if the share of
+        missing answers is MISSING_SHARE or more, or if no example has an answer.
         """
         unanswered = self.unanswered.total()
         missing, size = self.missing() - unanswered, len(self._position)
@@ -215,7 +219,7 @@ class CollectedAnswers:
                 yield Answer(*orjson.loads(os.pread(self._file.fileno(), length, start)))
 
     def _read(self, line: bytes) -> tuple[int, Answer | None]:
-        """Return the example's position and the answer; None if the model says it has none."""
+        """Return the example's position and the answer; None for an answer with a null output."""
         # Cheap checks first: a stranger's line is parsed only once its length is known.
         if len(line) > self.line_bytes:
             self._refuse(f"it is longer than {self.line_bytes} bytes. Answer more briefly.")
@@ -243,7 +247,7 @@ class CollectedAnswers:
         return position, Answer(value, prob, logprob, self._tokens(answer.get("tokens")))
 
     def _json(self, line: bytes) -> Any:
-        """Parse one JSON line; use the fast parser when duplicate keys are impossible."""
+        """Parse one JSON line. Uses the fast parser if duplicate keys are impossible."""
         try:
             value = orjson.loads(line)
             # As many keys as colons: no key was there twice, of which orjson keeps only the last.
@@ -270,9 +274,10 @@ class CollectedAnswers:
     def _object(
         self, value: Any, fields: Sequence[str], what: str, needed: AbstractSet[str]
     ) -> dict[str, Any]:
-        """Return the value as an object without unknown fields.
+        """Return the value if it is an object without unknown fields. Raises InvalidOutput.
 
-        needed: fields without which an unknown one is no field too many, but a wrong name or place.
+        needed: if the value has all these fields, the message asks to leave out the unknown one,
+        otherwise it shows the expected shape.
         """
         if not isinstance(value, dict):
             self._refuse(f"{what} must be a JSON object, not {_kind(value)}. {self._shape}")
@@ -285,7 +290,7 @@ class CollectedAnswers:
         return value
 
     def _example(self, id: Any) -> int:
-        """Return the position of the example that is answered. Raises InvalidOutput.
+        """Return the position of the answered example. Raises InvalidOutput.
 
         Refuses ids outside the set (UnknownId) and a second answer to the same example.
         """
@@ -315,7 +320,10 @@ class CollectedAnswers:
         return value
 
     def _span(self, value: Any, start: Any, end: Any) -> None:
-        """Check that the offsets, if there are any, fit the length of the answer."""
+        """Check that the offsets, if given, match the length of the answer.
+
+        Raises InvalidOutput.
+        """
         if start is None and end is None:
             return
         if type(start) is not int or type(end) is not int or start < 0:
@@ -328,9 +336,10 @@ class CollectedAnswers:
             )
 
     def _prob(self, prob: Any) -> dict[str, float] | None:
-        """Return the checked probabilities, rounded.
+        """Return the checked and rounded probabilities. Raises InvalidOutput.
 
-        By label; for free answers, the confidence in one or several texts.
+        They are keyed by label, or for free answers by text. In the latter case they are
+        confidences.
         """
         if prob is None:
             return None
@@ -350,7 +359,7 @@ class CollectedAnswers:
         return {key: round(float(p), DIGITS) for key, p in prob.items()}
 
     def _logprob(self, logprob: Any) -> float | None:
-        """Return the checked log-probability, rounded like probabilities."""
+        """Return the checked log-probability, rounded like probabilities. Raises InvalidOutput."""
         if logprob is None:
             return None
         is_number = isinstance(logprob, int | float) and not isinstance(logprob, bool)
@@ -372,12 +381,12 @@ class CollectedAnswers:
 
 
 def answers_for(config: TaskConfig, ids: Iterable[str]) -> CollectedAnswers:
-    """Return the collector of answers to the task's answer field."""
+    """Return an empty collection of answers to the task's answer field."""
     return CollectedAnswers(config.answer_field, labels_of(config), ids, check=_check_of(config))
 
 
 def _check_of(config: TaskConfig) -> Check | None:
-    """Return the check of values other than a label or a text; None when not needed."""
+    """Return the check for values other than labels and texts; None if it is not needed."""
     component = config.component(config.answer_field)
     if component.type in ("multiclass", "text", "long_text", "span"):
         return None
@@ -405,7 +414,7 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _counted(unanswered: Counter[str]) -> str:
-    """Return in words how many examples have no answer, by reason."""
+    """Return a phrase that says how many examples have no answer, by reason."""
     words = {str(reason): phrase for reason, phrase in UNANSWERED.items()}
     return ", ".join(f"{count} {words[reason]}" for reason, count in sorted(unanswered.items()))
 
@@ -419,7 +428,7 @@ def _kind(value: Any) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return a text of the model for a message: shortened, and on one line."""
+    """Return the model's text for use in a message: shortened and on one line."""
     if len(text) > SHOWN:
         text = text[:SHOWN] + "…"
     return json.dumps(text)

@@ -26,11 +26,11 @@ from tasks.config.schema import TaskConfig
 
 
 class OtherModel(Exception):
-    """The model that arrived is not the one that was checked."""
+    """Raised when the model that arrived is not the one that was checked."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the model and print how it ended; 0 whatever that was."""
+    """Run the model and print how it ended. Returns 0, whatever the outcome."""
     options = _read(arguments)
     signal.signal(signal.SIGTERM, _stop)
     config = load_config(options.config.read_text())
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _stop(number: int, frame: object) -> None:
-    """Exit when the lease is lost, so that no sandbox is left running."""
+    """Exit on SIGTERM, sent when the lease is lost, so that no sandbox is left running."""
     raise SystemExit(1)
 
 

@@ -55,7 +55,7 @@ ENDED_EARLY = (
 
 
 class Refused(Exception):
-    """A submission that cannot be accepted; the message says why and how to correct it."""
+    """Raised when a submission cannot be accepted. The message says why and how to correct it."""
 
     def __init__(self, message: str, outcome: Outcome = Outcome.REJECTED, log: str = "") -> None:
         super().__init__(message)
@@ -63,21 +63,24 @@ class Refused(Exception):
 
 
 class OtherIds(Refused):
-    """A file in which no line answers an example of the set. ids: some of those in the lines."""
+    """Raised when no line of a file answers an example of the set. ids: the ids in the lines."""
 
     ids: tuple[str, ...] = ()
 
 
 class NotNow(Exception):
-    """A check that has to wait; the message says for what."""
+    """Raised when a check has to wait. The message says what it waits for."""
 
 
 class Away(Exception):
-    """A server of others that the check needs and that does not answer; the message names it."""
+    """Raised when another server that the check needs does not answer. The message names it."""
 
 
 class Problems:
-    """The problems of some answers; a mistake that many lines share is written out once."""
+    """The problems found in a model's answers.
+
+    A problem of several lines is described only once.
+    """
 
     def __init__(self) -> None:
         self._problems: dict[str, str] = {}  # by what is wrong: it with the first such line
@@ -87,7 +90,10 @@ class Problems:
         self._number = 0
 
     def add(self, problem: str, number: int | None = None, line: str = "") -> None:
-        """Note one, of the line with this number; too many are too many. Raises Refused."""
+        """Record a problem, with the number of its line if it has one.
+
+        Raises Refused once there are MOST_PROBLEMS.
+        """
         if number is None:
             self._problems[problem] = problem + line
         elif problem in self._problems:
@@ -99,7 +105,7 @@ class Problems:
             self.check()
 
     def take(self, answers: CollectedAnswers, line: bytes) -> None:
-        """Keep the answer in a line, or note what is wrong with it and the line itself."""
+        """Store the answer in a line, or record the line and its problem."""
         self._lines += bool(line.strip())
         try:
             answers.take(line)
@@ -115,7 +121,7 @@ class Problems:
                 self.add(message, line=quoted_line)
 
     def check(self, log: str = "") -> None:
-        """Raise Refused if there is a problem, and OtherIds if every line has an unknown id."""
+        """Raise Refused if there are problems, or OtherIds if every line has an unknown id."""
         if self._unknown and len(self._unknown) == self._lines:
             ids = ", ".join(visible(id[:SHOWN]) for id in self._unknown[:FIVE])
             message = f"No example has one of these ids: {ids}. Copy the ids as they are."
@@ -146,22 +152,22 @@ def answer_five(
     folder: Path,
     beat: Beat,
 ) -> tuple[Ending, list[Answer | None]]:
-    """Have a model answer a few examples, and return its ending and its answers.
+    """Run a model on a few examples and return its ending and its answers.
 
     Parameters
     ----------
     config : TaskConfig
         Names the fields that the model reads and answers.
     model, runner : Runnable, Runner
-        What answers, and what runs it.
+        The model, and the runner that runs it.
     inputs : sequence of mappings
         The examples. The answers are returned in the same order, None where one is missing.
     limits : Limits
-        What the model may use.
+        The resources that the model may use.
     folder : Path
-        Takes temporary files; the caller removes it.
+        Receives temporary files; the caller deletes it.
     beat : Beat
-        Called while the model works.
+        Called repeatedly while the model works.
 
     Raises
     ------
@@ -205,9 +211,11 @@ def answer_five(
 
 
 def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[bytes]) -> str:
-    """Read every line; each that does not fit is named, and so are examples without one.
+    """Check all lines of a predictions file.
 
-    Returns the warning about a few missing answers, empty without one. Raises Refused.
+    The refusal names invalid lines and unanswered examples.
+
+    Returns a warning if a few answers are missing, otherwise "". Raises Refused.
     """
     answers, problems, warning = answers_for(config, uids), Problems(), ""
     try:
@@ -227,7 +235,7 @@ def check_predictions(config: TaskConfig, uids: Sequence[str], lines: Iterable[b
 
 
 def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, target: Path) -> str:
-    """Check a file of answers, pack it to `target`, and return its SHA-256. Raises Refused."""
+    """Check a file of answers, compress it to `target`, and return its SHA-256. Raises Refused."""
     digest = hashlib.sha256()
     with gzip.open(target, "wb") as packed:
 
@@ -244,11 +252,10 @@ def keep_predictions(config: TaskConfig, uids: Sequence[str], path: Path, target
 def find_model(
     config: TaskConfig, model: str, runner: str | None, key: str, adapter: str = "jsonl"
 ) -> tuple[Runnable, Runner]:
-    """Return the model in a folder, or the image of that name, and its runner.
+    """Return the model in a folder, or the image with this name, and its runner.
 
-    runner: docker or process; None: docker if a container engine answers.
-    key: names this run on the engine.
-    Raises Refused and NotNow.
+    runner: docker or process; None chooses docker if a container engine answers. key: identifies
+    this run on the engine. Raises Refused and NotNow.
     """
     has_docker = runner != "process" and has_engine()
     if runner == "docker" and not has_docker:
@@ -294,7 +301,10 @@ def _image(config: TaskConfig, name: str, adapter: str) -> Runnable:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the report of a check; return 0 if it would be accepted, or else 1."""
+    """Print the report of a check.
+
+    Returns 0 if the model or file would be accepted, otherwise 1.
+    """
     options = _read(arguments)
     try:
         if options.look:
@@ -348,7 +358,7 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _values_in(path: Path | None, key: str) -> Iterator[Any]:
-    """Yield the values that the objects in a file's lines have under a key."""
+    """Yield the value of a key from the JSON object in each line of a file."""
     if path is None:
         return
     for line in filter(bytes.strip, read_lines(path)):

@@ -29,7 +29,7 @@ TENTH = 10
 def installation() -> str:
     """Return this installation's key.
 
-    It distinguishes its containers from those of other installations and of tests.
+    It distinguishes the installation's containers from those of other installations and of tests.
     """
     database = connection.settings_dict
     message = f"{settings.SECRET_KEY}/{database['HOST']}/{database['PORT']}/{database['NAME']}"
@@ -37,18 +37,18 @@ def installation() -> str:
 
 
 def container_key(job: EvaluationRun | Submission | PracticeRun | CustomMetric) -> str:
-    """Return the key of a claimed job's container, which belongs to this attempt only."""
+    """Return the key of a claimed job's container, which is unique to this attempt."""
     assert job.lease_token is not None  # a claimed job has a lease
     return f"{installation()}-{job.pk.hex}-{job.lease_token.hex}"
 
 
 def key_by_hand() -> str:
-    """Return the key of a container that belongs to none of our runs; it may live for LONG."""
+    """Return the key of a container that belongs to no job; it may exist for LONG."""
     return f"{installation()}-{BY_HAND}-{int(time.time())}-{uuid.uuid4().hex[:8]}"
 
 
 def is_needed(key: str) -> bool:
-    """Return whether the attempt of that key still has its lease."""
+    """Return whether the attempt with this key still has its lease."""
     run, attempt = key.split("-")[1:3]  # shards and keys by hand have more parts
     if run == BY_HAND:
         return time.time() - int(attempt) < LONG.total_seconds()
@@ -62,9 +62,9 @@ def is_needed(key: str) -> bool:
 
 
 def tenth_of(lease_token: uuid.UUID, size: int) -> list[bool]:
-    """Return for each example whether a second machine is asked about it, too.
+    """Return for each example whether it is in the tenth that a second machine also answers.
 
-    The same at each call. The first machine, whose lease this is, cannot predict it.
+    The choice is the same at each call. The first machine, which has the lease, cannot predict it.
     """
     seed = salted_hmac("dynabench.second-worker", lease_token.hex, algorithm="sha256").digest()
     # Seeded by the lease and the site's secret: the same at each call, and nobody else's to guess.
@@ -73,6 +73,9 @@ def tenth_of(lease_token: uuid.UUID, size: int) -> list[bool]:
 
 
 def sent_to(lease_token: uuid.UUID, path: Path, size: int = 0) -> Sent:
-    """Return the examples of an attempt on somebody's own machine; the same ids at each call."""
+    """Return the examples of an attempt on a submitter's own machine.
+
+    Each call gives the same ids.
+    """
     key = salted_hmac("dynabench.manage-worker", lease_token.hex, algorithm="sha256").digest()[:16]
     return Sent(path, key=key, size=size)

@@ -27,7 +27,10 @@ UNFINISHED = (EvaluationRun.State.QUEUED, EvaluationRun.State.RUNNING)
 
 
 def tidy() -> int:
-    """Remove on this machine and in the storage what nobody needs; returns how many things."""
+    """Remove unneeded containers, images, folders, files and uploads; return how many.
+
+    Covers this machine and the storage.
+    """
     return (
         _containers()
         + _images()
@@ -39,7 +42,10 @@ def tidy() -> int:
 
 
 def _containers() -> int:
-    """Remove containers whose run has no lease, or a lease of another attempt. No lock."""
+    """Remove containers whose attempt has lost its lease; return how many.
+
+    Takes no lock.
+    """
     removed = 0
     try:
         for ours in containers.list_ours(installation()):
@@ -53,7 +59,10 @@ def _containers() -> int:
 
 
 def _images() -> int:
-    """Remove submitted images that nothing waits for; a later run loads them again. No lock."""
+    """Remove submitted images that no job needs; return how many. A later run loads them again.
+
+    Takes no lock.
+    """
     submitted = Submission.objects.filter(kind=Submission.Kind.IMAGE).exclude(digest="")
     under_way = (
         Q(state__in=UNFINISHED)
@@ -72,7 +81,10 @@ def _images() -> int:
 
 
 def _folders() -> int:
-    """Remove old temporary folders of runs on this machine; live ones change more often."""
+    """Remove old temporary folders of runs on this machine; return how many.
+
+    Folders of current runs are not old, because runs write into them.
+    """
     old, removed = time.time() - LONG.total_seconds(), 0
     for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
         with suppress(FileNotFoundError):  # its run has just ended
@@ -83,9 +95,9 @@ def _folders() -> int:
 
 
 def _set_files() -> int:
-    """Remove files of evaluation sets that no version names. No lock.
+    """Remove files of evaluation sets that belong to no version; return how many.
 
-    They are left when a process that makes a version is killed.
+    Such files remain when a process is killed while it makes a version. Takes no lock.
     """
     named = set()
     for inputs, gold in EvaluationSetVersion.objects.values_list("inputs", "gold"):

@@ -29,20 +29,23 @@ State = Job.State
 
 
 class LeaseLost(Exception):
-    """The loss of a job to another worker or by its end; what this worker has found is dropped."""
+    """Raised when a job was ended or has passed to another worker.
+
+    This worker's results are dropped.
+    """
 
 
 class Overdue(Exception):
-    """The end of a job's time."""
+    """Raised when a job has passed its deadline."""
 
 
 def kinds() -> Iterable[type[Job]]:
-    """Return every kind of job."""
+    """Return all models of jobs."""
     return [model for model in apps.get_models() if issubclass(model, Job)]
 
 
 def ready(kind: type[Job], at: datetime | None = None) -> Q:
-    """Return the condition of rows that may be claimed now, or that can be at the time `at`."""
+    """Return the condition for jobs that may be claimed now, or at the time `at`."""
     on_time = Q(not_before=None) | Q(not_before__lte=at or timezone.now())
     return Q(state=State.QUEUED) & on_time & kind.may_begin()
 
@@ -50,9 +53,9 @@ def ready(kind: type[Job], at: datetime | None = None) -> Q:
 def claim_job(
     kind: type[J], pk: int | uuid.UUID, *, by: datetime | None = None, **columns: Any
 ) -> J | None:
-    """Claim a queued job for `LEASE_TIME`; None when it cannot be claimed. No lock.
+    """Claim a queued job for `LEASE_TIME`; None if it cannot be claimed. Takes no lock.
 
-    columns: set with it. by: a job that may begin until then counts as ready.
+    columns: further columns to set. by: jobs that may begin by this time count as ready.
     """
     now, token = timezone.now(), uuid.uuid4()
     # Condition and change are one statement: of many workers, the database lets one through.
@@ -77,9 +80,9 @@ READ = {"error", "log", "message"}
 
 
 def _mine(job: Job, **changes: Any) -> None:
-    """Change the row while the lease is this worker's; raise LeaseLost otherwise.
+    """Change the job's row if this worker still has the lease. Raises LeaseLost otherwise.
 
-    Texts that people read never name a folder of this server.
+    Removes the server's folder names from texts that people read.
     """
     cleaned = {
         name: without_places(changes[name]) for name in changes.keys() & READ if changes[name]
@@ -104,9 +107,9 @@ def heartbeat(job: Job, progress: float | None = None, message: str | None = Non
 
 
 class Heartbeat:
-    """The heartbeat that keeps a claimed job's lease, even while the database is away.
+    """A heartbeat that keeps a claimed job's lease.
 
-    Then the work goes on for as long as the lease would have lasted.
+    While the database is away, the work continues for as long as the lease would have lasted.
     """
 
     def __init__(self, job: Job) -> None:
@@ -114,18 +117,18 @@ class Heartbeat:
         self._deadline: datetime | None = getattr(job, "deadline_at", None)
 
     def tell(self, progress: float, message: str) -> None:
-        """Renew the lease with progress and message. Raises LeaseLost and Overdue.
+        """Renew the lease and store progress and message. Raises LeaseLost and Overdue.
 
-        Call it often: it writes only every BEAT_SECONDS.
+        May be called often: it writes only every BEAT_SECONDS.
         """
         self._write(progress, message)
 
     def beat(self) -> None:
-        """Keep the lease when there is no news. As `tell`."""
+        """Renew the lease without new progress; otherwise as `tell`."""
         self._write()
 
     def begin(self, progress: float, message: str) -> None:
-        """Store the next step at once."""
+        """Store the next step immediately, without waiting for BEAT_SECONDS."""
         self._next = 0.0  # not only when the next beat is due
         self._write(progress, message)
 
@@ -142,7 +145,7 @@ class Heartbeat:
                 raise
 
     def patiently(self, write: Callable[[], None]) -> None:
-        """Write, and retry while the database is away, until the lease would have ended."""
+        """Call `write`, and retry while the database is away, until the lease would have ended."""
         while True:
             try:
                 return write()
@@ -152,30 +155,34 @@ class Heartbeat:
                 time.sleep(1)
 
     def _has_lost(self) -> bool:
-        """Return whether the lease ran out while the database was away.
+        """Return whether the lease has ended while the database was away.
 
-        Closes the connection, so that the next query connects again.
+        Closes the connection, so that the next query opens a new one.
         """
         connection.close()  # a broken connection stays broken for all later queries
         return self._job.lease_until is None or timezone.now() > self._job.lease_until
 
 
 def finish_job(job: Job, **results: Any) -> None:
-    """End a job whose work is done; `results` are further columns of the row. Raises LeaseLost."""
+    """Mark a job as done. Raises LeaseLost. results: further columns to set."""
     _mine(job, state=State.DONE, progress=1.0, message="", finished_at=timezone.now(), **results)
 
 
 def fail(job: Job, error: str, **results: Any) -> None:
-    """End a job that cannot be done; `error` says why and what to correct. Raises LeaseLost."""
+    """Mark a job as failed. Raises LeaseLost.
+
+    error: the reason and how to correct it. results: further columns to set.
+    """
     _mine(job, state=State.FAILED, error=error, finished_at=timezone.now(), **results)
 
 
 def put_back(
     job: Job, not_before: datetime, message: str, *, counts: bool = False, **columns: Any
 ) -> None:
-    """Queue a job again from `not_before` on; `message` says what it waits for.
+    """Return a job to the queue until `not_before`. Raises LeaseLost.
 
-    counts: whether it was one of MAX_ATTEMPTS. columns: set with it. Raises LeaseLost.
+    message: what it waits for. counts: whether this attempt counts towards MAX_ATTEMPTS. columns:
+    further columns to set.
     """
     _mine(
         job,
@@ -191,14 +198,14 @@ def put_back(
 
 
 def wait(job: Job, why: str) -> None:
-    """Queue a job again for `LATER`, because it cannot be done now. Raises LeaseLost."""
+    """Return a job that cannot be done now to the queue for `LATER`. Raises LeaseLost."""
     put_back(job, timezone.now() + LATER, why)
 
 
 def try_again(job: Job, why: str) -> None:
-    """Queue a job that the platform failed, MAX_ATTEMPTS times; then end it, free of charge.
+    """Return a job to the queue after a failure of the platform. Raises LeaseLost.
 
-    Raises LeaseLost.
+    After MAX_ATTEMPTS the job fails, without counting against a quota.
     """
     if job.attempts < MAX_ATTEMPTS:
         put_back(job, timezone.now() + job.attempts * LATER, why, counts=True)
@@ -209,12 +216,12 @@ def try_again(job: Job, why: str) -> None:
 def wait_for_others(
     job: Submission | EvaluationRun, why: str, *, has_answered: bool = False
 ) -> None:
-    """Queue a job again that another server failed; after GIVE_UP end it, free of charge.
+    """Return a job to the queue because another server failed. Raises LeaseLost.
 
-    It waits as long as the server has been away: from a minute on twice as long each time, and an
-    hour at most. has_answered: the server answered a part. Then it is asked again at most
-    MAX_ATTEMPTS times, because its calls may cost money.
-    Raises LeaseLost.
+    The job waits one minute at first, then as long as the server has been away, but at most an
+    hour. After GIVE_UP it fails, without counting against a quota. has_answered: whether the server
+    answered some examples. Then it is retried at most MAX_ATTEMPTS times, because calls may cost
+    money.
     """
     now = timezone.now()
     since = job.away_since or now
@@ -227,16 +234,16 @@ def wait_for_others(
 
 
 def _nobodys_fault(kind: type[Job]) -> dict[str, Outcome]:
-    """Return the outcome of a job that the platform failed, if that kind has outcomes."""
+    """Return the column for the outcome of a platform failure; empty if the job has no outcome."""
     if not hasattr(kind, "outcome"):
         return {}
     return {"outcome": Outcome.INFRASTRUCTURE}
 
 
 def cancel(job: Job, **results: Any) -> bool:
-    """End a job that waits or runs; its worker's next heartbeat raises LeaseLost. No lock.
+    """Cancel a queued or running job; its worker's next heartbeat raises LeaseLost.
 
-    Returns False if it was over already.
+    Returns False if the job had already ended. Takes no lock.
     """
     unfinished = type(job)._default_manager.filter(
         pk=job.pk, state__in=[State.QUEUED, State.RUNNING]
@@ -245,21 +252,21 @@ def cancel(job: Job, **results: Any) -> bool:
 
 
 def _end(jobs: QuerySet[Any], state: State, **results: Any) -> int:
-    """End the jobs without their workers; return how many there were."""
+    """End the jobs without their workers' involvement; return how many."""
     ended = {"lease_token": None, "message": "", "finished_at": timezone.now()}
     return jobs.update(state=state, **ended, **results)
 
 
 def end_overdue(jobs: QuerySet[Any], **results: Any) -> int:
-    """End running jobs whose time is over; their workers lose them. Return how many."""
+    """End running jobs whose time is over; return how many. Their workers lose them."""
     return _end(jobs.filter(state=State.RUNNING), State.FAILED, **results)
 
 
 def sweep() -> int:
-    """Queue jobs whose worker died again, and wake workers for all that wait.
+    """Requeue jobs whose worker died, and wake workers for all queued jobs.
 
-    After MAX_ATTEMPTS a job is lost. While messages wait in the queue none is sent, so they
-    never pile up; the next sweep sends them. Returns how many messages were sent.
+    After MAX_ATTEMPTS a job is lost. Messages are sent only while the queue holds none, so that
+    they never pile up. Returns the number of messages sent.
     """
     messages_sent, now, is_quiet = 0, timezone.now(), is_empty()
     for kind in kinds():
@@ -283,10 +290,10 @@ def sweep() -> int:
 
 
 def stuck(after: timedelta) -> list[str]:
-    """Return in words the jobs that should be worked on and are not; empty when all is well.
+    """Return a sentence for each job that should be worked on but is not; empty if all is well.
 
-    A job may wait for long while another one runs. It may not wait for longer than `after` while
-    none runs, and no lease may have expired that long ago: then nobody sweeps.
+    A job may wait while other jobs run. It is stuck if it has waited longer than `after` while none
+    runs, or if its lease expired that long ago, because then nothing sweeps.
     """
     long_ago, problems, is_busy = timezone.now() - after, [], False
     for kind in kinds():

@@ -34,10 +34,10 @@ Work = Callable[[Show], dict[str, Any]]
 
 
 def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> None:
-    """Run `manage.py ARGUMENTS` for a claimed job and store its report, or why it failed.
+    """Run `manage.py ARGUMENTS` for a claimed job, and store its report or error.
 
-    `show` gets progress and message at each beat. Any error, such as LeaseLost, kills the
-    process.
+    show: receives progress and message at each heartbeat. Any exception, such as LeaseLost, kills
+    the process.
     """
     # The checks of the system would import every view, for a second.
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments, "--skip-checks"]
@@ -66,9 +66,9 @@ def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> N
 def tell(
     out: TextIOBase, work: Work, failures: type[Exception] | tuple[type[Exception], ...]
 ) -> None:
-    """Do the work, and write its progress and its report or failure to `out`.
+    """Call `work` and write its progress, then its report or failure, to `out`.
 
-    Called in the separate process.
+    Called in the separate process. failures: exceptions whose text is reported as the error.
     """
 
     def say(**words: Any) -> None:
@@ -86,7 +86,7 @@ def tell(
 
 
 def _read(lines: IO[bytes], news: dict[str, Any]) -> None:
-    """Keep the last word on everything; what is not ours is the log of a library."""
+    """Store the latest value of each kind of message in `news`. Logs all other lines."""
     for line in lines:
         try:
             news.update(json.loads(line))
@@ -97,7 +97,7 @@ def _read(lines: IO[bytes], news: dict[str, Any]) -> None:
 def _watch(
     process: "subprocess.Popen[bytes]", job: Job, news: dict[str, Any], show: Show | None
 ) -> int | None:
-    """Keep the lease until the process ends; its exit status, None when it took too long."""
+    """Keep the lease until the process ends; return its exit status, None if it took too long."""
     deadline = time.monotonic() + TIME_LIMIT_SECONDS
     while True:
         leases.heartbeat(job, news.get("progress"), news.get("message"))
@@ -111,7 +111,7 @@ def _watch(
 
 
 def _ending(code: int | None) -> str:
-    """Return why a process ended that did not report it."""
+    """Return why a process ended without reporting a reason."""
     if code is None:
         return f"It took longer than {TIME_LIMIT_SECONDS / 3600:.0f} hours and was stopped."
     if code == -9:

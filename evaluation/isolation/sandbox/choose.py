@@ -9,7 +9,7 @@ NO_ENGINE = "It waits for a worker with a container engine (Docker)."
 
 
 class NoEngine(Exception):
-    """A model that runs in containers only, on a machine where no container engine answers."""
+    """Raised when a model needs a container but no container engine answers."""
 
 
 def has_engine() -> bool:
@@ -22,17 +22,16 @@ def has_engine() -> bool:
 
 
 def is_required() -> bool:
-    """Return whether this site runs no submitted model outside the sandbox."""
+    """Return whether this site runs submitted models only in the sandbox."""
     return env_bool("SANDBOX_REQUIRED")
 
 
 def runner_for(model: Runnable, key: str, name: str | None = None) -> Runner:
-    """Return the runner named `docker` or `process`; None: the sandbox if an engine answers.
+    """Return the runner named `docker` or `process`; None chooses the sandbox if an engine answers.
 
-    key: names this attempt in the sandbox.
-    Folders of weights contain no code: without an engine, or without the image in which they run,
-    a process of ours reads them, unless the site requires the sandbox.
-    Raises NoEngine.
+    key: identifies this attempt in the sandbox. Folders of weights contain no code. Without an
+    engine, or without the image in which they run, our own process reads them, unless the site
+    requires the sandbox. Raises NoEngine.
     """
     if name != "process" and has_engine():
         from evaluation.isolation.sandbox import containers, images

@@ -70,7 +70,7 @@ CHILD_OOM = (
 
 
 class Ours(NamedTuple):
-    """A container that was made for a run."""
+    """A container that was created for a run."""
 
     name: str
     key: str
@@ -80,7 +80,7 @@ class Ours(NamedTuple):
 def list_ours(prefix: str = "") -> list[Ours]:
     """Return the containers on this engine whose key has this prefix. Raises one of EngineError.
 
-    Name and label must agree: an image may bring any label, but it cannot name its container.
+    Name and label must match, because an image can set any label but cannot name its container.
     """
     with closing(connect()) as client:
         rows = client.api.containers(all=True, filters={"label": LABEL})
@@ -94,18 +94,18 @@ def list_ours(prefix: str = "") -> list[Ours]:
 
 
 def remove_container(name: str) -> None:
-    """End and remove a container, if it is there. Raises one of EngineError."""
+    """Stop and remove a container if it exists. Raises one of EngineError."""
     with closing(connect()) as client, suppress(NotFound):
         client.api.remove_container(name, v=True, force=True)
 
 
 class DockerRunner:
-    """The sandbox of one attempt to run a model.
+    """A runner that runs one attempt of a model in a sandboxed container.
 
-    key: names the attempt, and no other one on this engine; begin it with what tells installations
-    apart that share an engine (`list_ours`). Letters, digits, dashes. more: what else the model is
-    asked, in whole lines, empty where nothing is; called five times a second while it runs. Then it
-    reads these instead of a file: a folder, or an image with our shim.
+    key: identifies the attempt on this engine, in letters, digits and dashes. Begin it with the
+    installation's key (see `list_ours`). more: for a folder, or an image with our shim, returns
+    further examples as whole lines, or nothing. It is called five times a second, and the model
+    reads these lines instead of a file.
     """
 
     def __init__(self, key: str, more: Callable[[], bytes] | None = None) -> None:
@@ -118,7 +118,7 @@ class DockerRunner:
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """See `Runner`. No container is left, unless the engine is gone."""
+        """Run a model as `Runner.run` does. Leaves no container, unless the engine fails."""
         if model.gpu and not self.name.endswith(ON_GPU):  # nobody compares it with processors
             self.name += ON_GPU
         monitor = _Monitor(limits, take, beat, trusted=model.image is None)
@@ -142,7 +142,7 @@ class DockerRunner:
     def _run(
         self, client: docker.DockerClient, monitor: "_Monitor", model: Runnable, inputs: Path
     ) -> Ending:
-        """Find the image and make the model's folders readable; then run it."""
+        """Find the image, make the model's folders readable, and run the model."""
         if model.image:
             name, missing = model.image, NO_IMAGE
         elif model.gpu:
@@ -172,7 +172,7 @@ class DockerRunner:
         model: Runnable,
         inputs: Path,
     ) -> Ending:
-        """Run it in a container of the image, which is gone at the end."""
+        """Run the model in a container of the image. Removes the container at the end."""
         if not self._more:
             inputs.chmod(0o644)  # for nobody, as whom the model runs
         options = self._options(image, model, inputs, monitor.limits)
@@ -243,13 +243,13 @@ class DockerRunner:
 
 
 class _Monitor(Monitor):
-    """The monitor of a run in a container, through the engine."""
+    """A monitor of a run in a container, which it observes through the engine."""
 
     more: Callable[[], bytes] | None = None
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
-        """Turn the engine's refusal to create or start a submitted image into ImageRefused."""
+        """Convert the engine's refusal to create or start a submitted image into ImageRefused."""
         try:
             yield
         except NotFound:  # somebody removed it meanwhile
@@ -260,9 +260,10 @@ class _Monitor(Monitor):
             raise ImageRefused(f"The image cannot be started: {error.explanation}") from None
 
     def watch(self, client: docker.DockerClient, container: Container) -> Ending:
-        """Start a container and see it to its end.
+        """Start a container and monitor it until it ends; return how it ended.
 
-        Raises ImageRefused, InvalidOutput, Exceeded, EngineError, and what `beat` does.
+        Raises ImageRefused, InvalidOutput, Exceeded and EngineError. Propagates exceptions of
+        `beat`.
         """
         with _listening(client, container.id) as news:
             with _attached(container) as output:
@@ -301,7 +302,7 @@ class _Monitor(Monitor):
         return Ending(Outcome.OK, warnings=warnings)
 
     def _read(self, output: socket.socket) -> Exceeded | None:
-        """Take answers until the model has ended, or the limit that it exceeded before."""
+        """Process the model's output until it ends; return the limit that it exceeded, if any."""
         output.settimeout(LOOK_SECONDS)
         frames, unsent = Frames(), b""
         try:
@@ -325,16 +326,17 @@ class _Monitor(Monitor):
 
 
 def _devices(gpu: str) -> list[DeviceRequest]:
-    """Return the request by which NVIDIA's container toolkit shows one GPU and no other."""
+    """Return the device request that gives the container this one GPU; empty without a GPU."""
     if not gpu:
         return []
     return [DeviceRequest(device_ids=[gpu], capabilities=[["gpu"]])]
 
 
 def _create(client: docker.DockerClient, image: str, options: dict[str, Any]) -> Container:
-    """Create a container of that name. Raises APIError.
+    """Create a container with these options. Raises APIError.
 
-    One that has the name already is left from this attempt: the engine's answer was lost.
+    Replaces a container with the same name, which is from this attempt: the engine's answer was
+    lost.
     """
     try:
         return client.containers.create(image, **options)
@@ -346,14 +348,14 @@ def _create(client: docker.DockerClient, image: str, options: dict[str, Any]) ->
 
 
 class _News:
-    """The engine's events about a container, until the container or the engine has ended."""
+    """The engine's events about a container, recorded until the container or the engine ends."""
 
     def __init__(self) -> None:
         self.actions: set[str] = set()
         self.over, self.oom = threading.Event(), threading.Event()
 
     def listen(self, events: Iterator[dict[str, Any]]) -> None:
-        """Note each event, until the stream of the engine ends."""
+        """Record each event until the engine's stream ends."""
         with suppress(*EngineError, ValueError):
             for event in events:
                 self.actions.add(event["Action"])
@@ -366,7 +368,7 @@ class _News:
 
 @contextmanager
 def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
-    """Provide the news of a container. A `kill` among them came from outside."""
+    """Yield the container's events while they are recorded. A `kill` event came from outside."""
     news = _News()
     # With `since`, an event that comes before the engine has opened the stream is sent, too.
     events = client.events(
@@ -381,9 +383,9 @@ def _listening(client: docker.DockerClient, id: str) -> Iterator[_News]:
 
 @contextmanager
 def _attached(container: Container) -> Iterator[socket.socket]:
-    """Provide the standard streams of a container that has not started yet.
+    """Yield a socket with the standard streams of a container that has not started yet.
 
-    They must be closed before anything else is asked: the engine waits for slow readers.
+    Close it before any other request, because the engine waits for slow readers.
     """
     stream = container.attach_socket(params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
     try:
@@ -395,7 +397,7 @@ def _attached(container: Container) -> Iterator[socket.socket]:
 
 
 def _sent(stream: socket.socket, data: bytes) -> bytes:
-    """Send as much as the other side takes now, and return the rest."""
+    """Send as many bytes as the receiver accepts now, and return the rest."""
     with suppress(TimeoutError):  # it reads slowly: the rest goes with the next look
         while data:
             data = data[stream.send(data) :]
@@ -405,7 +407,7 @@ def _sent(stream: socket.socket, data: bytes) -> bytes:
 def _command(
     model: Runnable, image: Mapping[str, Any], inputs: str, threads: int
 ) -> tuple[list[str] | None, list[str] | None]:
-    """Return entrypoint and command; None: the image's own."""
+    """Return entrypoint and command; None stands for the image's own."""
     if model.adapter == "metric":
         return ["python3", "-I", SHIM, f"{FOLDER}/metric.py", INPUTS], None
     if model.folder:

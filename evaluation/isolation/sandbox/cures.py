@@ -50,12 +50,12 @@ BY_CODE = {
 
 
 def cure_of_code(code: int) -> str:
-    """Return what an exit code tells to change, or where to look."""
+    """Return advice on what to change, or where to look, after an exit code."""
     return BY_CODE.get(code, LOG)
 
 
 def cure_of_log(log: str) -> str:
-    """Return what the last line with a known complaint tells to change; empty without one."""
+    """Return advice for the last line of a log with a known error; "" without such a line."""
     for line in reversed(log.splitlines()):
         for pattern, cure in CURES:
             if re.search(pattern, line):

@@ -38,7 +38,10 @@ ENDED_BY = {
 
 
 class EndpointRunner:
-    """A runner that asks a remote endpoint in batches. Its failures are for its owner to fix."""
+    """A runner that sends examples to a remote endpoint in batches.
+
+    Its owner is to fix its failures.
+    """
 
     name = "endpoint"
 
@@ -50,7 +53,7 @@ class EndpointRunner:
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """See `Runner`. Open calls end by themselves; those that cost are awaited."""
+        """Run a model as `Runner.run` does. Waits for open calls only if they cost money."""
         monitor = Monitor(limits, take, beat, trusted=False)
         calls, meter = _OpenCalls(self._endpoint, self._calls, self._meter), self._meter
 
@@ -76,9 +79,10 @@ class EndpointRunner:
 
 
 def _ended_by(error: EndpointError, *, has_answered: bool) -> Ending:
-    """Return how a run ends by an endpoint's failure: whose fault it is, and why.
+    """Return the ending of a run after an endpoint's failure.
 
-    A server that never answered in time is away; one that answered others is a slow model.
+    A server that answered no example in time counts as away; after other answers it is a slow
+    model.
     """
     outcome = ENDED_BY.get(error.reason, Outcome.MODEL_ERROR)
     # Waiting does not help what is permanent, such as a budget of ours that is used up.
@@ -91,9 +95,9 @@ def _ended_by(error: EndpointError, *, has_answered: bool) -> Ending:
 
 @dataclass(frozen=True)
 class _Ended:
-    """The result of one call: lines of answers, notes for the log, examples without an answer.
+    """The result of one call: lines of answers, log messages, and number of unanswered examples.
 
-    named: the number of answers that were read out of a sentence.
+    named: the number of answers that were extracted from a sentence.
     """
 
     answers: bytes
@@ -116,7 +120,10 @@ class _OpenCalls:
         self._resume_at = 0.0  # no call begins before: the server asked all to come later
 
     def watch(self, monitor: Monitor, lines: Iterator[bytes]) -> Ending:
-        """Have all lines answered. Raises EndpointError, and what the monitor does."""
+        """Send all lines to the endpoint and collect the answers.
+
+        Raises EndpointError. Propagates exceptions of the monitor.
+        """
         unanswered = named = 0
         while True:
             while len(self._open) < self._how.at_once and (
@@ -141,26 +148,26 @@ class _OpenCalls:
                 raise self._none_of(f"None of the first {unanswered} examples was answered.")
 
     def _none_of(self, sentence: str) -> EndpointError:
-        """Return the failure of a model that answered nothing, with the server's last words."""
+        """Return the error for a model that answered nothing, with the server's last message."""
         return rubbish(f"{sentence} {self.last_note}")
 
     def _ended(self) -> Iterator[_Ended]:
-        """Yield the results of calls that ended within a moment. Raises EndpointError."""
+        """Wait LOOK_SECONDS and yield the results of calls that ended. Raises EndpointError."""
         done, self._open = wait(self._open, LOOK_SECONDS, FIRST_COMPLETED)
         for call in done:
             yield call.result()
 
     def stop(self) -> None:
-        """Ask no more and wait for nobody."""
+        """Start no further calls, and return without waiting for open ones."""
         self._stopped.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def finish(self) -> None:
-        """Wait for what is still answered, because it is paid for; what never began never ends."""
+        """Wait for calls that have started, because they are paid for."""
         wait([call for call in self._open if not call.cancelled()], self._how.seconds)
 
     def _answered(self, lines: Sequence[bytes]) -> _Ended:
-        """Ask about a batch of lines, in a thread of the pool."""
+        """Return the result of asking about a batch of lines. Runs in a thread of the pool."""
         examples = [json.loads(line) for line in lines]
         notes: list[str] = []
         predictions = self._predictions([example["inputs"] for example in examples], notes)
@@ -176,7 +183,7 @@ class _OpenCalls:
     def _predictions(
         self, inputs: Sequence[Mapping[str, Any]], notes: list[str]
     ) -> list[Prediction | Reason]:
-        """Return a prediction for each example, or the reason why that example has none.
+        """Return for each example a prediction, or the reason why it has none.
 
         Raises EndpointError.
         """
@@ -212,7 +219,7 @@ class _OpenCalls:
                     raise
 
     def _call(self, inputs: Sequence[Mapping[str, Any]]) -> Sequence[Prediction]:
-        """Return the predictions of one call, made once the server takes calls.
+        """Return the predictions of one call, after waiting until the server accepts calls.
 
         Raises EndpointError.
         """
@@ -229,12 +236,15 @@ class _OpenCalls:
 
 
 def named_note(count: int) -> str:
-    """Return the line of the log about answers that were read out of a sentence."""
+    """Return the log message about answers that were extracted from a sentence."""
     return f"{count} answers were sentences that name one label; that label counts.\n"
 
 
 def answer_line(id: str, answer: Prediction | Reason) -> bytes:
-    """Return the line of an answer; without one its output is null, which counts as wrong."""
+    """Return the line of an answer.
+
+    Without a prediction the output is null, which counts as wrong.
+    """
     line: dict[str, Any] = {"id": id, "output": None}
     if isinstance(answer, str):
         line["unanswered"] = answer

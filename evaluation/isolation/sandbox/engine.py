@@ -29,7 +29,7 @@ def connect() -> docker.DockerClient:
 
 
 def engine() -> Engine | None:
-    """Return what the engine reports of itself; None when none answers."""
+    """Return what the engine reports about itself; None if no engine answers."""
     try:
         with closing(connect()) as client:
             version, info = client.version(), client.info()

@@ -27,11 +27,14 @@ PINNED = re.compile(r"(?P<name>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
 
 
 class ImageRefused(Exception):
-    """An image that cannot be loaded, pulled or run as submitted; the message says why."""
+    """Raised when an image cannot be loaded, pulled or run as submitted. The message says why."""
 
 
 class RegistryAway(Exception):
-    """A registry that does not answer, fails or asks us to come later; the message names it."""
+    """Raised when a registry does not answer, fails or asks us to retry later.
+
+    The message names it.
+    """
 
 
 FAILS = re.compile(
@@ -50,9 +53,9 @@ UNKNOWN_HOST = re.compile(r"no such host", re.IGNORECASE)
 
 
 def pull_failure(name: str, message: str) -> Exception:
-    """Return ImageRefused for a registry's definite no, RegistryAway for its own failure.
+    """Return ImageRefused for a registry's definite refusal, RegistryAway for its failure.
 
-    message: the engine's words, which are all that it reports of a registry's answer.
+    message: the engine's error message, which is all that it reports of the registry's answer.
     """
     words = " ".join(message.split())[:300]
     about = message.replace(name, "")  # an image may be called "denied"
@@ -68,7 +71,7 @@ def pull_failure(name: str, message: str) -> Exception:
 
 
 class ImageFacts(NamedTuple):
-    """The facts that an image declares, and the architecture of the engine that will run it."""
+    """What an image declares, and the architecture of the engine that will run it."""
 
     id: str
     size: int  # bytes, unpacked
@@ -99,7 +102,7 @@ def inspect_image(reference: str) -> ImageFacts:
 
 
 def check_image(facts: ImageFacts) -> list[str]:
-    """Return why an image is refused, and how to correct it; empty when it may be run."""
+    """Return the reasons why an image may not be run, with corrections; empty if it may be run."""
     problems = []
     if (facts.system, facts.arch) != ("linux", facts.engine_arch):
         problems.append(
@@ -122,7 +125,7 @@ def check_image(facts: ImageFacts) -> list[str]:
 
 
 def has_image(id: str) -> bool:
-    """Return whether this engine has an image. Raises EngineError."""
+    """Return whether the engine has an image with this id. Raises EngineError."""
     with closing(connect()) as client:
         try:
             client.images.get(id)
@@ -132,9 +135,10 @@ def has_image(id: str) -> bool:
 
 
 def remove_nameless(ids: Collection[str]) -> list[str]:
-    """Remove those of the images that this engine has and that have no name; the ids of these.
+    """Remove those of the images that have no name from this engine; return their ids.
 
-    An image with a name is the operator's, even if somebody submitted the same. Raises EngineError.
+    A named image belongs to the operator, even if somebody submitted the same one. Raises
+    EngineError.
     """
     removed = []
     with closing(connect()) as client:
@@ -147,10 +151,10 @@ def remove_nameless(ids: Collection[str]) -> list[str]:
 
 
 def load_image(archive: Path) -> str:
-    """Load a `docker save` archive that was scanned before; the image's id.
+    """Load a scanned `docker save` archive and return the image's id.
 
-    Without its names: it could take the one of the runtime image, in which others' models run.
-    Raises ImageRefused and EngineError.
+    The image's names are removed, because one could replace the runtime image, in which others'
+    models run. Raises ImageRefused and EngineError.
     """
     with closing(connect()) as client:
         try:
@@ -167,13 +171,16 @@ def load_image(archive: Path) -> str:
 
 
 def save_image(id: str) -> Iterator[bytes]:
-    """Yield an image of this engine in pieces, as `docker save` writes it. Raises EngineError."""
+    """Yield the bytes of an image of this engine, as `docker save` writes it.
+
+    Raises EngineError.
+    """
     with closing(connect()) as client:
         yield from client.api.get_image(id)
 
 
 def _without_names(archive: Path) -> Iterator[bytes]:
-    """Yield the bytes of a tar archive of images without the images' names."""
+    """Yield the bytes of an archive of images, with the images' names removed."""
     with tarfile.open(archive, "r|*") as members:
         for member in members:
             if member.name == "repositories":
@@ -198,7 +205,7 @@ def _without_names(archive: Path) -> Iterator[bytes]:
 
 
 def _nameless(value: Any) -> Any:
-    """Return a manifest without the names that loading it would assign."""
+    """Return a manifest without the names that loading the image would assign."""
     if isinstance(value, list):
         return list(map(_nameless, value))
     if not isinstance(value, dict):
@@ -213,10 +220,10 @@ def _nameless(value: Any) -> Any:
 
 
 def pull_image(reference: str, private_hosts: Iterable[str] = (), beat: Beat = lambda: None) -> str:
-    """Fetch an image by its digest (`name@sha256:…`); its id.
+    """Pull an image by its digest (`name@sha256:…`) and return its id.
 
-    private_hosts: whose registries may be at private addresses. Given up when the layers or the
-    disk get too large, and when `beat` raises. Raises ImageRefused, RegistryAway and EngineError.
+    private_hosts: registries that may be at private addresses. Stops if the layers are too large,
+    if the disk fills up, or if `beat` raises. Raises ImageRefused, RegistryAway and EngineError.
     """
     pinned = PINNED.fullmatch(reference)
     if not pinned:
@@ -259,7 +266,7 @@ def _check_registry(name: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_room(size: int, root: str) -> None:
-    """Raise ImageRefused when an image is too large, DockerException when the disk is full."""
+    """Raise ImageRefused if an image is too large, DockerException if the disk is nearly full."""
     if size > IMAGE_BYTES:
         raise ImageRefused(f"The image is larger than {IMAGE_BYTES / GIB:g} GiB.")
     if Path(root).exists() and shutil.disk_usage(root).free < SPARE_BYTES:

@@ -23,7 +23,7 @@ SPARE_BYTES = 5 * GIB  # of the engine's disk, that no image may take
 
 
 class Exceeded(Exception):
-    """A run that passed a limit, with the ending that follows."""
+    """Raised when a run exceeds a limit, with the ending that follows."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending.sentence)
@@ -32,7 +32,10 @@ class Exceeded(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """The resources that a model may use. A run that passes a limit ends with its outcome."""
+    """The resources that a model may use.
+
+    A run that exceeds a limit ends with that limit's outcome.
+    """
 
     seconds: float = 3600.0
     memory_bytes: int = 8 * GIB
@@ -48,16 +51,16 @@ class Limits:
 
     @classmethod
     def of_machine(cls, memory_gib: int, cpus: float, seconds: float = 3600.0) -> "Limits":
-        """Return what an installation grants for a whole set."""
+        """Return the limits that an installation sets for a whole set."""
         return cls(seconds=seconds, memory_bytes=memory_gib * GIB, cpus=cpus)
 
     def for_check(self) -> "Limits":
-        """Return what a model may use to answer five examples."""
+        """Return these limits reduced for answering five examples."""
         return replace(self, seconds=CHECK_SECONDS, output_bytes=MIB)
 
     @property
     def threads(self) -> int:
-        """Return how many threads can work at once."""
+        """The number of threads that can work at the same time."""
         return math.ceil(self.cpus)
 
     def of_container(
@@ -65,8 +68,8 @@ class Limits:
     ) -> dict[str, Any]:
         """Return the arguments of Docker's `containers.create` that enforce the limits.
 
-        scratch: the folder that may be written to. volumes: paths that the image declares as such;
-        they would be writable, on the disk of the host.
+        scratch: the writable folder. volumes: the paths that the image declares as volumes, which
+        otherwise would be writable on the host's disk.
         """
         ulimits = {"core": 0, "nofile": self.open_files, "fsize": self.scratch_bytes}
         processes = self.processes
@@ -91,7 +94,7 @@ class Limits:
     def of_process(self) -> Mapping[int, int]:
         """Return the resource limits of a process.
 
-        `check_use` notices earlier that memory runs short.
+        `check_use` stops a model before it reaches them.
         """
         return {
             resource.RLIMIT_AS: self.memory_bytes + PROCESS_SLACK_BYTES,
@@ -101,7 +104,7 @@ class Limits:
         }
 
     def check_output(self, size: int, lines: int) -> None:
-        """Raise Exceeded when more bytes than allowed were written to standard output."""
+        """Raise Exceeded if the standard output has more bytes than allowed."""
         if size > self.output_bytes:
             raise Exceeded(
                 Ending(
@@ -114,9 +117,9 @@ class Limits:
             )
 
     def check_use(self, *, seconds: float, memory_bytes: int, answers: int) -> None:
-        """Raise Exceeded when the model used too much time or memory.
+        """Raise Exceeded if the model has used too much time or memory.
 
-        memory_bytes: 0 where the kernel watches memory.
+        memory_bytes: 0 if the kernel enforces the memory limit.
         """
         if memory_bytes > self.memory_bytes:
             raise Exceeded(self.oom(answers))
@@ -132,7 +135,7 @@ class Limits:
             )
 
     def oom(self, answers: int) -> Ending:
-        """Return the ending of a model that needed too much memory."""
+        """Return the ending of a model that exceeded its memory limit."""
         return Ending(
             Outcome.OOM,
             sentence="The model needed more memory than it may use. Load it once, in 16 "
@@ -143,7 +146,7 @@ class Limits:
 
 
 def _size(size: int) -> str:
-    """Return bytes in words: `_size(2**30)` is "1 GiB"."""
+    """Return a number of bytes as text: `_size(2**30)` is "1 GiB"."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB")):
         if size >= unit:
             return f"{size / unit:.4g} {name}"
@@ -152,7 +155,7 @@ def _size(size: int) -> str:
 
 @dataclass(frozen=True)
 class Calls:
-    """The size and number of calls to an endpoint, and the patience with it."""
+    """The size, number, duration and retries of calls to an endpoint."""
 
     examples: int = 16  # in one call
     at_once: int = 4

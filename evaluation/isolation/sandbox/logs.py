@@ -13,7 +13,7 @@ _CONTROL = re.compile(
 
 
 class Tail:
-    """The last bytes of a stream, at most `limit`, however much came."""
+    """The last bytes of a stream, at most `limit`."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -21,14 +21,17 @@ class Tail:
         self._bytes = bytearray()
 
     def add(self, data: bytes) -> None:
-        """Take what came next."""
+        """Append the next bytes of the stream."""
         self.size += len(data)
         self._bytes += data
         if len(self._bytes) > 2 * self.limit:  # seldom, so that each byte is moved once or twice
             del self._bytes[: -self.limit]
 
     def text(self) -> str:
-        """Return the bytes that were kept, made visible; the first line counts the lost ones."""
+        """Return the stored bytes as visible text.
+
+        If bytes were dropped, the first line counts them.
+        """
         text = visible(bytes(self._bytes[-self.limit :]).decode(errors="replace"))
         left_out = self.size - min(self.size, self.limit)
         if not left_out:
@@ -37,7 +40,7 @@ class Tail:
 
 
 def visible(text: str) -> str:
-    r"""Show control characters, so that terminals, pages and right-to-left marks stay calm.
+    r"""Replace control characters with visible ones, which do not affect terminals and pages.
 
     >>> visible("\x1b[31mred\r\n")
     '␛[31mred\n'
@@ -46,7 +49,7 @@ def visible(text: str) -> str:
 
 
 def _picture(match: re.Match[str]) -> str:
-    """Return what is shown in place of a control character."""
+    """Return the visible replacement of a control character."""
     code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)  # the block "Control Pictures"
@@ -56,12 +59,12 @@ def _picture(match: re.Match[str]) -> str:
 
 
 def redacted(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> str:
-    """Return the log for a submitter, without secrets and lines that repeat the examples.
+    """Return the log for a submitter, without secrets and without lines that repeat examples.
 
-    texts: the values of the examples' fields, read once and one at a time.
-    A line is removed when it contains a whole value of SHORTEST characters or more, or an aligned
-    BLOCK of a longer one, so also when it quotes 47 characters from anywhere in it. A text that the
-    model encodes passes.
+    texts: the values of the examples' fields, consumed one at a time. A line is removed if it
+    contains a whole value of at least SHORTEST characters or an aligned BLOCK of a longer one. So
+    it is also removed if it quotes any 47 characters of a value in a row. Text encoded by the model
+    is not detected.
     """
     for secret in secrets:
         log = log.replace(secret, HIDDEN)
@@ -75,7 +78,7 @@ def redacted(log: str, *, texts: Iterable[str], secrets: Iterable[str] = ()) -> 
 
 
 def _repeated(log: str, texts: Iterable[str]) -> set[str]:
-    """Return the fragments of texts that occur in the log."""
+    """Return the fragments of the texts that occur in the log."""
     # Most texts share no start with the log: a look into this set spares the search.
     starts = {log[place : place + SHORTEST] for place in range(len(log) - SHORTEST + 1)}
     fragments = set()

@@ -15,10 +15,10 @@ MILLION = 1_000_000
 
 
 class Meter:
-    """The tokens, price and latency of one run. Any thread notes calls, one settles them.
+    """The tokens, cost and latency of one run. Any thread may call `note`, only one `settle`.
 
-    price_in, price_out: of a million tokens. pay: called with the cost that is due; returns whether
-    something is left of the cap.
+    price_in, price_out: per million tokens. pay: called with the amount due; returns whether money
+    is left under the cap.
     """
 
     def __init__(
@@ -35,13 +35,14 @@ class Meter:
 
     @property
     def is_paid(self) -> bool:
-        """Return whether tokens have a price."""
+        """Whether tokens have a price."""
         return any(self._prices)
 
     def note(self, tokens: Tokens | None, seconds: float | None = None) -> None:
-        """Count one answer; seconds: how long it took, if it had a call of its own.
+        """Count the tokens of one answer. seconds: its duration, if it had a call of its own.
 
-        Raises EndpointError(misconfigured) if tokens have a price and the server reports none.
+        Raises EndpointError(misconfigured) if tokens have a price but the server does not count
+        them.
         """
         is_counted = tokens is not None and tokens.tokens_in + tokens.tokens_out > 0
         if self.is_paid and not is_counted:
@@ -57,7 +58,7 @@ class Meter:
                 self._tokens = [before[0] + tokens.tokens_in, before[1] + tokens.tokens_out]
 
     def settle(self) -> None:
-        """Pay what was noted since. Raises Exceeded where the cap is reached."""
+        """Pay for the tokens counted since the last call. Raises Exceeded if the cap is reached."""
         with self._lock:  # not while it pays: that is a query, and threads note their answers
             due = self.cost() - self._paid
             self._paid += due
@@ -72,12 +73,12 @@ class Meter:
             )
 
     def cost(self) -> float:
-        """Return what all tokens cost."""
+        """Return the cost of all tokens so far."""
         tokens = self._tokens or (0, 0)
         return sum(n * price for n, price in zip(tokens, self._prices, strict=True)) / MILLION
 
     def usage(self, usage: Usage) -> Usage:
-        """Return the usage with what was counted here."""
+        """Return the usage with tokens, cost and latency added."""
         call_latency = Latency(usage.latency_seconds, usage.latency_p95_seconds)
         if self._seconds:
             call_latency = latency(self._seconds)

@@ -17,7 +17,10 @@ NONE = "The file has no function score(gold, answer, example)."
 
 
 def load_score(source: str) -> Callable[[Any, Any, Any], Any]:
-    """Return the function `score` of a file. Raises TypeError, and whatever the file raises."""
+    """Return the function `score` from a file's source.
+
+    Raises TypeError if there is none. Propagates exceptions of the file.
+    """
     space: dict[str, Any] = {"__name__": "metric"}
     exec(compile(source, FILE, "exec"), space)  # noqa: S102 (what the container is for)
     score = space.get("score")
@@ -27,14 +30,14 @@ def load_score(source: str) -> Callable[[Any, Any, Any], Any]:
 
 
 def check_value(value: Any) -> float:
-    """Return a metric's value. Raises ValueError unless it is a number from 0 to 1."""
+    """Return a metric's value as a float. Raises ValueError unless it is a number from 0 to 1."""
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError(f"score returned {value!r:.80}, which is no number from 0 to 1.")
     return float(value)
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:
-    """Describe an error with the line of the file that it came from; null: no line of it."""
+    """Return an error's text and the line of the owner's file that raised it, or None."""
     lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILE]
     if isinstance(error, SyntaxError):
         lines = [error.lineno]
@@ -45,7 +48,10 @@ def describe_error(error: BaseException) -> dict[str, Any]:
 
 
 def main(file: str, inputs: str) -> None:
-    """Score the examples of `inputs`, in their order."""
+    """Print the score of each example in the file `inputs`, in order.
+
+    After an error, print the error and stop.
+    """
     try:
         with open(file, encoding="utf-8") as text:
             score = load_score(text.read())

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """A way to run a model on examples: the sandbox, a process of ours, or a remote endpoint."""
+    """A way to run a model on examples, such as in the sandbox or at a remote endpoint."""
 
     name: str
 
@@ -34,17 +34,17 @@ class Runner(Protocol):
     ) -> Ending:
         """Run a model on the examples of a file, and return how it ended.
 
-        `inputs` has an example on each line: `{"id": opaque, "inputs": {field: value}}`.
-        Never raises for what the model does.
-        Errors of `beat` are passed on after the model is gone.
+        `inputs` has one example per line: `{"id": opaque, "inputs": {field: value}}`. The model's
+        failures are reported in the ending, not raised. Exceptions of `beat` are propagated after
+        the model has been stopped.
         """
 
 
 class Monitor:
-    """The monitor of one run.
+    """A monitor of one run.
 
-    trusted: the harness is ours. sample: returns what the model uses now, None when that cannot be
-    told. watches_memory: the samples alone hold the model to its memory.
+    trusted: whether the harness is ours. sample: returns the model's current resource use, None if
+    unknown. watches_memory: whether only the samples enforce the memory limit.
     """
 
     watches_memory = False
@@ -61,7 +61,7 @@ class Monitor:
         self._ended_at: float | None = None
 
     def ending(self, run: Callable[[], Ending]) -> Ending:
-        """Return how the run ends, with its log and what it used."""
+        """Call `run` and return how the run ended, with log and usage."""
         try:
             end = run()
         except Exceeded as over:
@@ -77,25 +77,28 @@ class Monitor:
         return replace(end, usage=usage, log=self.tail.text())
 
     def started(self) -> None:
-        """Begin to count the model's time."""
+        """Start measuring the model's time."""
         self.pace.start = time.monotonic()
 
     def ended(self) -> None:
-        """Stop counting the model's time; what is waited for from now on is not part of it."""
+        """Stop measuring the model's time, so that later waiting does not count."""
         self._ended_at = time.monotonic()
 
     def wrote(self, data: bytes) -> None:
-        """Take what came on standard output. Raises InvalidOutput and Exceeded."""
+        """Process bytes from standard output. Raises InvalidOutput and Exceeded."""
         # Before the data is kept: a model may write without end.
         self.limits.check_output(self._lines.size + len(data), self._lines.count)
         self._answers(self._lines.feed(data))
 
     def closed(self) -> None:
-        """Take the last line when standard output has ended. Raises InvalidOutput."""
+        """Process the last line after standard output has ended. Raises InvalidOutput."""
         self._answers(self._lines.end())
 
     def look(self) -> None:
-        """Measure and beat, each when it is time. Raises Exceeded and what `beat` raises."""
+        """Take a sample and call `beat`, each if due, and check the limits.
+
+        Raises Exceeded. Propagates exceptions of `beat`.
+        """
         now = time.monotonic()  # a clock that nobody can set back while a model runs
         if now >= self._look_at:
             self.pace.sampled(self.sample(), now)
@@ -110,17 +113,17 @@ class Monitor:
         )
 
     def patiently(self, call: Callable[[], T]) -> T:
-        """Return the result of a call that may take long, and keep the lease during it."""
+        """Return the result of a call that may take long, renewing the lease during the call."""
         return during(call, self._beat)
 
     def oom(self) -> Ending:
-        """Return the ending of a model that the kernel ended for want of memory."""
+        """Return the ending of a model that the kernel killed for lack of memory."""
         return self.limits.oom(self._lines.count)
 
     def failed(self, code: int) -> Ending:
         """Return the ending of a model with this exit code.
 
-        Our harness says why in its last line; others log it.
+        Our harness writes the reason in its last line; other models write it to their log.
         """
         last = self.tail.text().strip().rpartition("\n")[2]
         if self.trusted and code == 1 and last:
@@ -128,7 +131,7 @@ class Monitor:
         return Ending(Outcome.MODEL_ERROR, sentence=f"{_meaning(code)} {cure_of_code(code)}")
 
     def _answers(self, lines: Iterator[bytes]) -> None:
-        """Pass complete lines on, except the harness's own one about single examples."""
+        """Pass complete lines on, except the harness's line with the times of single examples."""
         count = 0
         for line in lines:
             if self.trusted and line.startswith(SINGLES):
@@ -140,7 +143,10 @@ class Monitor:
             self.pace.answered(count, time.monotonic())
 
     def _beat(self) -> None:
-        """Call `beat`, and remember what it raised: that is not an error of the engine."""
+        """Call `beat`.
+
+        Stores its exception, so that it is not mistaken for an error of the engine.
+        """
         self._beat_at = time.monotonic() + BEAT_SECONDS
         try:
             self._tell()
@@ -150,7 +156,7 @@ class Monitor:
 
 
 def _meaning(code: int) -> str:
-    """Return what an exit code says, in words."""
+    """Return a sentence that explains an exit code."""
     if code in (126, 127):  # as shells and Docker report it
         return f"The model's command cannot be started (exit code {code})."
     with suppress(ValueError):

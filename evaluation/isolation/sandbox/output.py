@@ -10,14 +10,14 @@ _HEADER = struct.Struct(">BxxxL")  # stream, bytes that follow (Docker's attach 
 
 
 class Frames:
-    """A reader of Docker's framed stream, wherever it was cut on its way."""
+    """A parser of Docker's framed stream, which may arrive in pieces of any size."""
 
     def __init__(self) -> None:
         self._header = b""
         self._stream = self._left = 0
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield parts of streams: the number of the stream, and its next bytes."""
+        """Yield pairs: the number of a stream, and the next bytes of this stream."""
         while data:
             if not self._left:  # between two frames: a header, perhaps cut in two, comes next
                 missing = _HEADER.size - len(self._header)
@@ -32,7 +32,7 @@ class Frames:
 
 
 class Lines:
-    """A splitter of a stream into lines; it keeps at most one incomplete line."""
+    """A splitter of a stream into lines, which buffers at most one incomplete line."""
 
     def __init__(self, line_bytes: int) -> None:
         self.line_bytes = line_bytes
@@ -42,7 +42,7 @@ class Lines:
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Yield the lines that are now complete, without their line breaks.
 
-        Raises InvalidOutput when a line is longer than `line_bytes`.
+        Raises InvalidOutput if a line is longer than `line_bytes`.
         """
         self.size += len(data)
         pieces = data.split(b"\n")
@@ -53,7 +53,7 @@ class Lines:
         self._check(len(self._begun))
 
     def end(self) -> Iterator[bytes]:
-        """Yield the last line if no line break follows it."""
+        """Yield the last line if it has no line break."""
         if self._begun:
             yield self._line(b"")
 

@@ -13,11 +13,11 @@ FILE, FOLDER = 0o644, 0o755
 def make_readable(
     folder: Path, place: Path, patiently: Callable[[Callable[[], object]], object]
 ) -> Iterator[Path]:
-    """Provide the folder, or a copy if its modes keep others out or it links elsewhere.
+    """Yield the folder, or a readable copy if its permissions or links keep others out.
 
-    transformers saves weights readable only for their owner, and a hub's cache is made of links.
-    The copy is made in `place`; `patiently` makes the call that takes long.
-    Raises OSError.
+    transformers saves weights readable only for their owner, and the cache of a hub consists of
+    links. The copy is made in `place`. patiently: calls the function that copies, which may take
+    long. Raises OSError.
     """
     if _is_open(folder) and all(map(_is_open, folder.rglob("*"))):
         yield folder
@@ -32,7 +32,7 @@ def make_readable(
 
 
 def _is_open(path: Path) -> bool:
-    """Return whether everybody may read a file or enter a folder, and it is no link."""
+    """Return whether a path is not a link and everybody may read the file or enter the folder."""
     needed = _mode(path) & 0o005  # the bits for others
     return not path.is_symlink() and path.stat().st_mode & needed == needed
 

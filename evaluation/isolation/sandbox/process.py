@@ -28,14 +28,14 @@ KILLED = "The process was ended from outside, perhaps because this machine ran o
 
 
 class ProcessRunner:
-    """Our harness in a separate process, for folders only."""
+    """A runner of model folders that runs our harness in a separate process."""
 
     name = "process"
 
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """See `Runner`. No process is left."""
+        """Run a model as `Runner.run` does. Leaves no process."""
         assert model.folder, "images need the sandbox"
         monitor = Monitor(limits, take, beat, trusted=True)
         monitor.watches_memory = True
@@ -59,7 +59,10 @@ class ProcessRunner:
 def _started(
     arguments: list[str], home: str, limits: Limits
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Provide the harness under its limits; at the end of the block it is gone."""
+    """Yield the harness's process, which runs under the limits.
+
+    Kills it at the end of the block.
+    """
     with subprocess.Popen(
         [sys.executable, "-m", "evaluation.isolation.sandbox.harness", *arguments],
         stdin=subprocess.DEVNULL,
@@ -85,7 +88,7 @@ def _started(
 
 
 def _limit(pid: int, limits: Limits) -> None:
-    """Bound a process that has just begun."""
+    """Apply the limits to a process that has just started."""
     with suppress(ProcessLookupError):  # it ended at once
         for what, most in limits.of_process().items():
             resource.prlimit(pid, what, (most, most))
@@ -94,7 +97,10 @@ def _limit(pid: int, limits: Limits) -> None:
 
 
 def _watch(monitor: Monitor, process: "subprocess.Popen[bytes]") -> Ending:
-    """See the process to its end. Raises what the monitor does."""
+    """Monitor the process until it ends; return how it ended.
+
+    Propagates the monitor's exceptions.
+    """
     _read(monitor, process)
     code = process.wait()
     if code == 0:  # what died may have died in the middle of a line
@@ -108,7 +114,7 @@ def _watch(monitor: Monitor, process: "subprocess.Popen[bytes]") -> Ending:
 
 
 def _read(monitor: Monitor, process: "subprocess.Popen[bytes]") -> None:
-    """Take what it writes until it closes both streams."""
+    """Process the output until both streams are closed."""
     with selectors.DefaultSelector() as streams:
         for stream in (process.stdout, process.stderr):
             assert stream
@@ -126,10 +132,10 @@ def _read(monitor: Monitor, process: "subprocess.Popen[bytes]") -> None:
 
 
 def sample(pid: int) -> Sample | None:
-    """Measure what a process has used and occupies now; return None when it is gone.
+    """Return the resources used by a process; None if it has ended.
 
-    Shared pages, such as those of libraries, count in part (Pss). The harness starts no further
-    processes.
+    Shared pages, such as those of libraries, count proportionally (Pss). The harness starts no
+    further processes.
     """
     proc = Path("/proc", str(pid))
     try:

@@ -22,14 +22,14 @@ AHEAD = (
 
 
 class Latency(NamedTuple):
-    """The seconds of an example that is asked alone; None if none was."""
+    """The seconds needed for one example asked alone; None if none was."""
 
     median: float | None
     p95: float | None
 
 
 def latency(seconds: Iterable[float]) -> Latency:
-    """Return median and 95th percentile, each the smallest value that covers its share."""
+    """Return the median and the 95th percentile: the smallest values that cover 50 % and 95 %."""
     ordered = sorted(seconds)
     if not ordered:
         return Latency(None, None)
@@ -38,9 +38,9 @@ def latency(seconds: Iterable[float]) -> Latency:
 
 
 class Sample(NamedTuple):
-    """The processor seconds so far, and the bytes of memory that cannot be dropped at once.
+    """Processor seconds used so far, and bytes of memory that the kernel cannot reclaim at once.
 
-    The kernel's own peak is not taken: it counts the file cache, such as weights that were read.
+    The kernel's own peak is not used, because it includes the file cache, such as weights read.
     """
 
     cpu_seconds: float
@@ -54,7 +54,7 @@ class Cgroup:
         self.cpu, self.memory, self.version = cpu, memory, version
 
     def sample(self) -> Sample | None:
-        """Measure what it uses now; return None when it is gone."""
+        """Return the resources used so far; None if the cgroup is gone."""
         try:
             # Pages of files that were read: the kernel drops them when others need the memory.
             cached = _field(self.memory / "memory.stat", ("total_inactive_file", "inactive_file"))
@@ -70,15 +70,16 @@ class Cgroup:
 
 
 def _field(path: Path, names: tuple[str, ...]) -> int:
-    """Return the number after the first of these names in a file of `name number` lines."""
+    """Return the number after the first existing name, from a file of `name number` lines."""
     numbers = dict(line.split() for line in path.read_text().splitlines())
     return int(next(numbers[name] for name in names if name in numbers))
 
 
 def cgroup_of(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | None:
-    """Return the cgroup of a container's first process.
+    """Return the cgroup of a container, found by its first process.
 
-    None if the engine runs on another machine, so that the process is not this container's.
+    None if the engine runs on another machine, because the local process with this id is then
+    another one.
     """
     try:
         text = (root / f"proc/{pid}/cgroup").read_text()
@@ -100,12 +101,12 @@ def cgroup_of(pid: int, container_id: str, root: Path = Path("/")) -> Cgroup | N
 
 @dataclass
 class Pace:
-    """The measurement of one run; times are seconds of one clock, which the caller reads.
+    """The measurements of one run. All times are in seconds of the caller's clock.
 
-    The first batch of answers is the warm-up: what counts is how many answers came after it, and
-    in which time. A model that computed everything before it answered would look fast. So when an
-    image of the submitter's used more than STARTING_SECONDS of processor time and more than
-    AHEAD_SHARE of all of it before its first answer, its answers are divided by the whole time.
+    The first batch of answers is warm-up: the rate is computed from the answers and the time after
+    it. A model that computes everything before its first answer would look fast. So if a
+    submitter's image used more than STARTING_SECONDS of processor time, and more than AHEAD_SHARE
+    of all of it, before its first answer, its answers are divided by the whole time.
     """
 
     start: float
@@ -124,7 +125,7 @@ class Pace:
     _since: float = field(default=0.0, repr=False)
 
     def answered(self, count: int, now: float) -> None:
-        """Count `count` more answers."""
+        """Record `count` more answers at the time `now`."""
         if self.first is None:
             self.first, self.before = now, self.now
         # Answers of the first batch come together; only what follows shows the model's pace.
@@ -134,7 +135,7 @@ class Pace:
         self.answers += count
 
     def sampled(self, sample: Sample | None, now: float) -> None:
-        """Add a sample of the cgroup."""
+        """Record a sample at the time `now`."""
         if sample is None:
             return
         if self._sampled is None:
@@ -146,7 +147,10 @@ class Pace:
         self.peak_bytes = max(self.peak_bytes, sample.memory_bytes)
 
     def usage(self, end: float, *, trusted: bool) -> tuple[Usage, str]:
-        """Return what was used until `end`, and a warning or "". trusted: the harness is ours."""
+        """Return the usage until `end`, and a warning or "".
+
+        trusted: whether the harness is ours.
+        """
         rate = None
         if self.last > self.warm and self.answers > self.warm_answers:
             rate = (self.answers - self.warm_answers) / (self.last - self.warm)

@@ -15,7 +15,7 @@ from tasks.targets.endpoints.base import EndpointError, Prediction, Reason
 
 
 class Reads(Protocol):
-    """The part of `OpenAIChatEndpoint` that makes messages of examples and answers of texts."""
+    """The part of `OpenAIChatEndpoint` that turns examples into messages and texts into answers."""
 
     def asked(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]: ...
 
@@ -23,7 +23,7 @@ class Reads(Protocol):
 
 
 class WritingRunner:
-    """A runner that lets another runner's harness write, and reads an answer in each text."""
+    """A runner that has a model write texts through another runner and extracts their answers."""
 
     def __init__(self, runner: Runner, reads: Reads) -> None:
         self.name = runner.name
@@ -32,7 +32,7 @@ class WritingRunner:
     def run(
         self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
     ) -> Ending:
-        """See `Runner`. A text in which there is no answer counts as a wrong one."""
+        """Run a model as `Runner.run` does. A text without an answer counts as wrong."""
         prompts = inputs.with_name("prompts.jsonl")
         with inputs.open("rb") as lines:
             reading = _Reading(self._reads, lines, take)
@@ -48,7 +48,10 @@ class WritingRunner:
 
 
 class _Reading:
-    """The examples of one run, with the answers read in their texts. notes: for the log."""
+    """The examples of one run, with the answers parsed from the model's texts.
+
+    notes: messages for the log.
+    """
 
     def __init__(self, reads: Reads, lines: BinaryIO, take: Take) -> None:
         self.meter, self.notes = Meter(), list[str]()
@@ -57,7 +60,7 @@ class _Reading:
         self._usable = self.named = 0
 
     def prompts(self) -> Iterator[bytes]:
-        """Yield what the model is asked about each example, a line each, in their order."""
+        """Yield the messages for each example, one line per example, in the order of the file."""
         place = 0
         for line in self._lines:
             example = json.loads(line)
@@ -67,7 +70,10 @@ class _Reading:
             yield json.dumps({"id": example["id"], "messages": messages}).encode() + b"\n"
 
     def take(self, line: bytes) -> None:
-        """Pass the answer in a text on. Raises InvalidOutput where no text holds one."""
+        """Parse the answer in a text and pass it on.
+
+        Raises InvalidOutput if none of the first HOPELESS texts contains an answer.
+        """
         written = json.loads(line)
         # Read again from the file of examples: a million of them would fill the memory.
         self._lines.seek(self._places[written["id"]])
@@ -91,7 +97,7 @@ class _Reading:
 
 
 def answer_in(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
-    """Return the answer line for the text in one line; its output is null without an answer."""
+    """Return the answer line for a written text. Its output is null if the text has no answer."""
     written = json.loads(line)
     answer: Prediction | Reason
     try:
@@ -102,7 +108,7 @@ def answer_in(reads: Reads, item: Mapping[str, Any], line: bytes) -> bytes:
 
 
 def _as_reply(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a text in the form of a reply from a chat model's server."""
+    """Return a text in the format of a chat server's reply."""
     tokens_in, tokens_out = written["tokens"]
     message = {"role": "assistant", "content": written["text"]}
     logprobs = {"content": [{"logprob": written["logprob"]}]}

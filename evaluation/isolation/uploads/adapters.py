@@ -45,7 +45,7 @@ HARMLESS = set(WANTED) | {
 
 
 def is_adapter(folder: Path) -> bool:
-    """Return whether a folder, or the only folder in it, contains an adapter."""
+    """Return whether a folder, or its only subfolder, contains an adapter."""
     return (_root(folder) / CONFIG).is_file()
 
 
@@ -60,7 +60,7 @@ def check_whole(folder: Path) -> Path:
 
 
 def check_adapter(folder: Path) -> Path:
-    """Return the folder with the adapter's files, if it can be added to a base.
+    """Return the folder with the adapter's files, after checking that it fits a base.
 
     Raises MisconfiguredError.
     """
@@ -79,7 +79,7 @@ def check_adapter(folder: Path) -> Path:
 
 
 def _root(folder: Path) -> Path:
-    """Return the folder, or the only folder in it: people pack either."""
+    """Return the folder, or its only subfolder, because people pack either."""
     inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
     if len(inside) == 1 and inside[0].is_dir():
         return inside[0]
@@ -87,7 +87,10 @@ def _root(folder: Path) -> Path:
 
 
 def _check_config(about: Mapping[str, Any]) -> None:
-    """Refuse what `merge` does not understand: it would add something else to the weights."""
+    """Refuse settings that `merge` does not support and would therefore apply wrongly.
+
+    Raises MisconfiguredError.
+    """
     for key, required in WANTED.items():
         if about.get(key) != required:
             raise MisconfiguredError(
@@ -111,7 +114,10 @@ def _check_config(about: Mapping[str, Any]) -> None:
 
 
 def _check_pairs(shape_of_each: Mapping[str, tuple[int, ...]], rank: int) -> None:
-    """Check that tensors come in pairs of matrices whose inner size is the rank."""
+    """Check that the tensors form pairs of matrices with the rank as their inner size.
+
+    Raises MisconfiguredError.
+    """
     for name, shape in shape_of_each.items():
         partner_shape: tuple[int, ...] = ()
         rank_axis = 0

@@ -9,7 +9,7 @@ from tasks.models import Task
 
 
 def most_a_day(task: Task, whose: User | Team) -> int:
-    """Return how many accepted models a person or team may submit to a task in 24 hours.
+    """Return the maximum number of accepted models from a person or team to a task in 24 hours.
 
     One query.
     """
@@ -26,5 +26,5 @@ def most_a_day(task: Task, whose: User | Team) -> int:
 
 
 def gib_of(owner: User) -> int | None:
-    """Return a person's own quota in GiB, in place of the site's; None if there is none."""
+    """Return a person's own storage quota in GiB; None if the site's quota applies."""
     return Allowance.objects.filter(user=owner).values_list("gib", flat=True).first()

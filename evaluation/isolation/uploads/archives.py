@@ -67,12 +67,12 @@ Blocks = Iterator[bytes]
 
 
 class ArchiveRefused(Exception):
-    """An archive that breaks a rule; the message names the member and the rule."""
+    """Raised when an archive breaks a rule. The message names the member and the rule."""
 
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """The limits of an archive; `ratio` is of unpacked to packed bytes."""
+    """The limits of an archive. ratio: of unpacked to packed bytes."""
 
     members: int = 10_000
     bytes: int = 20 * GIB
@@ -81,7 +81,7 @@ class ArchiveLimits:
 
 @dataclass(frozen=True)
 class Member:
-    """A file or folder of an archive; its size is what the archive says, in bytes."""
+    """A file or folder in an archive. size: as stated in the archive, in bytes."""
 
     name: str
     size: int
@@ -89,14 +89,14 @@ class Member:
 
 
 class ByteSource(Protocol):
-    """A source of bytes: a file, or the body of a request."""
+    """A source of bytes: a file or a request's body."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes; none at the end."""
+        """Return up to `size` bytes; none at the end."""
 
 
 def check_archive(path: Path, limits: ArchiveLimits = ArchiveLimits()) -> list[Member]:
-    """Return the members of an archive that keeps all rules, without writing any.
+    """Return the members of an archive after checking all rules. Writes nothing.
 
     Raises ArchiveRefused.
     """
@@ -104,9 +104,9 @@ def check_archive(path: Path, limits: ArchiveLimits = ArchiveLimits()) -> list[M
 
 
 def unpack_archive(path: Path, into: Path, limits: ArchiveLimits = ArchiveLimits()) -> None:
-    """Check the archive and write its files (0644) and folders (0755) below the folder `into`.
+    """Check the archive, then write its files (0644) and folders (0755) into the folder `into`.
 
-    Raises ArchiveRefused; then, but for damage that only its bytes show, nothing was written.
+    Raises ArchiveRefused before anything is written, unless only the contents show the damage.
     """
     check_archive(path, limits)  # wholly, before the first byte is written
     for member, blocks in _checked(path, limits):
@@ -133,7 +133,7 @@ def _write_member(target: Path, member: Member, blocks: Blocks) -> None:
 
 
 def refused(name: str, rule: str) -> ArchiveRefused:
-    """Return the refusal of a member; its name is escaped so that it can do no harm."""
+    """Return an exception for a member that breaks a rule. Escapes and shortens its name."""
     escaped = ascii(name)[1:-1]
     if len(escaped) > 120:
         escaped = f"{escaped[:119]}…"
@@ -141,7 +141,7 @@ def refused(name: str, rule: str) -> ArchiveRefused:
 
 
 def safe_name(name: str) -> str:
-    """Return a member's name with single slashes, `.` for the archive itself.
+    """Return a member's name with single slashes; `.` stands for the archive's own folder.
 
     Raises ArchiveRefused.
     """
@@ -180,7 +180,10 @@ def _portable_rule(parts: list[str], size: int) -> str | None:
 
 
 def _checked(path: Path, limits: ArchiveLimits) -> Iterator[tuple[Member, Blocks]]:
-    """Yield each member with its bytes, which must be read before the next one or not at all."""
+    """Yield each member with its bytes, which must be read before the next member or not at all.
+
+    Raises ArchiveRefused.
+    """
     files: set[str] = set()
     folders: set[str] = set()
     total = number = 0
@@ -215,7 +218,7 @@ RawMember = tuple[str, int, bool, Blocks]
 
 
 def _members(path: Path, limits: ArchiveLimits) -> Iterator[RawMember]:
-    """Yield each plain file and folder, by the archive's format. Raises ArchiveRefused."""
+    """Yield each plain file and folder of an archive of any format. Raises ArchiveRefused."""
     with path.open("rb") as file:
         archive_format = format_of(file)
         if archive_format == "zip":
@@ -234,7 +237,7 @@ def _members(path: Path, limits: ArchiveLimits) -> Iterator[RawMember]:
 
 
 def format_of(file: "BufferedReader[Any]") -> str:
-    """Return the format by the first bytes: zip, gzip, xz, plain, or one that is not read here."""
+    """Return the format that the first bytes show: zip, gzip, xz, plain, or an unsupported one."""
     start = file.peek(8)
     return next((name for magic, name in MAGIC.items() if start.startswith(magic)), "plain")
 
@@ -243,10 +246,10 @@ def format_of(file: "BufferedReader[Any]") -> str:
 
 
 class BoundedZip(io.FileIO):
-    """A file that refuses to be read in large parts, as zipfile reads the table of an archive."""
+    """A file that refuses large reads, because zipfile reads an archive's directory at once."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read as any file does. Raises ArchiveRefused where a large part is to be read at once."""
+        """Read up to `size` bytes. Raises ArchiveRefused for more than LARGEST_DIRECTORY."""
         # The archive says how large its table is, and zipfile would read it at once.
         if size and size > LARGEST_DIRECTORY:
             raise ArchiveRefused(
@@ -320,18 +323,18 @@ class Stream:
         self.member = "the first member"  # what is being read
 
     def tell(self) -> int:
-        """Return how many bytes were read."""
+        """Return the number of bytes read so far."""
         return self._position
 
     def read(self, size: int, /) -> bytes:
-        """Read a header: exactly `size` bytes, if there are as many."""
+        """Read a header of `size` bytes, or fewer at the end."""
         if not 0 <= size <= LARGEST_HEADER:
             raise refused(self.member, "a header after it is too large")
         self.last = self.take(size)
         return self.last
 
     def take(self, size: int) -> bytes:
-        """Read exactly `size` bytes, if there are as many."""
+        """Read `size` bytes, or fewer at the end."""
         parts, left = [], size
         try:
             while left and (part := self._source.read(min(left, BLOCK))):
@@ -346,7 +349,7 @@ class Stream:
         return b"".join(parts)
 
     def seek(self, offset: int, /) -> None:
-        """Go forward to the offset."""
+        """Move forward to the offset."""
         if offset < self._position:
             raise refused(self.member, "its size leads backwards")
         while self._position < offset and self.take(min(BLOCK, offset - self._position)):
@@ -354,14 +357,14 @@ class Stream:
 
 
 class _Xz:
-    """A reader of an xz file; the library refuses one that needs much memory."""
+    """A reader for an xz file, which refuses files that need more than XZ_MEMORY."""
 
     def __init__(self, file: ByteSource) -> None:
         self._file = file
         self._xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
 
     def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes."""
+        """Return up to `size` decompressed bytes. Raises ArchiveRefused."""
         data = b""
         while not data and not self._xz.eof:
             packed = b""
@@ -381,7 +384,10 @@ class _Xz:
 
 
 def inflated(file: "BufferedReader[Any]", packed: int, limits: ArchiveLimits) -> Stream:
-    """Return the decompressed bytes of a file of `packed` bytes. Raises ArchiveRefused."""
+    """Return a stream of the decompressed bytes of a file. Raises ArchiveRefused.
+
+    packed: the size of the file in bytes.
+    """
     openers: Mapping[str, Callable[[BufferedReader[Any]], ByteSource]] = {
         "gzip": lambda file: gzip.GzipFile(fileobj=file),
         "xz": _Xz,

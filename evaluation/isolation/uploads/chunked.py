@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class UploadRefused(Refused):
-    """A file or piece that cannot be stored; the message says why and what to do."""
+    """Raised when a file or piece cannot be stored. The message says why and what to do."""
 
     code = "upload"
     status = 422
@@ -44,7 +44,7 @@ class UploadRefused(Refused):
 
 
 class WrongOffset(UploadRefused):
-    """A piece that does not begin where the last one ended; `offset` is where it must."""
+    """Raised when a piece does not start at `offset`, where the previous piece ended."""
 
     code = "offset"
     status = 409
@@ -57,10 +57,10 @@ class WrongOffset(UploadRefused):
 
 @transaction.atomic
 def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOST_OPEN) -> Upload:
-    """Begin an upload of `size` bytes. Locks the owner's user, for the caps.
+    """Begin an upload of `size` bytes. Locks the user, because of the limits.
 
-    most_open: how many files without a submission the person may have here.
-    Raises UploadRefused, and Unavailable if there is no room for it.
+    most_open: how many unsubmitted files the person may have. Raises UploadRefused, and Unavailable
+    if the disk or the site's budget has no room.
     """
     if not 0 < size <= settings.LARGEST_UPLOAD_BYTES:
         most = settings.LARGEST_UPLOAD_BYTES / GIB
@@ -87,47 +87,47 @@ def begin_upload(owner: User, file_name: str, size: int, *, most_open: int = MOS
 
 
 def open_uploads(owner: User) -> QuerySet[Upload]:
-    """Return a person's files without a submission that were not handed in, oldest first."""
+    """Select a person's uploads, oldest first, that belong to no submission or pending run."""
     free = Upload.objects.exclude(are_handed_in())
     return free.filter(owner=owner, submission__isnull=True).order_by("begun_at")
 
 
 def are_handed_in() -> Exists:
-    """Return the condition of uploads with answers to a run that is not scored yet.
+    """Return the condition for uploads with answers to a run that is not scored yet.
 
-    They stay until it is.
+    Such uploads are not deleted before that.
     """
     waits = Q(run__state__in=[State.QUEUED, State.RUNNING])
     return Exists(HandedAnswers.objects.filter(waits, upload=OuterRef("pk")))
 
 
 def largest_of(owner: User) -> int:
-    """Return how many bytes a person's next file may have."""
+    """Return the maximum size of a person's next file, in bytes."""
     return min(settings.LARGEST_UPLOAD_BYTES, bytes_left(owner))
 
 
 def bytes_left(owner: User) -> int:
-    """Return how many more bytes a person may store here, in uploads and in files of models."""
+    """Return how many more bytes a person may store in uploads and model files."""
     return max(0, _quota(owner) - held_bytes(owner))
 
 
 def held_bytes(owner: User) -> int:
-    """Return the bytes that a person stores here: uploads, as announced, and files of models."""
+    """Return the bytes that a person stores: uploads, by their announced size, and model files."""
     uploads = Upload.objects.filter(owner=owner).aggregate(n=Sum("size"))["n"] or 0
     models = Submission.objects.filter(owner=owner).exclude(file="")
     return uploads + (models.aggregate(n=Sum("size"))["n"] or 0)
 
 
 def site_bytes() -> int:
-    """Return the bytes of everybody's uploads, as announced, and files of models."""
+    """Return the bytes that everybody stores: uploads, by their announced size, and model files."""
     uploads = Upload.objects.aggregate(n=Sum("size"))["n"] or 0
     return uploads + (Submission.objects.exclude(file="").aggregate(n=Sum("size"))["n"] or 0)
 
 
 def check_budget(size: int) -> None:
-    """Raise Unavailable if everybody's files would need more than MODELS_GIB; 0: no limit.
+    """Raise Unavailable if `size` more bytes would exceed MODELS_GIB (0: no limit) for the site.
 
-    No lock: uploads that begin at one moment may exceed it by their size.
+    Takes no lock: uploads that begin at the same moment may together exceed the limit.
     """
     if settings.MODELS_BYTES and site_bytes() + size > settings.MODELS_BYTES:
         logger.error("No room for %d bytes: MODELS_GIB is reached.", size)
@@ -137,7 +137,7 @@ def check_budget(size: int) -> None:
 def check_stored(upload: Upload | None, owner: User, size: int) -> None:
     """Check that a person may store `size` bytes in place of an upload. Locks the user.
 
-    For the transaction that stores them: files unpack to more than was sent.
+    Call this in the transaction that stores them, because a file unpacks to more than was sent.
     Raises UploadRefused.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=owner.pk)
@@ -168,24 +168,24 @@ def _no_quota(owner: User, left: int) -> str:
 
 
 def received(upload: Upload) -> int:
-    """Return how many bytes are here, which is the offset of the next piece."""
+    """Return the number of bytes received, which is the offset of the next piece."""
     return upload.pieces.aggregate(n=Sum("size"))["n"] or 0
 
 
 def check_complete(upload: Upload) -> None:
-    """Raise UploadRefused unless all bytes are here."""
+    """Raise UploadRefused unless all bytes have been received."""
     if (here := received(upload)) != upload.size:
         message = _("%(here)d of %(size)d bytes are here. Send the rest.")
         raise UploadRefused(message % {"here": here, "size": upload.size})
 
 
 def add_piece(upload: Upload, offset: int, stream: ByteSource, size: int | None = None) -> int:
-    """Store the bytes of a stream that begin at `offset`; returns the offset of the next piece.
+    """Store the bytes of a stream from `offset` on; return the offset of the next piece.
 
-    A piece that is here already changes nothing. It is stored before anything is locked; then the
-    upload is locked, and of two pieces with the same offset the first one counts. size: how many
-    bytes were announced; fewer means that the connection broke. Raises WrongOffset, UploadRefused,
-    and Unavailable or OSError where it cannot be stored.
+    A piece that was already stored changes nothing. The file is stored before the upload is locked;
+    of two pieces with the same offset, the first one counts. size: the announced number of bytes;
+    fewer mean that the connection broke. Raises WrongOffset, UploadRefused, and Unavailable or
+    OSError if the storage fails.
     """
     here = received(upload)
     if offset != here:
@@ -242,7 +242,7 @@ def _read(stream: ByteSource) -> bytes:
 
 @transaction.atomic
 def _stored(piece: UploadPiece) -> bool:
-    """Store the row of a piece, and return whether it is the first at its offset.
+    """Store a piece's row; return False if another piece with its offset came first.
 
     Locks the upload.
     """
@@ -259,7 +259,7 @@ def _stored(piece: UploadPiece) -> bool:
 def add_file(
     owner: User, file_name: str, size: int, stream: ByteSource, *, most_open: int = MOST_OPEN
 ) -> Upload:
-    """Store a whole file at once, as a plain form sends it. As `begin_upload`."""
+    """Store a whole file at once, as a plain form sends it. Locks and raises as `begin_upload`."""
     upload = begin_upload(owner, file_name, size, most_open=most_open)
     for offset in range(0, size, PIECE_BYTES):
         add_piece(upload, offset, _NextBytes(stream, PIECE_BYTES))
@@ -267,7 +267,7 @@ def add_file(
 
 
 class _NextBytes:
-    """The next `left` bytes of a stream."""
+    """A source of the next `left` bytes of a stream."""
 
     def __init__(self, stream: ByteSource, left: int) -> None:
         self._stream, self._left = stream, left
@@ -280,9 +280,9 @@ class _NextBytes:
 
 @contextmanager
 def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
-    """Provide the whole file on this machine, as long as the context lasts.
+    """Yield the path of a temporary file with the complete upload.
 
-    Raises UploadRefused, and Unavailable if there is no room for it.
+    Raises UploadRefused, and Unavailable if the disk has no room.
     """
     check_complete(upload)
     check_room(upload.size)
@@ -297,7 +297,7 @@ def assemble(upload: Upload, beat: Beat = lambda: None) -> Iterator[Path]:
 
 
 def discard(upload: Upload) -> None:
-    """Take an upload and its pieces away. Locks the upload: a piece that comes later finds none."""
+    """Delete an upload and its pieces. Locks the upload, so that later pieces find none."""
     with transaction.atomic():
         locked = Upload.objects.select_for_update(of=("self",)).filter(pk=upload.pk)
         pieces: list[UploadPiece] = []
@@ -310,9 +310,10 @@ def discard(upload: Upload) -> None:
 
 
 def purge_old_uploads() -> int:
-    """Take away uploads of KEEP_UPLOADS_DAYS ago that wait for no check; returns how many.
+    """Delete uploads older than KEEP_UPLOADS_DAYS that wait for no check; return how many.
 
-    Files without an upload go too: what a killed process, or somebody who left, has left behind.
+    Also deletes stored pieces without an upload, which remain after a process was killed or an
+    account was deleted.
     """
     old = Upload.objects.filter(
         begun_at__lt=timezone.now() - timedelta(days=settings.KEEP_UPLOADS_DAYS)

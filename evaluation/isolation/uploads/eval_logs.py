@@ -28,7 +28,7 @@ MOST_RATIO = 1000  # of JSON that repeats itself
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a file begins as zip archives do."""
+    """Return whether a file starts like a zip archive."""
     with path.open("rb") as file:
         return file.read(4) == b"PK\x03\x04"
 
@@ -58,7 +58,10 @@ def read_samples(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _unfolded(file: io.FileIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Return the bytes of a member, whatever the archive says of its size."""
+    """Return a member's decompressed bytes, without trusting the archive's sizes.
+
+    Raises ArchiveRefused.
+    """
     name = member.filename
     if member.header_offset < 0:
         raise refused(name, "it lies outside the archive")
@@ -89,7 +92,7 @@ def _all(source: IO[bytes] | zstandard.ZstdDecompressionReader, name: str) -> by
 
 
 def _packed(file: io.FileIO, member: zipfile.ZipInfo) -> bytes:
-    """Return a member's own bytes: they follow its local header (APPNOTE 4.3.7)."""
+    """Return a member's compressed bytes, which follow its local header (APPNOTE 4.3.7)."""
     header = os.pread(file.fileno(), 30, member.header_offset)
     if len(header) < 30 or header[:4] != b"PK\x03\x04":
         raise refused(member.filename, "it lies outside the archive")

@@ -28,9 +28,10 @@ HOW = "Write it with docker save, or podman save --format docker-archive."
 
 
 def check_image(path: Path, limits: ArchiveLimits = LIMITS) -> int:
-    """Return how many bytes the layers of an image archive unpack to. Raises ArchiveRefused.
+    """Return the unpacked size of an image archive's layers, in bytes. Raises ArchiveRefused.
 
-    Every packed file in it is walked, listed as a layer or not: engines differ in what they read.
+    Checks every packed file in it, whether listed as a layer or not, because engines differ in what
+    they read.
     """
     contents = _Contents(path, limits)
     config_name, layers = contents.listed()
@@ -42,7 +43,7 @@ def check_image(path: Path, limits: ArchiveLimits = LIMITS) -> int:
 
 
 class _Contents:
-    """The members of an image archive, and the bytes of small ones in JSON."""
+    """The members of an image archive, with the bytes of small JSON files."""
 
     def __init__(self, path: Path, limits: ArchiveLimits) -> None:
         json_bytes = 0
@@ -74,7 +75,7 @@ class _Contents:
                 raise refused(name, "it is no plain file, folder or link")
 
     def listed(self) -> tuple[str, list[str]]:
-        """Return the names of the configuration and of the layers in manifest.json."""
+        """Return the names of the configuration and of the layers listed in manifest.json."""
         manifest = self.json("manifest.json", kind=list)
         if len(manifest) != 1 or not isinstance(manifest[0], Mapping):
             raise refused("manifest.json", f"it holds not one image but {len(manifest)}; save one")
@@ -84,7 +85,7 @@ class _Contents:
         return config, layers
 
     def json(self, name: str, kind: type = dict) -> Any:
-        """Return the content of a small JSON file in the archive."""
+        """Return the contents of a small JSON file in the archive. Raises ArchiveRefused."""
         if name not in self._small:
             raise refused(name, f"it is missing or too large. {HOW}")
         try:
@@ -96,7 +97,7 @@ class _Contents:
         return value
 
     def file_of(self, layer: Any) -> str:
-        """Return the plain file of a listed layer."""
+        """Return the name of the plain file that a listed layer is or links to."""
         name = str(layer)
         if isinstance(layer, str):
             name = self._links.get(layer, layer)
@@ -117,13 +118,13 @@ def _outer(path: Path, limits: ArchiveLimits) -> Iterator[tuple[tarfile.TarInfo,
 
 
 def _check_name(name: str) -> None:
-    """Refuse a name that leads out of the archive; links stay, for layers are full of them."""
+    """Refuse a name that leads out of the archive. Links are allowed, as layers have many."""
     if name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise refused(name, "the name is absolute or leads out of the archive")
 
 
 def _walk(path: Path, layers: set[str], limits: ArchiveLimits) -> int:
-    """Count the bytes of the files in all layers; stop as soon as they are too many."""
+    """Return the total size of the files in all layers. Raises ArchiveRefused beyond a limit."""
     total = number = 0
     for info, blocks in _outer(path, limits):
         name = posixpath.normpath(info.name)
@@ -145,17 +146,17 @@ def _walk(path: Path, layers: set[str], limits: ArchiveLimits) -> int:
 
 
 class _Content(RawIOBase):
-    """A member's bytes as a file, read once from the front."""
+    """A member's bytes as a forward-only file."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks, self._left = blocks, memoryview(b"")
 
     def readable(self) -> bool:
-        """Return True always."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer as far as the block at hand goes."""
+        """Copy bytes of the current block into the buffer; return how many."""
         if not self._left:
             self._left = memoryview(next(self._blocks, b""))
         count = min(len(buffer), len(self._left))

@@ -53,10 +53,10 @@ SAVE = "model.save_pretrained(folder); tokenizer.save_pretrained(folder)"
 
 
 def check_folder(folder: Path, config: TaskConfig) -> Path:
-    """Return the folder with the model's files, if it can be run for the task.
+    """Return the folder with the model's files, after checking that it can run for the task.
 
-    It is `folder`, or the only folder in it. No library reads any of it here, and nothing changes.
-    Raises MisconfiguredError with what to correct.
+    The result is `folder` or its only subfolder. The files are not loaded by any library and not
+    changed. Raises MisconfiguredError, which says what to correct.
     """
     try:
         shape = runnable_shape_of(config)
@@ -72,17 +72,14 @@ def check_folder(folder: Path, config: TaskConfig) -> Path:
 
 
 def check_base(folder: Path) -> Path:
-    """Return the folder of a language model that adapters can be added to. As `check_folder`."""
+    """Return the folder of a language model to which adapters can be added; see `check_folder`."""
     root, about = _looked_through(folder)
     _check_head(about, *CAUSAL)
     return root
 
 
 def check_writer(folder: Path) -> Path:
-    """Return the folder of a language model that can be asked with messages.
-
-    As `check_folder`.
-    """
+    """Return the folder of a language model that accepts messages; see `check_folder`."""
     root = check_base(folder)
     if read_object(root / SETTINGS_FILE).keys() - {"kind"}:
         raise MisconfiguredError(
@@ -101,7 +98,10 @@ def check_writer(folder: Path) -> Path:
 
 
 def _looked_through(folder: Path, *, has_tokenizer: bool = True) -> tuple[Path, Mapping[str, Any]]:
-    """Return a model's own folder after checking its files, and the content of config.json."""
+    """Check a model's files; return its folder and the contents of config.json.
+
+    Raises MisconfiguredError.
+    """
     root = _root(folder)
     check_files(root)
     about = read_object(root / "config.json")
@@ -114,7 +114,10 @@ def _looked_through(folder: Path, *, has_tokenizer: bool = True) -> tuple[Path, 
 
 
 def _check_config(root: Path, name: str) -> None:
-    """Check that a configuration names no code, and no file outside the folder."""
+    """Check that a configuration names no code and no file outside the folder.
+
+    Raises MisconfiguredError.
+    """
     settings = read_object(root / name)
     if "auto_map" in settings:
         raise MisconfiguredError(
@@ -134,9 +137,9 @@ def _check_config(root: Path, name: str) -> None:
 
 
 def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the keys and values of a JSON object and of all objects in it.
+    """Yield the keys and values of a JSON object and of all objects nested in it.
 
-    Without recursion: a stranger's file may be nested more deeply than Python calls functions.
+    Works without recursion, because a submitted file may be nested more deeply than Python allows.
     """
     unseen: list[Any] = [settings]
     while unseen:
@@ -149,7 +152,7 @@ def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_own(root: Path, name: Any) -> bool:
-    """Return whether a value is not a file name, or the plain name of a file in the folder."""
+    """Return whether a value is no text, or is the plain name of a file in the folder."""
     if not isinstance(name, str):
         return True
     is_plain = name == Path(name).name and len(name) < 256 and "\0" not in name
@@ -157,7 +160,7 @@ def _is_own(root: Path, name: Any) -> bool:
 
 
 def remove_macos_files(folder: Path) -> None:
-    """Take away what macOS adds to people's files."""
+    """Delete the files that macOS adds to archives."""
     for name in FROM_MACOS:
         for path in list(folder.rglob(name)):  # all of them, before the first is removed
             if path.is_dir():
@@ -167,7 +170,10 @@ def remove_macos_files(folder: Path) -> None:
 
 
 def _root(folder: Path) -> Path:
-    """Return the folder with config.json: `folder` or the only one in it."""
+    """Return the folder with config.json: `folder` or its only subfolder.
+
+    Raises MisconfiguredError.
+    """
     root = folder
     inside = [path for path in folder.iterdir() if path.name not in FROM_MACOS]
     if len(inside) == 1 and inside[0].is_dir():
@@ -181,7 +187,7 @@ def _root(folder: Path) -> Path:
 
 
 def _own(root: Path, pattern: str) -> list[Path]:
-    """Return what is in the folder at any depth, except for macOS's additions."""
+    """Return the paths at any depth that match `pattern`, except files that macOS adds."""
     own = []
     for path in sorted(root.rglob(pattern)):
         if not set(path.relative_to(root).parts) & set(FROM_MACOS):
@@ -190,9 +196,9 @@ def _own(root: Path, pattern: str) -> list[Path]:
 
 
 def check_files(root: Path) -> None:
-    """Raise MisconfiguredError for pickles and code, and for too many bytes.
+    """Raise MisconfiguredError if the folder contains pickles or code, or too many bytes.
 
-    The message names the first MOST_NAMED of the files.
+    The message names the first MOST_NAMED files.
     """
     paths = _own(root, "*")
     problems = []
@@ -209,7 +215,7 @@ def check_files(root: Path) -> None:
 
 
 def _problem_of(name: str, path: Path) -> str:
-    """Return why a file is not taken; empty where it is."""
+    """Return why a file is refused, or ""."""
     if path.suffix == ".safetensors":  # these are looked into later
         return ""
     # By content, too: a pickle may have any name.
@@ -250,7 +256,7 @@ def read_object(path: Path) -> Mapping[str, Any]:
 
 
 def _check_weights(root: Path) -> None:
-    """Check that all files of weights are there and are what they claim."""
+    """Check that all weight files exist and are valid. Raises MisconfiguredError."""
     index = read_object(root / "model.safetensors.index.json")
     file_of: Any = {"": "model.safetensors"}
     if index:
@@ -274,7 +280,7 @@ def _check_weights(root: Path) -> None:
 
 
 def _check_head(about: Mapping[str, Any], *heads: str) -> None:
-    """Raise MisconfiguredError unless the model's class ends with one of the names."""
+    """Raise MisconfiguredError unless the model's class name ends with one of `heads`."""
     architectures = about.get("architectures")
     names = []
     if isinstance(architectures, list):
@@ -311,7 +317,7 @@ def _check_fits(root: Path, about: Mapping[str, Any], shape: Shape) -> None:
 
 
 def _loader(head: str) -> str:
-    """Return the name of the class in transformers that loads a model with this head."""
+    """Return the name of the transformers class that loads a model with this head."""
     if head == HEADS[PICTURE]:  # its whole name
         return head
     return f"AutoModel{head}"
@@ -322,12 +328,12 @@ def _example(shape: Shape) -> str:
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the files below a folder, in the order of their names."""
+    """Return all files below a folder, sorted by path."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def digest_folder(folder: Path, beat: Beat) -> str:
-    """Return the sha256 of a folder's files: names, sizes and bytes, in the order of names."""
+    """Return the SHA-256 of a folder's files: paths, sizes and bytes, sorted by path."""
     digest = hashlib.sha256()
     for path in files(folder):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())

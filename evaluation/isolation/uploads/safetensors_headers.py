@@ -23,7 +23,7 @@ SIZES = {
 
 
 class _Tensor(NamedTuple):
-    """A tensor's first and last offset, and its shape."""
+    """The start offset, end offset and shape of a tensor."""
 
     first: int
     last: int
@@ -31,7 +31,7 @@ class _Tensor(NamedTuple):
 
 
 class BadTensors(ValueError):
-    """A file that is no safetensors file; the message says where it breaks the format."""
+    """Raised when a file is not a valid safetensors file. The message says where it is invalid."""
 
 
 def check_tensors(path: Path) -> list[str]:
@@ -40,7 +40,7 @@ def check_tensors(path: Path) -> list[str]:
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each tensor in a file, by its name. Raises BadTensors."""
+    """Return the shape of each tensor in a file, by name. Raises BadTensors."""
     with path.open("rb") as file:
         start = file.read(8)
         length = int.from_bytes(start, "little")
@@ -62,7 +62,7 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _header(data: bytes) -> dict[str, "_Tensor"]:
-    """Return each tensor by its name."""
+    """Return the tensors of a header, by name. Raises BadTensors."""
     try:
         header = json.loads(data, object_pairs_hook=_once)
     except BadTensors:
@@ -79,7 +79,7 @@ def _header(data: bytes) -> dict[str, "_Tensor"]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    """Build an object of the header. Raises BadTensors where a name is there twice."""
+    """Return a JSON object of the header. Raises BadTensors if a name occurs twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         raise BadTensors("a name in its header is there twice")
@@ -87,7 +87,7 @@ def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
 
 
 def _tensor(name: str, about: Any) -> "_Tensor":
-    """Read what the header says of a tensor. Raises BadTensors."""
+    """Parse a tensor's description in the header. Raises BadTensors."""
     if not isinstance(about, Mapping):
         about = {}
     dtype, shape, offsets = (about.get(key) for key in ("dtype", "shape", "data_offsets"))

@@ -22,7 +22,7 @@ from evaluation.models import Upload
 
 @require_POST
 def uploads(request: HttpRequest) -> JsonResponse:
-    """Begin an upload of `size` bytes under the name `file_name`."""
+    """Begin an upload of `size` bytes with the name `file_name`."""
     try:
         size = _whole(request.POST.get("size"), "size: a whole number of bytes is needed.")
         new_upload = begin_upload(request.user, request.POST.get("file_name", ""), size)  # type: ignore[arg-type]
@@ -34,7 +34,10 @@ def uploads(request: HttpRequest) -> JsonResponse:
 @takes(PIECE_BYTES)
 @require_http_methods(["GET", "PUT", "DELETE"])
 def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Return the progress of an upload; PUT adds the piece at `offset`, DELETE discards it."""
+    """Return the progress of an upload.
+
+    PUT adds the piece at `offset`, DELETE discards the upload.
+    """
     own_upload = get_object_or_404(Upload, pk=pk, owner=request.user)
     if request.method == "DELETE":
         discard(own_upload)
@@ -50,7 +53,7 @@ def upload(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def announced_bytes(request: HttpRequest | Request) -> int | None:
-    """Return the length of the body as its header says; None if it does not."""
+    """Return the length of the body according to its header; None if the header is missing."""
     text = request.META.get("CONTENT_LENGTH") or ""
     if not text.isdigit():
         return None
@@ -58,7 +61,7 @@ def announced_bytes(request: HttpRequest | Request) -> int | None:
 
 
 def _whole(text: str | None, missing: str) -> int:
-    """Return a number from a form or an address. Raises Refused (400)."""
+    """Return a form or query value as an integer. Raises Refused (400)."""
     if text and text.isascii() and text.isdigit() and len(text) < 16:
         return int(text)
     raise Refused(missing, status=400)

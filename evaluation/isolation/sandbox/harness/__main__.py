@@ -22,9 +22,9 @@ from .writing import each_text, read_prompts, texts
 
 
 def main() -> int:
-    """Answer all examples. Return 0, or 1 when the model cannot be used.
+    """Answer all examples. Returns 0, or 1 if the model cannot be used.
 
-    The last line of stderr then says why.
+    In that case the last line of stderr says why.
     """
     options = read_command_line()
     source = options.input
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _answered(options: Namespace, lines: BinaryIO) -> Iterator[bytes]:
-    """Yield lines of answers, or of texts if the model writes; then the time of single ones.
+    """Yield lines of answers, or of texts for a language model, then the time of single examples.
 
     Raises ServingError.
     """
@@ -74,9 +74,9 @@ def _whole_or_shard(
     examples: Sequence[Example],
     answer: Callable[[Sequence[Example]], Iterator[bytes]],
 ) -> Iterator[bytes]:
-    """Yield the answers to all examples, and what their place among shards asks for.
+    """Yield the answers to all examples, then the time of single ones.
 
-    shard: PLAN for the batches only, REST for answers without the time of single ones.
+    shard: PLAN yields only the batches, REST only the answers.
     """
     if shard == PLAN:
         yield from planned(examples)

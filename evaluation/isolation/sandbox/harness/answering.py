@@ -16,11 +16,10 @@ from .loading import Model
 
 
 def read_examples(lines: Iterable[bytes], codec: Codec) -> Iterator[Example]:
-    """Yield the examples with the sizes of their encodings, without those it cannot read.
+    """Yield the examples with the sizes of their encodings. Skips those that the model cannot read.
 
-    These are named on stderr. Encodings are made again when their batch's turn comes: stored, they
-    would fill the memory.
-    Raises BadRequestError, which names the line.
+    Skipped examples are reported on stderr. Encodings are discarded and made again for each batch,
+    because storing all of them would exhaust memory. Raises BadRequestError, which names the line.
     """
     for number, line in enumerate(lines, 1):
         row = json.loads(line)
@@ -34,16 +33,16 @@ def read_examples(lines: Iterable[bytes], codec: Codec) -> Iterator[Example]:
 
 
 def all_answers(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
-    """Yield the answers to all examples, in the order that is quickest.
+    """Yield the answers to all examples, in the fastest order.
 
-    Raises what `read_examples` and `answers` do.
+    Raises what `read_examples` and `answer_batches` raise.
     """
     examples = list(read_examples(lines, model.codec))
     yield from answer_batches(examples, model.codec, model.backend, workers=model.workers)
 
 
 def each_answer(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
-    """Yield the answer to each example as soon as it comes; a null output if it is unreadable.
+    """Yield the answer to each example as soon as it arrives; a null output if it is unreadable.
 
     Raises as `all_answers`.
     """
@@ -55,9 +54,9 @@ def each_answer(lines: Iterable[bytes], model: Model) -> Iterator[bytes]:
 def answer_batches(
     examples: Sequence[Example], codec: Codec, backend: Backend, *, workers: int
 ) -> Iterator[bytes]:
-    """Yield the answers of one batch after another, a line each, from `workers` threads.
+    """Yield the answers of one batch after another, a line each, computed by `workers` threads.
 
-    Raises ServingError when the model fails on a batch.
+    Raises ServingError if the model fails on a batch.
     """
     with ThreadPoolExecutor(workers) as pool:
         try:
@@ -69,7 +68,7 @@ def answer_batches(
 
 
 def _answered(batch: Sequence[Example], codec: Codec, backend: Backend) -> bytes:
-    """Return lines of answers, each with its line break."""
+    """Return the answers to a batch as lines. Raises ServingError."""
     rows = [_row(codec, example.texts) for example in batch]
     encoded = [codec.encode(row) for row in rows]
     flat = list(chain.from_iterable(encoded))
@@ -98,7 +97,7 @@ def _row(codec: Codec, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _fields(example: Any, fields: Sequence[str], number: int) -> tuple[str, tuple[str, ...]]:
-    """Return an example's id and the texts of the model's fields."""
+    """Return an example's id and the texts of the model's fields. Raises BadRequestError."""
     inputs = example["inputs"]
     for field in fields:
         if not isinstance(inputs.get(field), str):

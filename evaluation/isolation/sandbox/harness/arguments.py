@@ -14,7 +14,10 @@ PORTS = {"dynalab": 8080, "dynabench2": 80}  # of their own images
 def command_line(
     model: Runnable, *, folder: str, inputs: str, threads: int, lora: str = ""
 ) -> list[str]:
-    """Return the arguments for a model; folder, inputs and lora are paths where it runs."""
+    """Return the harness's arguments for a model.
+
+    folder, inputs, lora: paths on the machine or in the sandbox where the harness runs.
+    """
     arguments = [
         f"--model={folder}",
         f"--input={inputs}",
@@ -36,9 +39,9 @@ def command_line(
 def shim_command(
     model: Runnable, image: Mapping[str, Any], *, shim: str, inputs: str
 ) -> tuple[list[str], list[str]]:
-    """Return the entrypoint and command by which an image built for Dynabench is asked.
+    """Return the entrypoint and command that run our shim in an image built for Dynabench.
 
-    image: its `Config`, as the engine reports it: its own entrypoint, command and ports.
+    image: its `Config` as the engine reports it, with its own entrypoint, command and ports.
     """
     ports = [int(name.split("/")[0]) for name in image.get("ExposedPorts") or ()]
     usual = PORTS[model.adapter]
@@ -50,7 +53,7 @@ def shim_command(
 
 
 def read_command_line(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Parse the arguments that `command_line` makes; the process's own if none are passed."""
+    """Parse arguments as made by `command_line`; by default those of this process."""
     parser = argparse.ArgumentParser(
         prog="evaluation.isolation.sandbox.harness",
         description="Answer the examples in a JSONL file with a model in Hugging Face's layout.",

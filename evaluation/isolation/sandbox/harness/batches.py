@@ -9,9 +9,9 @@ BATCH_PIECES = 64
 
 
 class Example(NamedTuple):
-    """An example: size counts tokens of its longest piece, pieces the windows it is read in.
+    """An example. size: tokens of its longest piece. pieces: the number of windows it is read in.
 
-    batch: the one that it is in, where it comes in a shard of a set.
+    batch: the number of its batch if it is part of a shard.
     """
 
     size: int
@@ -22,7 +22,7 @@ class Example(NamedTuple):
 
 
 def pieces_at_once(size: int) -> int:
-    """Return how many encodings of this size one call of the model takes."""
+    """Return how many encodings of this size fit in one call of the model."""
     return max(1, min(BATCH_PIECES, BATCH_TOKENS // size))
 
 
@@ -30,8 +30,8 @@ def make_batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
     """Yield full batches of similar sizes, the longest first.
 
     Padding changes the last digits of an answer, so the contents of a batch depend only on sizes
-    and texts: the same examples make the same batches in any order and under any ids. Batches that
-    the whole set would make stay the same in its shards.
+    and texts: the same examples make the same batches, whatever their order and ids. Shards keep
+    the batches that the whole set would make.
     """
     batch: list[Example] = []
     pieces = 0
@@ -48,6 +48,6 @@ def make_batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
 
 
 def planned(examples: Sequence[Example]) -> Iterator[bytes]:
-    """Yield a line for each batch: the ids in it."""
+    """Yield one line per batch with the ids of its examples."""
     for batch in make_batches(examples):
         yield json.dumps({"batch": [example.id for example in batch]}).encode() + b"\n"

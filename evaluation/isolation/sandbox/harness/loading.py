@@ -19,7 +19,7 @@ from .writing import Writer
 
 @dataclass(frozen=True)
 class Model:
-    """A loaded model; `workers` threads may ask it at once, each on one core."""
+    """A loaded model. `workers` threads may use it at the same time, each on one core."""
 
     codec: Codec
     backend: Backend
@@ -27,7 +27,7 @@ class Model:
 
 
 def load_classifier(options: Namespace) -> Model:
-    """Load the model of a folder. Raises MisconfiguredError."""
+    """Load a folder's classifier or span model. Raises MisconfiguredError."""
     folder = open_folder(
         ModelSpec(
             name="The model",
@@ -54,7 +54,7 @@ def load_classifier(options: Namespace) -> Model:
 
 
 def load_writer(options: Namespace) -> Writer:
-    """Load the language model of a folder, on all threads. Raises MisconfiguredError."""
+    """Load a folder's language model, which uses all threads. Raises MisconfiguredError."""
     prepare()
     import torch
     from transformers import AutoTokenizer
@@ -83,9 +83,9 @@ def load_writer(options: Namespace) -> Writer:
 
 
 def _as_the_task(labels: Sequence[str], task_labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the model's labels in their order, spelled as the task does.
+    """Return the model's labels in their order, in the task's spelling.
 
-    Raises MisconfiguredError.
+    Raises MisconfiguredError if they are not the task's labels.
     """
     task_spelling = spelled(labels, task_labels)
     if task_spelling is None:
@@ -99,9 +99,9 @@ def _as_the_task(labels: Sequence[str], task_labels: Sequence[str]) -> tuple[str
 
 
 def prepare() -> None:
-    """Import what loading needs, quietly.
+    """Import the libraries needed for loading, without their progress messages.
 
-    Each of our threads is on a core of its own; OpenMP's would only stand in their way.
+    Each of our threads has its own core, so OpenMP gets only one thread.
     """
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch  # noqa: F401

@@ -10,11 +10,11 @@ PREFIX = "base_model.model."
 
 
 def merge(model: Any, folder: Path) -> None:
-    """Add s·B·A to W in place for each pair of the adapter; s = alpha / r, or alpha / √r (rsLoRA).
+    """Add s·B·A to W in place for each pair of the adapter.
 
-    Hu et al., LoRA (2021), equation 3; Kalajdzievski, rsLoRA (2023).
-    The folder was checked by `evaluation.isolation.uploads.adapters`.
-    Raises MisconfiguredError if a pair does not fit the base.
+    s is alpha / r, or alpha / √r for rsLoRA (Hu et al., LoRA (2021), equation 3; Kalajdzievski,
+    rsLoRA (2023)). The folder was checked by `evaluation.isolation.uploads.adapters`. Raises
+    MisconfiguredError if a pair does not fit the base.
     """
     import torch
     from safetensors.torch import load_file

@@ -24,7 +24,7 @@ Json = Dict[str, Any]
 
 
 class Failed(Exception):
-    """A model that gives no usable answer; the message says why."""
+    """Raised when a model gives no usable answer. The message says why."""
 
 
 class Server:
@@ -38,7 +38,10 @@ class Server:
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
 
     def wait(self) -> None:
-        """Wait until it listens; the sandbox ends one that never does."""
+        """Wait until the server listens. Raises Failed if it ends first.
+
+        The sandbox stops a server that never listens.
+        """
         while True:
             if self.process.poll() is not None:
                 raise Failed(
@@ -53,7 +56,7 @@ class Server:
                 time.sleep(0.1)
 
     def post(self, path: str, value: Json) -> Any:
-        """Return the JSON that it answers; None if it has no such route. Raises Failed."""
+        """Return the server's JSON answer; None if it has no such route. Raises Failed."""
         try:
             status, body = self._send(path, value)
         except (http.client.HTTPException, OSError):  # an idle connection may have been closed
@@ -79,7 +82,7 @@ class Server:
 
 
 def dynalab(server: Server, examples: List[Json]) -> List[Any]:
-    """Return the answers of a TorchServe handler, which takes one example at a time."""
+    """Return the answers of a TorchServe handler, which accepts one example per call."""
     answers = []
     for example in examples:
         answer = server.post("/invocations", dict(example["inputs"], uid=example["id"]))
@@ -90,7 +93,7 @@ def dynalab(server: Server, examples: List[Json]) -> List[Any]:
 
 
 def dynabench2(server: Server, examples: List[Json]) -> List[Any]:
-    """Return the answers of the two routes of Dynabench 2.0."""
+    """Return the answers of Dynabench 2.0's batch route, or of its single route if it has none."""
     samples = [example["inputs"] for example in examples]
     answers = server.post(BATCH_2, {"dataset_samples": samples})
     if answers is None:
@@ -101,7 +104,10 @@ def dynabench2(server: Server, examples: List[Json]) -> List[Any]:
 
 
 def line(example: Json, answer: Any, output: str) -> bytes:
-    """Return our line for an answer. Probabilities are divided by their sum, as Dynabench did."""
+    """Return the output line for an answer.
+
+    Divides probabilities by their sum, as Dynabench did. Raises Failed.
+    """
     if not isinstance(answer, dict) or output not in answer:
         raise Failed("An answer must be an object with the field {!r}.".format(output))
     fields = {name: answer[name] for name in (output, "start", "end") if name in answer}
@@ -116,7 +122,7 @@ def line(example: Json, answer: Any, output: str) -> bytes:
 
 
 def read_batches(lines: BinaryIO, size: int) -> Iterator[List[Json]]:
-    """Yield examples, `size` at a time; skip a byte order mark and empty lines."""
+    """Yield lists of `size` examples. Skips a byte order mark and empty lines."""
     batch = []
     for text in lines:
         if not text.strip():
@@ -130,9 +136,9 @@ def read_batches(lines: BinaryIO, size: int) -> Iterator[List[Json]]:
 
 
 def main(adapter: str, port: str, inputs: str, output: str, *command: str) -> int:
-    """Answer all examples. Return 0, or 1 when the model cannot be asked.
+    """Answer all examples. Returns 0, or 1 if the model gives no usable answer.
 
-    The last line of stderr then says why.
+    In that case the last line of stderr says why.
     """
     ask = {"dynalab": dynalab, "dynabench2": dynabench2}[adapter]
     server = Server(command, int(port))

@@ -18,9 +18,10 @@ def timed(
     answer: Callable[[Example], Iterable[bytes]],
     clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[bytes]:
-    """Yield a line with the seconds of each of the first examples, or nothing if they are too few.
+    """Yield a line with the seconds that each of the first examples took alone.
 
-    Examples come in random order. The answers are dropped.
+    Yields nothing for fewer than LEAST examples. Examples come in random order. Their answers are
+    discarded.
     """
     if len(examples) < LEAST:
         return

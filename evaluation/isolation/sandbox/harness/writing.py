@@ -18,8 +18,8 @@ STOP_TOKENS = 160  # in which the longest text to stop at lies, whatever its let
 class Writer:
     """A causal language model with its tokenizer.
 
-    It always takes the likeliest token, whatever its folder says of sampling. A text ends with the
-    model's own end, at `max_tokens` or before one of the texts `stop`.
+    It decodes greedily, whatever sampling its folder configures. A text ends at the model's end
+    token, at `max_tokens`, or before one of the texts `stop`.
     """
 
     def __init__(self, model: Any, tokenizer: Any, max_tokens: int, stop: Sequence[str]) -> None:
@@ -39,10 +39,10 @@ class Writer:
         model.generation_config = GenerationConfig()  # that of the folder may ask for anything
 
     def prompt(self, messages: Messages) -> str:
-        """Return the text that the answer follows, by the tokenizer's chat template.
+        """Return the prompt for the messages, made with the tokenizer's chat template.
 
-        No text can end a turn or begin another. What a template drops or refuses of a system
-        message goes before the first question.
+        Special tokens in messages are broken up, so that no text can end a turn or begin another.
+        If the template drops or refuses a system message, it is put before the first question.
         Raises BadRequestError.
         """
         turns = [{**turn, "content": self._harmless(turn["content"])} for turn in messages]
@@ -56,23 +56,26 @@ class Writer:
         return str(self._tokenizer.apply_chat_template(list(turns), **how))
 
     def _harmless(self, text: str) -> str:
-        """Break up special tokens in a text: it could end its turn and begin another."""
+        """Return the text with its special tokens broken up.
+
+        Otherwise a text could end its turn and begin another.
+        """
         for token in self._tokenizer.all_special_tokens:
             if len(token) > 1:
                 text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
 
     def size(self, prompt: str) -> int:
-        """Count a prompt's tokens. Raises BadRequestError if they leave no room for an answer."""
+        """Return the number of a prompt's tokens. Raises BadRequestError if they leave no room."""
         size = len(self._tokenizer(prompt, add_special_tokens=False)["input_ids"])
         if self._room and size >= self._room:
             raise BadRequestError(f"it has {size} tokens, but the model reads {self._room}.")
         return size
 
     def write(self, prompts: Sequence[str]) -> list[dict[str, Any]]:
-        """Return what follows each prompt: `text`, `finish`, `tokens` and the total `logprob`.
+        """Return for each prompt the generated `text`, `finish`, `tokens` and the total `logprob`.
 
-        `finish` is "stop" or "length".
+        `finish` is "stop" or "length". `tokens` counts those of the prompt and of the text.
         """
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
@@ -98,7 +101,7 @@ class Writer:
         return [self._text_of(tokens, logs, size) for tokens, logs, size in rows]
 
     def _stops(self, size: int, tokens: Any, scores: Any, **more: Any) -> Any:
-        """Return which rows contain a text to stop at after their prompt of this size."""
+        """Return which rows contain a stop text after the prompt, whose length is `size` tokens."""
         # Only the end is decoded, at each step: a text to stop at lies in the newest tokens.
         late = tokens[:, max(size, tokens.shape[1] - STOP_TOKENS) :]
         has_stop = []
@@ -111,7 +114,7 @@ class Writer:
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
 
     def _text_of(self, tokens: list[int], logs: Sequence[float], size: int) -> dict[str, Any]:
-        """Return one text with its facts; what follows its end only fills up the batch."""
+        """Return one row's result, as `write` describes it. Tokens after the end are padding."""
         end = next((n for n, token in enumerate(tokens) if token in self._ends), None)
         own = tokens[:end]  # all of them without an end
         text = self._text(own)
@@ -130,7 +133,7 @@ class Writer:
         }
 
     def _until(self, tokens: list[int]) -> list[int]:
-        """Return the tokens up to the one that completed a text to stop at."""
+        """Return the tokens up to and including the one that completes a stop text."""
         for count in range(1, len(tokens)):
             if any(stop in self._text(tokens[:count]) for stop in self._stop):
                 return tokens[:count]
@@ -138,7 +141,7 @@ class Writer:
 
 
 class _Chances:
-    """A record of the log-probability of the token that each row takes at each step."""
+    """A recorder of the log-probability of each row's chosen token at each step."""
 
     def __init__(self) -> None:
         self.steps: list[list[float]] = []
@@ -149,7 +152,7 @@ class _Chances:
 
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:
-    """Return the tokens that end a text, by the folder's settings and its tokenizer."""
+    """Return the end tokens, from the folder's settings and its tokenizer."""
     configured = getattr(model.generation_config, "eos_token_id", None)
     if isinstance(configured, int):
         configured = [configured]
@@ -160,9 +163,9 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
 
 
 def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
-    """Yield the prompts of `{"id", "messages"}`, without those that the model cannot read.
+    """Yield the prompts of lines `{"id", "messages"}`. Skips those that the model cannot read.
 
-    These are named on stderr.
+    Skipped prompts are reported on stderr.
     """
     for number, line in enumerate(lines, 1):
         row = json.loads(line)
@@ -176,7 +179,7 @@ def read_prompts(lines: Iterable[bytes], writer: Writer) -> Iterator[Example]:
 
 
 def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
-    """Yield the texts, a line each, one batch after another. Raises ServingError."""
+    """Yield the texts of one batch after another, one line per text. Raises ServingError."""
     for batch in make_batches(examples):
         try:
             written = writer.write([example.texts[0] for example in batch])
@@ -192,7 +195,7 @@ def texts(examples: Sequence[Example], writer: Writer) -> Iterator[bytes]:
 
 
 def each_text(lines: Iterable[bytes], writer: Writer) -> Iterator[bytes]:
-    """Yield the text for each prompt as soon as it comes; an empty one if it is unreadable.
+    """Yield the text for each prompt as soon as it is complete; an empty text if it is unreadable.
 
     Raises ServingError.
     """
