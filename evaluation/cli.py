@@ -45,12 +45,12 @@ Rows = Callable[[], Iterable[SetRow]]
 
 
 class CannotEvaluate(Exception):
-    """An evaluation that cannot be run as requested; the message names what to correct."""
+    """Raised when an evaluation cannot be run as requested. The message names what to correct."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples that a model is run on: a version of a set, or a file."""
+    """The examples on which a model is run: a version of a set, or a file."""
 
     name: str
     rows: Rows
@@ -59,10 +59,10 @@ class Examples:
 
 
 def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
-    """Return the newest version of the task's set of that name, or else the examples of a file.
+    """Return the newest version of the task's set with this name, or else the examples of a file.
 
-    limit: take only the first rows; None takes all of them.
-    Raises CannotEvaluate when neither exists, or when the file has errors or no rows.
+    limit: the number of rows to take from the start; None takes all. Raises CannotEvaluate if
+    neither exists, or if the file has errors or no rows.
     """
     if limit is not None and limit < 1:
         raise CannotEvaluate(f"--limit {limit}: it must be 1 or more.")
@@ -95,10 +95,10 @@ def find_examples(task: Task, dataset: str, limit: int | None) -> Examples:
 
 
 def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Runner]:
-    """Return the model in a folder, or the image of that name, and its runner.
+    """Return the model in a folder, or the image with this name, and its runner.
 
-    runner: docker or process; None: docker if a container engine answers.
-    Raises CannotEvaluate.
+    runner: docker or process; None chooses docker if a container engine answers. Raises
+    CannotEvaluate.
     """
     try:
         return precheck.find_model(task.config, model, runner, key_by_hand())
@@ -107,7 +107,10 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
 
 
 def key_in(variable: str) -> str:
-    """Return the key in a variable of the environment, "" without one. Raises CannotEvaluate."""
+    """Return the key in an environment variable; "" if no variable is named.
+
+    Raises CannotEvaluate.
+    """
     if not variable:
         return ""
     key = os.environ.get(variable, "")
@@ -119,10 +122,10 @@ def key_in(variable: str) -> str:
 def find_chat(
     task: Task, url: str, model: str, instructions: str | None, key: str = ""
 ) -> tuple[Runnable, Runner]:
-    """Return the model of that name behind an OpenAI-compatible interface, and its runner.
+    """Return the model with this name behind an OpenAI-compatible interface, and its runner.
 
-    instructions: the system prompt; None: the default prompt of a submission.
-    Raises CannotEvaluate.
+    instructions: the system prompt; None uses the default prompt of a submission. Raises
+    CannotEvaluate.
     """
     chat = settings_for(task.config, model=model, instructions=instructions)
     try:
@@ -133,7 +136,7 @@ def find_chat(
 
 
 def find_paraphrase(folder: str | None) -> Paraphrase | None:
-    """Load the seq2seq model in a folder; return None when no folder is named.
+    """Load the seq2seq model in a folder and return it; None if no folder is named.
 
     Raises CannotEvaluate.
     """
@@ -166,15 +169,15 @@ def evaluate_by_hand(
     task : Task
         The task whose fields and metrics are used.
     examples : Examples
-        What the model is asked about.
+        The examples on which the model is run.
     model, runner : Runnable, Runner
-        What answers, as returned by `find_model` or `find_chat`.
+        The model and its runner, as returned by `find_model` or `find_chat`.
     suites : sequence of str
         The perturbed suites to run after the plain evaluation.
     tell : Tell
         Receives the progress.
     paraphrase : Paraphrase, optional
-        Rewords texts; with it, the last suite contains the examples in other words.
+        Paraphrases texts. If given, a suite of paraphrased examples is run last.
     """
     question = Question(
         task.config,
@@ -210,7 +213,7 @@ def evaluate_by_hand(
 
 
 def outcome_of(report: Mapping[str, Any]) -> tuple[str, str]:
-    """Return outcome and sentence of the first part that did not succeed, or else `ok`."""
+    """Return outcome and sentence of the report's first failed part, or `ok` and ""."""
     reports = [report]
     reports += report["perturbations"].values()
     for each in reports:

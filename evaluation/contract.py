@@ -43,13 +43,13 @@ NOBODY_MEASURED = (Outcome.INFRASTRUCTURE, Outcome.AWAY)
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources that a run used, measured from outside. None: this runner cannot measure it.
+    """The resources that a run used, measured from outside. None if the runner cannot measure one.
 
-    Seconds are of the wall clock: `seconds` from start to end, `start_seconds` until the first
-    answer, `answer_seconds` from the first answer to the last. Bytes are of the whole sandbox.
-    Tokens are those of prompts and answers, `cost` is in the currency of the owner's prices, and
-    latency is the time of one example asked alone: its median and 95th percentile. `unanswered`
-    counts the examples without an answer by the reason, a key of `UNANSWERED`.
+    Seconds are wall-clock time: `seconds` from start to end, `start_seconds` until the first
+    answer, `answer_seconds` from the first answer to the last. Bytes are those of the whole
+    sandbox. Tokens are those of prompts and answers. `cost` is in the currency of the owner's
+    prices. Latency is the time for one example asked alone, as median and 95th percentile.
+    `unanswered` counts the examples without an answer by reason, a key of `UNANSWERED`.
     """
 
     seconds: float
@@ -83,7 +83,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Writing:
-    """The settings of a language model that writes greedily, until its end or a `stop` text."""
+    """The settings of a language model that writes greedily, until its end token or a stop text."""
 
     max_tokens: int = 256
     stop: tuple[str, ...] = ()
@@ -93,10 +93,10 @@ class Writing:
 class Runnable:
     """A model on this machine that can be run: a folder of weights, or an image.
 
-    image: its immutable id (`sha256:…`), never a tag. adapter: of `Submission.Adapter`. A metric of
-    a task's owners is run as a model, too: its file lies in the folder, its adapter is `metric`.
-    writing: the folder is that of a language model. lora: the folder of what is added to its
-    weights. gpu: the number of the one that its container gets. part: of a folder, PLAN or REST.
+    image: its immutable id (`sha256:…`), never a tag. adapter: one of `Submission.Adapter`, or
+    `metric` for an owner's custom metric, whose file lies in the folder. writing: set if the folder
+    holds a language model. lora: the folder of an adapter for its weights. gpu: the number of the
+    container's GPU. part: PLAN or REST, for a shard of a folder's run.
     """
 
     folder: Path | None = None
@@ -112,7 +112,10 @@ class Runnable:
 
 
 class InvalidOutput(Exception):
-    """An answer that breaks the contract; the message names the line and how to correct it."""
+    """Raised when an answer breaks the contract.
+
+    The message names the line and how to correct it.
+    """
 
 
 Take = Callable[[bytes], None]
@@ -123,7 +126,7 @@ Beat = Callable[[], None]
 
 @dataclass(frozen=True)
 class SetRow:
-    """An example of an evaluation set. gold: every answer that counts as right, the best first."""
+    """An example of an evaluation set. gold: all right answers, the best first."""
 
     uid: str
     inputs: Mapping[str, Any]
@@ -135,8 +138,8 @@ class SetRow:
 class Answer:
     """A checked answer: the value of the task's answer field, and probabilities by label.
 
-    logprob: natural logarithm of the probability of the whole text that was written; tokens: that
-    were read and written. Where they are told.
+    logprob: natural logarithm of the probability of the whole text. tokens: the numbers of tokens
+    read and written. Both are None if unknown.
     """
 
     value: Any
@@ -147,7 +150,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Number:
-    """A score with its 95 % interval; rates are 0-1. value None: it cannot be computed (`note`)."""
+    """A score with its 95 % interval. Rates are 0-1.
+
+    value: None if the score cannot be computed; `note` then says why.
+    """
 
     metric: str
     value: float | None
@@ -163,8 +169,8 @@ class Number:
 class Evaluated:
     """The result of one evaluation.
 
-    exchanged: labels that look exchanged, each with the one it may stand for. This is computed from
-    right answers, so only people who may know these may see it.
+    exchanged: labels that look exchanged, each with the label that it may mean. Computed from right
+    answers, so only people who may know these may see it.
     """
 
     ending: Ending

@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 def no_beat() -> None:
-    """Do nothing: the heartbeat for work that nobody watches."""
+    """Do nothing, as the heartbeat of work that nobody watches."""
 
 
 def during(work: Callable[[], T], beat: Beat) -> T:
     """Return the result of work that cannot call `beat` itself.
 
-    The work runs in a thread and must not use the database.
-    What `beat` raises is passed on once the work has ended.
+    The work runs in a thread and must not use the database. Exceptions of `beat` are propagated
+    once the work has ended.
     """
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
@@ -33,7 +33,7 @@ def during(work: Callable[[], T], beat: Beat) -> T:
 
 
 class BeatingFile:
-    """A file that calls `beat` whenever a piece is read or written; else as the file itself."""
+    """A file wrapper that calls `beat` whenever a piece is read or written."""
 
     def __init__(self, file: IO[bytes], beat: Beat) -> None:
         self._file, self._beat = file, beat

@@ -66,7 +66,7 @@ TIDYING = "tidy_daily"
 def _work(job: J | None, do: Callable[[J], None]) -> J | None:
     """Do a claimed job, if there is one, and return it.
 
-    A worker that lost the lease stops quietly: another one has the job, or it was ended.
+    If the lease is lost, only a warning is logged: another worker has the job, or it was ended.
     """
     if job is not None:
         try:
@@ -77,7 +77,7 @@ def _work(job: J | None, do: Callable[[J], None]) -> J | None:
 
 
 def build_dataset(dataset_id: int) -> None:
-    """Make a version of a round's dataset."""
+    """Build a version of a round's dataset."""
     _work(claim_job(Dataset, dataset_id), make)
 
 
@@ -88,7 +88,7 @@ def run_training(run_id: int) -> None:
 
 
 def ask_llm_judge(judge_id: int) -> None:
-    """Ask a language model that judges about what people judged and models answered."""
+    """Ask a language model judge about answers that people judged, and about models' answers."""
     _work(claim_job(LlmJudge, judge_id), ask)
 
 
@@ -98,7 +98,7 @@ def write_paraphrases(job_id: int) -> None:
 
 
 def serve_practice(run_id: UUID) -> None:
-    """Keep a submitted model in the sandbox for who practises with it."""
+    """Keep a submitted model in the sandbox for a person who practises with it."""
     _work(
         claim_job(PracticeRun, run_id, ready_at=None),
         lambda run: serve(run, shown_inputs(run.submission.task)[0]),
@@ -106,26 +106,26 @@ def serve_practice(run_id: UUID) -> None:
 
 
 def run_custom_metric(metric_id: UUID) -> None:
-    """Try a metric of a task's owners, or score stored answers by it."""
+    """Try out a task's custom metric, or score stored answers with it."""
     _work(claim_job(CustomMetric, metric_id), run_metric)
 
 
 def check_submission(submission_id: UUID) -> None:
-    """Check a submission; an accepted one is queued for its evaluations."""
+    """Check a submission. If accepted, it is queued for its evaluations."""
     _work(claim_job(Submission, submission_id), check_arrival)
 
 
 def evaluate_next(run_id: UUID) -> None:
-    """Wake for a run that waits, and do the next piece of work of each kind.
+    """Do the next piece of work of each kind, because some run is waiting.
 
-    `run_id` is not looked at: it says that some run waits, and whose turn it is depends on what
-    each owner has had so far (`evaluation.runs.services.in_turn`).
+    `run_id` only says that a run is waiting. Which run is next depends on what each owner has had
+    so far (`evaluation.runs.services.in_turn`).
 
-    1. Check the submission that has waited longest: it takes seconds, and somebody watches its
+    1. Check the submission that has waited longest: this takes seconds, and somebody watches its
        page.
-    2. Do the training that has waited longest, so that neither trainings nor evaluations wait for
-       all of the others.
-    3. Evaluate the run whose turn it is.
+    2. Do the training that has waited longest, so that trainings and evaluations do not wait for
+       each other's whole queues.
+    3. Evaluate the run that is next.
     """
     if (submission_id := _longest_waiting(Submission)) is not None:
         check_submission(submission_id)
@@ -135,7 +135,7 @@ def evaluate_next(run_id: UUID) -> None:
 
 
 def evaluate_in_turn() -> None:
-    """Evaluate the run whose turn it is, and do what follows from its end."""
+    """Evaluate the run that is next, and do what follows from its end."""
     if run := _work(claim_next(), execute):
         discard_handed(run)  # nobody reads the answers of its own worker again
         ring_suites(run)  # perturbed runs waited for this one, with which they are compared
@@ -149,14 +149,14 @@ def _longest_waiting(kind: type[Job]) -> Any:
 
 
 def sweep_all() -> int:
-    """Do every half minute what is due; return how many workers were woken for waiting jobs.
+    """Do all work that is due every half minute; return how many messages woke workers.
 
-    1. End overdue runs, queue again what dead workers held, and wake workers for what waits. This
-       comes first: the steps below send messages of their own, and a queue that is not empty gets
-       none for waiting jobs.
+    1. End overdue runs, requeue jobs of dead workers, and wake workers for waiting jobs. This comes
+       first, because the steps below send messages themselves, and waiting jobs get none while the
+       queue is not empty.
     2. Turn closed rounds into evaluation sets, and new sets into runs.
     3. Publish what is due, and email people.
-    4. Remove what nobody needs.
+    4. Delete what is no longer needed.
     """
     end_overdue()
     messages_sent = sweep()
@@ -177,13 +177,13 @@ def sweep_all() -> int:
 def turn_closed_rounds_into_runs() -> None:
     """Make the set of each closed round, compare it with training data, and request its runs.
 
-    1. A round that is closed and decided becomes the next version of its evaluation set; so do
-       releases and the seeds of official tasks.
-    2. Each new version is compared with the rows that models train on.
+    1. A closed and decided round becomes the next version of its evaluation set. So do releases and
+       the seeds of official tasks.
+    2. Each new version is compared with training rows.
     3. Each model of the task gets a run on each newest version.
 
-    Each step does all that is due, also what an earlier sweep left undone. No lock here: each step
-    says which it takes.
+    Each step also does what an earlier sweep left undone. This function takes no lock; each step
+    documents its own.
     """
     sweep_rounds()
     compare_sets()
@@ -191,9 +191,9 @@ def turn_closed_rounds_into_runs() -> None:
 
 
 def tidy_daily() -> int:
-    """Delete once a day what is kept no longer; return how many rows.
+    """Delete expired rows once a day; return how many.
 
-    A bounded number of rows of each kind; the next sweep deletes the rest.
+    Deletes a limited number of rows of each kind; the next sweep deletes the rest.
     """
     if has_succeeded(TIDYING, within=timedelta(days=1)):
         return 0

@@ -14,12 +14,12 @@ Row = Mapping[str, Any]
 
 
 def has_seeds(code: str) -> bool:
-    """Return whether seed rows are shipped for a task of this code."""
+    """Return whether seed rows are shipped for the task with this code."""
     return (OFFICIAL / code / "seed.jsonl").exists()
 
 
 def seed_rows(code: str) -> list[dict[str, Any]]:
-    """Return the rows of a task's seed.jsonl; question answering rows with their passage."""
+    """Return the rows of a task's seed.jsonl. Rows for question answering include their passage."""
     rows = _lines(OFFICIAL / code / "seed.jsonl")
     if "passage_id" not in rows[0]:
         return rows
@@ -34,20 +34,23 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def held_out(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Split rows into those to train on and the tenth that no training sees, by group."""
+    """Split rows by group into training rows and the tenth that no training reads."""
     return split_by_group(rows, share=HELD_OUT, salt="held-out")
 
 
 def group_of(row: Row) -> str:
-    """Return the unit of a split: `group`, or else the context or text that rows may share."""
+    """Return the group by which a row is split.
+
+    It is the row's `group`, or else a context or text that rows may share.
+    """
     return str(row.get("group") or row.get("premise") or row.get("passage") or row.get("text"))
 
 
 def split_by_group(rows: Sequence[Row], *, share: float, salt: str) -> tuple[list[Row], list[Row]]:
-    """Split rows into the rest and about `share` of them, by the hash of salt and group.
+    """Split rows into two parts by a hash of salt and group, the second with about `share` of them.
 
     Whole groups are taken in the order of their hash until the share is reached, so the choice does
-    not depend on the order of the rows. Each side gets at least one group.
+    not depend on the order of the rows. The first part gets at least one group.
     """
     sizes = Counter(map(group_of, rows))
     order = sorted(sizes, key=lambda group: hashlib.sha256(f"{salt}:{group}".encode()).digest())

@@ -18,15 +18,18 @@ PARTS = (
 
 
 class Untrainable(ValueError):
-    """A task whose models cannot be trained here; the message says why and what to do instead."""
+    """Raised when a task's models cannot be trained here.
+
+    The message says why and what to do instead.
+    """
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The fields that the models of a task read and answer.
+    """The fields that a task's models read and answer.
 
-    fields: the task's names of what `FIELDS[kind]` calls text, or premise and hypothesis, or
-    question and passage, or image and question, or image. labels: None for spans.
+    kind: the kind of model. fields: the task's names for the fields in `FIELDS[kind]`, such as
+    text, or premise and hypothesis, or question and passage. labels: None for spans.
     """
 
     kind: str
@@ -35,14 +38,14 @@ class Shape:
     labels: tuple[str, ...] | None
 
     def inputs(self, row: Mapping[str, Any]) -> dict[str, str]:
-        """Return what a target of the task is sent for a training row."""
+        """Return a training row's fields under the names that the task's targets read."""
         return {name: row[own] for name, own in zip(self.fields, FIELDS[self.kind], strict=True)}
 
 
 def runnable_shape_of(config: TaskConfig) -> Shape:
-    """Return the shape of the models whose folders can be run for a task. Raises Untrainable.
+    """Return the shape of models whose folders can be run for a task. Raises Untrainable.
 
-    Models that look at pictures can be run, but not trained as next targets.
+    Picture models can be run, but not trained as next targets.
     """
     answer, fields = config.component(config.answer_field), config.model_fields
     kinds = [config.media_fields.get(name, "text") for name in fields]
@@ -54,7 +57,7 @@ def runnable_shape_of(config: TaskConfig) -> Shape:
 
 
 def shape_of(config: TaskConfig) -> Shape:
-    """Return the shape of the models that can be trained for a task. Raises Untrainable."""
+    """Return the shape of models that can be trained for a task. Raises Untrainable."""
     answer = config.component(config.answer_field)
     fields = config.model_fields
     strange = [name for name in fields if not config.component(name).kind.is_text]
@@ -79,11 +82,11 @@ def shape_of(config: TaskConfig) -> Shape:
 
 
 def training_row(shape: Shape, fields: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
-    """Return a training row from an example's context and inputs; None when it cannot teach.
+    """Return a training row from an example's context and inputs; None if it is unusable.
 
-    answer: a label, or a span as `{"text": …, "start": …}` or its text only. An example cannot
-    teach when a text is missing or empty, the label is not the task's, or the span is not in the
-    passage. A row for a task with only a picture contains its digest.
+    answer: a label, or a span as `{"text": …, "start": …}` or its text only. An example is unusable
+    if a text is missing or empty, if the label is not the task's, or if the span is not in the
+    passage. A row for a task with only a picture contains the picture's digest.
     """
     texts = [fields.get(name) for name in shape.fields]
     if shape.kind == LOOKS:
@@ -99,14 +102,14 @@ def training_row(shape: Shape, fields: Mapping[str, Any], answer: Any) -> dict[s
 
 
 def _digest_of(picture: Any) -> Any:
-    """Return the digest of a picture's value; None if it has another form."""
+    """Return the digest in a picture's value; None if the value has another form."""
     if not isinstance(picture, Mapping):
         return None
     return picture.get("digest")
 
 
 def _span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
-    """Return a row with its span; None when the span is not in the passage."""
+    """Return a row with its span; None if the span is not in the passage."""
     span = answer
     if not isinstance(answer, Mapping):
         span = {"text": answer}
@@ -123,9 +126,9 @@ def _span_row(row: Mapping[str, Any], answer: Any) -> dict[str, Any] | None:
 
 
 def released_row(shape: Shape, line: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a training row, grouped by its author, from a line of a release.
+    """Return a training row, grouped by author, from a line of a release; None if it is unusable.
 
-    Lines come from `evaluation.dataset_releases.reading.split_rows`. None when it cannot teach.
+    line: as yielded by `evaluation.dataset_releases.reading.split_rows`.
     """
     fields = {**line["context"], **line["input_json"]}
     # A release has the label as people judged it; a span stays as its author marked it.
@@ -147,7 +150,7 @@ def runnable(
     adapter: str = "jsonl",
     writing: Writing | None = None,
 ) -> Runnable:
-    """Return a model with what the task asks of it: fields in order, answer field, labels."""
+    """Return a model together with the task's fields in order, answer field and labels."""
     return Runnable(
         folder=folder,
         image=image,
@@ -160,17 +163,18 @@ def runnable(
 
 
 def text_for_models(config: TaskConfig) -> str:
-    """Return the configuration without the parts that only concern people.
+    """Return the configuration as text, without the parts that only concern people.
 
-    A check with it has the same result as one with the whole configuration.
+    A check with this text has the same result as one with the whole configuration.
     """
     return dump_config(TaskConfig(**{name: getattr(config, name) for name in PARTS}))
 
 
 def model_for(config: TaskConfig) -> dict[str, Any]:
-    """Return what a model of the task must be: what it reads, in order, and what it may answer.
+    """Return what a model for the task must read, in order, and may answer.
 
-    kind: of a folder of weights; None where no folder can be run. type: of the answer's field.
+    `kind` is the kind of weights folder, None if no folder can be run. `type` is the type of the
+    answer field.
     """
     try:
         kind = runnable_shape_of(config).kind
@@ -186,5 +190,5 @@ def model_for(config: TaskConfig) -> dict[str, Any]:
 
 
 def labels_of(config: TaskConfig) -> tuple[str, ...] | None:
-    """Return the labels that the task's models choose from; None where they answer freely."""
+    """Return the labels from which the task's models choose; None if they answer freely."""
     return tuple(label.value for label in config.labels(config.answer_field)) or None

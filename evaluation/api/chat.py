@@ -32,7 +32,7 @@ Submit = ApiToken.Scope.SUBMIT
 
 
 class ChatSerializer(serializers.Serializer[Any]):
-    """How a chat model is asked; prices are of a million tokens."""
+    """The settings of a chat model. Prices are per million tokens."""
 
     model = serializers.CharField(
         max_length=200, required=False, help_text="Its name on the server; llm: left out."
@@ -79,7 +79,7 @@ class ChatSerializer(serializers.Serializer[Any]):
 
 
 class ToldChatSerializer(serializers.Serializer[Any]):
-    """How a chat model is asked, as it is told."""
+    """The settings of a chat model, as shown to readers."""
 
     model = serializers.CharField(help_text="Empty while the model is anonymous.")
     instructions = serializers.CharField()
@@ -103,7 +103,7 @@ class ToldChatSerializer(serializers.Serializer[Any]):
 
 
 def settings_of(config: TaskConfig, values: dict[str, Any] | None) -> ChatSettings | None:
-    """Return the settings in a body; None without any."""
+    """Return the chat settings in a request's body; None if it has none."""
     if not values:
         return None
     stop = tuple(values.get("stop", ()))  # settings are compared, so it must be hashable
@@ -111,7 +111,7 @@ def settings_of(config: TaskConfig, values: dict[str, Any] | None) -> ChatSettin
 
 
 class EstimateSerializer(serializers.Serializer[Any]):
-    """What all evaluations on the sets of now will take, by a token of four characters."""
+    """An estimate for all evaluations on the current sets, at four characters per token."""
 
     requests = serializers.IntegerField()
     tokens_in = serializers.IntegerField()
@@ -127,7 +127,7 @@ class EstimateView(APIView):
         operation_id="models_estimate", request=ChatSerializer, responses=EstimateSerializer
     )
     def post(self, request: Request, code: str) -> Response:
-        """What the evaluations of a chat model will cost. Nobody is asked, nothing is stored."""
+        """Estimate the cost of a chat model's evaluations. Calls no model and stores nothing."""
         from evaluation.runs.chat.estimate import estimate  # loads numpy
 
         task = find_task(request, code, can_submit)
@@ -136,7 +136,7 @@ class EstimateView(APIView):
 
 
 class CapSerializer(serializers.Serializer[Any]):
-    """What all evaluations of a model may cost together."""
+    """The maximum total cost of a model's evaluations."""
 
     most_cost = serializers.FloatField(max_value=MOST_COST)
 
@@ -146,7 +146,10 @@ class CapView(APIView):
 
     @write("models_cap", CapSerializer, ToldChatSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
-        """Change the cap on what a chat model may cost; its owner. Ended runs may be repeated."""
+        """Change the cost cap of a chat model. Model owners only.
+
+        Runs that the former cap ended may then be repeated.
+        """
         submission, user = find_owned(request, pk)
         change_cap(submission=submission, actor=user, **read(CapSerializer, request))
         # With the cap that was stored.

@@ -13,7 +13,7 @@ from tasks.access import find_task
 
 
 class CustomMetricSerializer(serializers.ModelSerializer[CustomMetric]):
-    """A version of a metric that was approved."""
+    """An approved version of a custom metric."""
 
     metric: Any = serializers.CharField(
         source="key", help_text="The name of its scores: custom:NAME:VERSION."
@@ -30,7 +30,7 @@ class CustomMetricSerializer(serializers.ModelSerializer[CustomMetric]):
 
 @extend_schema_view(get=extend_schema(operation_id="custom_metrics_list"))
 class CustomMetrics(generics.ListAPIView[CustomMetric]):
-    """The versions of a task's own metrics that were approved, with their files."""
+    """List the approved versions of a task's custom metrics, with their files."""
 
     is_public = True
     serializer_class = CustomMetricSerializer

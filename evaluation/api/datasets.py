@@ -38,7 +38,7 @@ class DatasetFileSerializer(serializers.ModelSerializer[DatasetFile]):
         fields = ("name", "size", "sha256", "is_public", "url")
 
     def get_url(self, file: DatasetFile) -> str:
-        """Its address in the API."""
+        """Return the file's API URL."""
         dataset = file.dataset
         place = (dataset.round.task.code, dataset.round.number, dataset.version, file.name)
         return str(
@@ -63,7 +63,7 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 
 @extend_schema_view(get=extend_schema(operation_id="datasets_list"))
 class Datasets(OfTask, generics.ListAPIView[Dataset]):
-    """The released versions of all rounds, with their files; members see private ones too."""
+    """List the released versions of all rounds with their files. Members also see private files."""
 
     is_public = True
     serializer_class = DatasetSerializer
@@ -97,7 +97,10 @@ class DatasetFileView(APIView):
     def get(
         self, request: Request, code: str, number: int, version: int, name: str
     ) -> HttpResponseBase:
-        """Download a file, or the rest of it; its SHA-256 is its ETag and `X-Content-SHA256`."""
+        """Download a file, or the rest of it.
+
+        Its SHA-256 is in the ETag and in `X-Content-SHA256`.
+        """
         file = find_dataset_file(request, code, number, version, name)
         stored = opened(file)
         # HEAD takes nothing. Before the first byte: the release may have been undone.
@@ -111,7 +114,10 @@ class RoundExport(APIView):
 
     @extend_schema(operation_id="rounds_export", responses=JSON_LINES)
     def get(self, request: Request, code: str, number: int) -> HttpResponseBase:
-        """Every example that stands, as JSON lines, for members; fields as in a dataset."""
+        """Download all examples that were not withdrawn, as JSON lines. Members only.
+
+        The fields are those of a dataset.
+        """
         task = find_task(request, code, can_read)
         round = get_object_or_404(task.rounds.select_related("task"), number=number)
         chunks = (chunk.encode() for chunk in standing_lines(round))

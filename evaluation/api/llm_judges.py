@@ -20,7 +20,7 @@ from tasks.permissions import can_edit
 
 
 class AgreementSerializer(serializers.Serializer[Any]):
-    """How far a judge agrees with people on examples that no prompt was tuned on."""
+    """A judge's agreement with people, on examples on which no prompt was tuned."""
 
     is_calibrated = serializers.BooleanField(
         help_text="Whether it rests on enough examples (50). Else trust no score of the judge."
@@ -54,7 +54,10 @@ class LlmJudgeSerializer(serializers.ModelSerializer[LlmJudge]):
 
 
 class LlmScoreSerializer(serializers.Serializer[Any]):
-    """What a judge finds correct of a model's answers to a set; it ranks nobody."""
+    """The share of a model's answers to a set that a judge finds correct.
+
+    It does not affect ranks.
+    """
 
     judge = serializers.CharField()
     evaluation_set = serializers.CharField()
@@ -84,7 +87,7 @@ def _describe_score(score: LlmScore, agreement: Agreement) -> dict[str, Any]:
 
 @extend_schema_view(get=extend_schema(operation_id="llm_judges_list"))
 class LlmJudges(generics.ListAPIView[LlmJudge]):
-    """The judges of a task, newest first, for its members."""
+    """List the judges of a task, newest first. Members only."""
 
     serializer_class = LlmJudgeSerializer
     pagination_class = NewestFirst
@@ -100,7 +103,10 @@ class ModelLlmScores(APIView):
 
     @extend_schema(operation_id="models_llm_scores_list", responses=LlmScoreSerializer(many=True))
     def get(self, request: Request, pk: UUID) -> Response:
-        """What language models as judges say of a model, with their agreement with people."""
+        """List a model's scores by language model judges.
+
+        Each comes with the judge's agreement with people.
+        """
         runs, viewer = seen_runs(request, pk)
         # A judge's exact share of right answers would disclose more than rounded scores do.
         shown_runs = [run for run in runs if viewer.is_task_owner or not run.version.is_sealed]

@@ -19,7 +19,7 @@ MODEL_FIELDS = ("id", "kind", "adapter", "state", "outcome", "is_published")
 
 
 class CardSerializer(serializers.Serializer[Any]):
-    """What the owner says of a model."""
+    """The owner's description of a model."""
 
     description = serializers.CharField(
         max_length=20_000, required=False, allow_blank=True, help_text="Markdown."
@@ -42,7 +42,7 @@ class CardSerializer(serializers.Serializer[Any]):
 
 
 class ToldCardSerializer(serializers.Serializer[Any]):
-    """The card as others read it."""
+    """The model card as others read it."""
 
     description = serializers.CharField()
     languages = serializers.CharField()
@@ -54,7 +54,7 @@ class ToldCardSerializer(serializers.Serializer[Any]):
 
 
 class ModelSerializer(serializers.Serializer[Any]):
-    """A model, and how far it is. Made of a submission; context: `viewer` says who asks."""
+    """A model and its progress, made from a submission. context: `viewer` returns who asks."""
 
     id = serializers.UUIDField()
     task = serializers.CharField()
@@ -93,16 +93,16 @@ class ModelSerializer(serializers.Serializer[Any]):
         return super().to_representation(self.describe(submission, viewer))
 
     def describe(self, submission: Submission, viewer: Viewer) -> dict[str, Any]:
-        """Return all fields, as far as this person may know them."""
+        """Return all fields that this viewer may know."""
         return describe_model(submission, viewer, self.progress(submission))
 
     def progress(self, submission: Submission) -> Progress:
-        """Return its progress, by the runs that came with it."""
+        """Return the submission's progress, from its prefetched runs."""
         return progress_of(submission, submission.runs.all())
 
 
 class WholeModelSerializer(ModelSerializer):
-    """A model with its place in the queue and its log; context: `runs` are all of its runs."""
+    """A model with its queue position and its log. context: `runs` are all of its runs."""
 
     position = serializers.IntegerField(allow_null=True, help_text="In the queue, itself counted.")
     wait_seconds = serializers.FloatField(allow_null=True, help_text="As the last runs took.")
@@ -119,7 +119,7 @@ class WholeModelSerializer(ModelSerializer):
 
 
 def describe_model(submission: Submission, viewer: Viewer, progress: Progress) -> dict[str, Any]:
-    """Return all fields of a model, as far as this person may know them."""
+    """Return all fields of a model that this viewer may know."""
     is_inside, is_there = viewer.is_inside, submission.withdrawn_at is None
     owner, version = shown_owner(submission, viewer), submission.evaluation_set
     # Logs and errors may quote files and addresses of the person who submitted it.

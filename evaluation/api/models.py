@@ -48,7 +48,7 @@ KINDS = [kind for kind in Submission.Kind if kind != Submission.Kind.TARGET]
 
 
 class NewModelSerializer(serializers.Serializer[Any]):
-    """A model that is submitted; what it needs depends on its kind."""
+    """A model to submit. Which fields are needed depends on its kind."""
 
     kind = serializers.ChoiceField(KINDS)
     name = serializers.CharField(max_length=100, help_text="With its version.")
@@ -99,13 +99,13 @@ class NewModelSerializer(serializers.Serializer[Any]):
 
 
 class NewestFirst(Pages):
-    """Pages by time, the newest first."""
+    """A pagination by time, newest first."""
 
     ordering = "-queued_at"
 
 
 class Models(generics.ListAPIView[Submission]):
-    """A list of models."""
+    """Base view of lists of models."""
 
     serializer_class = ModelSerializer
     pagination_class = NewestFirst
@@ -114,7 +114,7 @@ class Models(generics.ListAPIView[Submission]):
 
 @extend_schema_view(get=extend_schema(operation_id="models_list"))
 class TaskModels(OfTask, Models):
-    """The published models of a task, the newest first; targets are among them."""
+    """List the published models of a task, including targets, newest first."""
 
     is_public = True
     write_scope = Submit
@@ -130,9 +130,9 @@ class TaskModels(OfTask, Models):
 
     @write("models_create", NewModelSerializer, {201: WholeModelSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Submit a model. It is checked first; ask for it again to see how far it is.
+        """Submit a model. It is checked first; get the model again to see its progress.
 
-        409 with the code `quota` when you have submitted all models of a day.
+        Fails with 409 and the code `quota` if you have used up the day's quota.
         """
         task = find_task(request, code, can_submit)
         fields = read(NewModelSerializer, request)
@@ -149,7 +149,7 @@ class TaskModels(OfTask, Models):
 
 
 def upload_of(user: User, pk: UUID | None) -> Upload | None:
-    """Return the person's file of that id; None if none is named. Raises ValidationError."""
+    """Return the person's upload with this id; None without an id. Raises ValidationError."""
     if pk is None:
         return None
     upload = Upload.objects.filter(pk=pk, owner=user).first()
@@ -159,7 +159,7 @@ def upload_of(user: User, pk: UUID | None) -> Upload | None:
 
 
 def team_of(user: User, name: str | None) -> Team | None:
-    """Return the person's team of that name; None if none is named. Raises ValidationError."""
+    """Return the person's team with this name; None without a name. Raises ValidationError."""
     if not name:
         return None
     team = teams_of(user).filter(name__iexact=name).first()
@@ -171,7 +171,7 @@ def team_of(user: User, name: str | None) -> Team | None:
 
 
 def _find_version(task: Task, name: str | None) -> EvaluationSetVersion | None:
-    """Return the newest version of the set of that name; None if none is named.
+    """Return the newest version of the set with this name; None without a name.
 
     Raises ValidationError.
     """
@@ -187,7 +187,7 @@ def _find_version(task: Task, name: str | None) -> EvaluationSetVersion | None:
 
 
 def whole(request: Request, pk: UUID) -> Any:
-    """Return all that this person may know of a model."""
+    """Return all data of a model that this person may see."""
     submission, viewer = find_submission(request, pk)
     context = {"viewer": lambda _: viewer, "runs": list_runs(submission)}
     return WholeModelSerializer(submission, context=context).data
@@ -195,7 +195,7 @@ def whole(request: Request, pk: UUID) -> Any:
 
 @extend_schema_view(get=extend_schema(operation_id="my_models_list"))
 class MyModels(Models):
-    """All that you have submitted, the newest first."""
+    """List all models that you have submitted, newest first."""
 
     def get_queryset(self) -> QuerySet[Submission]:
         return submissions_of(person(self.request)).defer("log")
@@ -207,7 +207,7 @@ class MyModels(Models):
 
 
 class ModelChangeSerializer(serializers.Serializer[Any]):
-    """What is to change; what is not named stays."""
+    """Changes to a model. Fields that are left out stay as they are."""
 
     card = CardSerializer()
 
@@ -218,12 +218,12 @@ class ModelView(APIView):
 
     @extend_schema(operation_id="models_get", responses=WholeModelSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
-        """How far a model is, what is wrong with it, and its card."""
+        """Get a model with its progress, problems and card."""
         return Response(whole(request, pk))
 
     @write("models_change", ModelChangeSerializer, WholeModelSerializer)
     def patch(self, request: Request, pk: UUID) -> Response:
-        """Change its card; for its owner."""
+        """Change a model's card. Model owners only."""
         submission, user = find_owned(request, pk)
         changes = read(ModelChangeSerializer, request)["card"]
         now = {name: getattr(submission, name) for name in vars(ModelCard())}
@@ -233,7 +233,10 @@ class ModelView(APIView):
 
 
 def _make_action(name: str, service: Callable[..., Any], words: str) -> type[APIView]:
-    """Return a view on which a model's owner does something with it."""
+    """Return a view with which a model's owner calls the service on the model.
+
+    name: part of the operation id. words: the operation's description.
+    """
 
     class Action(APIView):
         write_scope = Submit
@@ -267,7 +270,7 @@ ACTIONS: Mapping[str, type[APIView]] = {
 
 
 class AnonymousSerializer(serializers.Serializer[Any]):
-    """Until when names are hidden."""
+    """The date until which names are hidden."""
 
     until = serializers.DateField(
         allow_null=True, help_text="Before that day nobody sees the names; null: they are shown."
@@ -279,7 +282,7 @@ class AnonymousView(APIView):
 
     @write("models_hide", AnonymousSerializer, WholeModelSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
-        """Hide the names of model and owner before a day, at most a year ahead, or show them."""
+        """Hide the names of model and owner until a day, at most a year ahead, or show them."""
         submission, user = find_owned(request, pk)
         until = read(AnonymousSerializer, request)["until"]
         submissions.set_anonymous_until(submission=submission, actor=user, until=until)
@@ -287,7 +290,7 @@ class AnonymousView(APIView):
 
 
 class EmbargoSerializer(serializers.Serializer[Any]):
-    """When a model is published by itself."""
+    """The date on which a model is published automatically."""
 
     day = serializers.DateField(allow_null=True, help_text="null: not by itself.")
 
@@ -297,7 +300,7 @@ class EmbargoView(APIView):
 
     @write("models_embargo", EmbargoSerializer, WholeModelSerializer)
     def post(self, request: Request, pk: UUID) -> Response:
-        """Publish the model on a day, at most a year ahead, once it has a score."""
+        """Publish the model on a day, at most a year ahead, as soon as it has a score."""
         submission, user = find_owned(request, pk)
         day = read(EmbargoSerializer, request)["day"]
         submissions.set_publish_on(submission=submission, actor=user, day=day)
@@ -305,7 +308,7 @@ class EmbargoView(APIView):
 
 
 class QuotaSerializer(serializers.Serializer[Any]):
-    """How many more models may be submitted."""
+    """The number of models that may still be submitted."""
 
     left = serializers.IntegerField()
     most = serializers.IntegerField(help_text="In a day.")
@@ -317,7 +320,7 @@ class QuotaSerializer(serializers.Serializer[Any]):
 
 
 class QuotaQuery(serializers.Serializer[Any]):
-    """For whom."""
+    """The query parameters of the quota."""
 
     team = serializers.CharField(
         max_length=60, required=False, help_text="A team of yours: as its quota allows, too."
@@ -329,7 +332,7 @@ class QuotaView(APIView):
 
     @extend_schema(operation_id="quota_get", parameters=[QuotaQuery], responses=QuotaSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """How many models you may still submit to a task."""
+        """Get the number of models that you may still submit to a task."""
         task = find_task(request, code, can_submit)
         user = person(request)
         team = team_of(user, wanted(QuotaQuery, request).get("team"))

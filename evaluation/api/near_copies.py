@@ -14,7 +14,7 @@ from evaluation.submissions.visibility import seen_runs
 
 
 class NearCopySerializer(serializers.Serializer[Any]):
-    """A published model with nearly the same answers on a set. Counts are of examples."""
+    """A published model with nearly the same answers on a set, and counts of examples."""
 
     evaluation_set = serializers.CharField(source="pair.run.version.evaluation_set.name")
     version = serializers.IntegerField(source="pair.run.version.version")
@@ -32,9 +32,9 @@ class NearCopySerializer(serializers.Serializer[Any]):
 class NearCopies(APIView):
     @extend_schema(operation_id="near_copies_list", responses=NearCopySerializer(many=True))
     def get(self, request: Request, pk: UUID) -> Response:
-        """Published models that answer nearly as it does; for the owners of model and task.
+        """List published models with nearly the same answers. Owners of the model or task only.
 
-        Of sealed sets for the task's editors alone; empty for everybody else.
+        For sealed sets, only the task's editors see them. The list is empty for everybody else.
         """
         runs, viewer = seen_runs(request, pk)
         return Response(NearCopySerializer(near_copies_of(runs, viewer), many=True).data)

@@ -46,7 +46,7 @@ ENDINGS = [
 
 
 class OwnWorkerSerializer(serializers.ModelSerializer[OwnWorker]):
-    """A person who may evaluate their and their teams' models on their own machines."""
+    """A person's permission to evaluate their and their teams' models on their own machines."""
 
     email = serializers.EmailField(source="user.email")
     model = serializers.UUIDField(
@@ -68,7 +68,7 @@ class OwnWorkerSerializer(serializers.ModelSerializer[OwnWorker]):
 
 
 class NewOwnWorkerSerializer(serializers.Serializer[Any]):
-    """Who may, and what: all of theirs, or one model, or what they have on one set."""
+    """A person and what they may evaluate: all their models, one model, or all on one set."""
 
     email = AddressInRequest(help_text="Of an account.")
     model = serializers.UUIDField(allow_null=True, default=None)
@@ -83,7 +83,7 @@ class NewOwnWorkerSerializer(serializers.Serializer[Any]):
 
 @extend_schema_view(get=extend_schema(operation_id="own_workers_list"))
 class OwnWorkers(generics.ListAPIView[OwnWorker]):
-    """Who may evaluate models of the task on their own machines; for its owners."""
+    """List who may evaluate models of the task on their own machines. Task owners only."""
 
     write_scope, throttle = ApiToken.Scope.OWN, "submit"
     serializer_class = OwnWorkerSerializer
@@ -96,7 +96,7 @@ class OwnWorkers(generics.ListAPIView[OwnWorker]):
 
     @write("own_workers_create", NewOwnWorkerSerializer, {201: OwnWorkerSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Let a person evaluate their models of this task on their own machines."""
+        """Permit a person to evaluate their models of this task on their own machines."""
         task, actor = find_task(request, code, can_own), person(request)
         fields = read(NewOwnWorkerSerializer, request)
         user = account_for(actor, fields["email"])
@@ -123,7 +123,7 @@ class OwnWorkerView(APIView):
 
     @write("own_workers_delete", None, {204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
-        """Let them no longer; their leases end."""
+        """Revoke a permission. Its leases end."""
         task = find_task(request, code, can_own)
         worker = get_object_or_404(task.own_workers, pk=pk)
         services.remove_worker(worker=worker, actor=person(request))
@@ -131,14 +131,14 @@ class OwnWorkerView(APIView):
 
 
 class WantedSerializer(serializers.Serializer[Any]):
-    """Which runs a machine takes; without either, all that it may."""
+    """Filters for the runs that a machine takes. Without filters it takes any run it may."""
 
     model = serializers.UUIDField(required=False, help_text="Its id.")
     evaluation_set = serializers.CharField(required=False, max_length=60)
 
 
 class LeaseSerializer(serializers.Serializer[Any]):
-    """A run that a machine holds while it renews the lease, each minute at least."""
+    """A run leased to a machine, which must renew the lease at least every minute."""
 
     token = serializers.UUIDField(source="lease_token")
     run = serializers.UUIDField(source="pk")
@@ -178,7 +178,7 @@ class TakeLease(APIView):
 
     @write("leases_take", WantedSerializer, {200: LeaseSerializer, 204: None})
     def post(self, request: Request, code: str) -> Response:
-        """Take the oldest run that your machine may evaluate; 204 where there is none."""
+        """Lease the oldest run that your machine may evaluate. Returns 204 if there is none."""
         task, filters = find_task(request, code), read(WantedSerializer, request)
         workers = workers_of(person(request), task)
         # Whoever has no such right does not learn whether there are runs.
@@ -196,7 +196,10 @@ class _OfLease(APIView):
     read_scope = write_scope = ApiToken.Scope.SUBMIT
 
     def leased(self, token: UUID) -> EvaluationRun:
-        """Return the run; 404 if this person's machine does not hold it any more."""
+        """Return the run with this lease.
+
+        Raises Http404 if this person's machine no longer has it.
+        """
         run = leased_to(person(self.request), token)
         if run is None:
             raise Http404
@@ -206,7 +209,7 @@ class _OfLease(APIView):
 
 
 class BeatSerializer(serializers.Serializer[Any]):
-    """How far it is."""
+    """The progress of a leased run."""
 
     progress = serializers.FloatField(min_value=0, max_value=1, default=0)
 
@@ -214,7 +217,7 @@ class BeatSerializer(serializers.Serializer[Any]):
 class LeaseBeat(_OfLease):
     @write("leases_keep", BeatSerializer, {204: None})
     def post(self, request: Request, token: UUID) -> Response:
-        """Keep the lease for two minutes more; 404 or 409 where it is lost."""
+        """Renew the lease for two minutes. Fails with 404 or 409 if the lease is lost."""
         run, progress = self.leased(token), read(BeatSerializer, request)["progress"]
         services.renew_lease(run=run, user=person(request), progress=progress)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -225,7 +228,7 @@ class LeaseInputs(_OfLease):
 
     @extend_schema(operation_id="lease_inputs_get", responses=JSON_LINES, parameters=[LEASE])
     def get(self, request: Request, token: UUID) -> HttpResponseBase:
-        """The examples, a line each: `{"id", "inputs"}`, with new ids and in random order."""
+        """Download the examples as lines `{"id", "inputs"}`, with new ids and in random order."""
         run = self.leased(token)
         if not note_taken(run.version, person(request)):
             raise Http404
@@ -233,7 +236,7 @@ class LeaseInputs(_OfLease):
 
 
 def _inputs(run: EvaluationRun) -> Iterator[bytes]:
-    """Yield the examples of a run as lines, under the ids that this lease gives them."""
+    """Yield the examples of a run as lines, with the ids of this lease."""
     task, config = run.submission.task, run.submission.task.config
     assert run.lease_token
     is_chosen = asked_of(run) or repeat(True)
@@ -255,26 +258,32 @@ class LeaseModel(_OfLease):
         parameters=[LEASE],
     )
     def get(self, request: Request, token: UUID) -> HttpResponseBase:
-        """The model as it was checked: a tar of its folder, or what `docker save` wrote."""
+        """Download the checked model: a tar archive of its folder, or a `docker save` archive."""
         file = self.leased(token).submission.file.open("rb")
         return FileResponse(file, as_attachment=True, filename="model.tar", content_type=OCTETS)
 
 
 class OwnUsageSerializer(UsageSerializer):
-    """What a machine says that a run used; examples without an answer are counted here."""
+    """The resources that a run used, as the machine reports.
+
+    Unanswered examples are counted here.
+    """
 
     unanswered = None  # type: ignore[assignment]
 
 
 class EndingSerializer(serializers.Serializer[Any]):
-    """How the model ended."""
+    """The end of the model's run."""
 
     outcome = serializers.ChoiceField(ENDINGS)
     sentence = serializers.CharField(allow_blank=True, max_length=500, default="")
     usage = OwnUsageSerializer()
 
     def validate_usage(self, usage: dict[str, float | None]) -> dict[str, float | None]:
-        """Check the numbers: nobody here measured them, and the board computes with them."""
+        """Check the reported numbers, because leaderboards compute with them.
+
+        Raises ValidationError.
+        """
         wrong = []
         for name, value in usage.items():
             if value is not None and not 0 <= value <= MOST_USED:
@@ -286,7 +295,7 @@ class EndingSerializer(serializers.Serializer[Any]):
 
 
 class HandedSerializer(serializers.Serializer[Any]):
-    """What a machine answered."""
+    """The answers from a machine."""
 
     upload = serializers.UUIDField(
         allow_null=True, default=None, help_text="Of the lines of answers."
@@ -298,7 +307,7 @@ class HandedSerializer(serializers.Serializer[Any]):
 class LeaseAnswers(_OfLease):
     @write("leases_end", HandedSerializer, {204: None})
     def post(self, request: Request, token: UUID) -> Response:
-        """Hand in what the model answered, which is scored here; the lease ends."""
+        """Submit the model's answers, which are scored here. This ends the lease."""
         run = self.leased(token)
         services.hand_in(run=run, user=person(request), **read(HandedSerializer, request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -45,7 +45,7 @@ def _rows(help_text: str) -> serializers.IntegerField:
 
 
 class SizesSerializer(serializers.Serializer[Any]):
-    """The sizes of the splits."""
+    """The sizes of the splits, in rows."""
 
     train = _rows("Rows; unless told all that dev and test leave.")
     dev = _rows("Rows; unless told about a tenth.")
@@ -62,7 +62,7 @@ def _counts(help_text: str, *, required: bool = True) -> serializers.DictField:
 
 
 class NewReleaseSerializer(SizesSerializer):
-    """What a version is to be. The splits are dealt once: later versions ignore the sizes."""
+    """A version to release. Rows are split once, so later versions ignore the sizes."""
 
     license = serializers.ChoiceField([*LICENSES])
     description = serializers.CharField(
@@ -78,7 +78,7 @@ class NewReleaseSerializer(SizesSerializer):
 
 
 class ProposalSerializer(serializers.Serializer[Any]):
-    """Sizes that leave out few rows."""
+    """Suggested sizes that leave out few rows."""
 
     dev = serializers.IntegerField()
     test = serializers.IntegerField()
@@ -87,7 +87,7 @@ class ProposalSerializer(serializers.Serializer[Any]):
 
 
 class ReleasePreviewSerializer(serializers.Serializer[Any]):
-    """What a release of these sizes would hold and leave out."""
+    """The rows that a release with these sizes would contain and leave out."""
 
     rows = _counts("By split; `program` and `held` only where they have rows.")
     left_out = _counts("All other examples of the round, by reason.")
@@ -100,7 +100,7 @@ class ReleasePreviewSerializer(serializers.Serializer[Any]):
 
 
 class ReleaseSerializer(serializers.ModelSerializer[Dataset]):
-    """A version that is there, is being made, or failed."""
+    """A version that is finished, is being made, or failed."""
 
     progress = serializers.FloatField(help_text="0-1.")
     error = serializers.CharField(help_text="Why it failed.")
@@ -115,7 +115,7 @@ class ReleaseSerializer(serializers.ModelSerializer[Dataset]):
 
 @extend_schema_view(get=extend_schema(operation_id="releases_list"))
 class Releases(generics.ListAPIView[Dataset]):
-    """Every version of a round's data, also one that is being made; for the task's owners."""
+    """List all versions of a round's data, including one that is being made. Task owners only."""
 
     write_scope = ApiToken.Scope.OWN
     throttle = "submit"
@@ -123,7 +123,7 @@ class Releases(generics.ListAPIView[Dataset]):
     queryset = Dataset.objects.none()
 
     def round(self) -> Round:
-        """Return the round, for people who may release it. Raises Http404."""
+        """The round. Raises Http404 for people who may not release it."""
         return _owned_round(self.request, self.kwargs["code"], self.kwargs["number"])
 
     def get_queryset(self) -> QuerySet[Dataset]:
@@ -145,7 +145,7 @@ class Releases(generics.ListAPIView[Dataset]):
 
 
 class ReleasePreview(APIView):
-    """What a first version of a round's data would be."""
+    """A forecast of the first version of a round's data."""
 
     reads_query = ("GET",)
 
@@ -155,10 +155,10 @@ class ReleasePreview(APIView):
         responses=ReleasePreviewSerializer,
     )
     def get(self, request: Request, code: str, number: int) -> Response:
-        """What a release of these sizes would hold and leave out; nothing is stored.
+        """Forecast the rows that a release with these sizes would contain. Stores nothing.
 
-        It may be asked while people still write and judge. 409 says why a release of these sizes
-        cannot be, with sizes that can, or that the round was released. For owners.
+        Works while people still write and judge. Fails with 409 if the round was released, or if
+        these sizes are impossible; the error then suggests possible sizes. Task owners only.
         """
         round = _owned_round(request, code, number)
         sizes = wanted(SizesSerializer, request)
@@ -189,10 +189,10 @@ class Release(APIView):
 
     @write("releases_undo", gives={204: None})
     def delete(self, request: Request, code: str, number: int, version: int) -> Response:
-        """Undo the first version, where nobody has used it: the round is closed again.
+        """Undo the first version if nobody has used it. The round becomes closed again.
 
-        409 names what prevents it: a later version, a download, a training, an evaluation, or a
-        later round that was opened. For owners.
+        Fails with 409, which names the reasons: a later version, a download, a training, an
+        evaluation, or a later round that was opened. Task owners only.
         """
         round = _owned_round(request, code, number)
         get_object_or_404(round.datasets, version=version, state=Dataset.State.DONE)
@@ -201,13 +201,13 @@ class Release(APIView):
 
 
 def _owned_round(request: Request, code: str, number: int) -> Round:
-    """Return the round, for people who may release it. Raises Http404."""
+    """Return the round. Raises Http404 for people who may not release it."""
     rounds = find_task(request, code, can_own).rounds.select_related("task")
     return get_object_or_404(rounds, number=number)
 
 
 def _options(round: Round, fields: dict[str, Any], page: str) -> Options:
-    """Return the owner's options, by the rules of the page's form."""
+    """Return the release options in the fields, checked by the page's form."""
     if round.datasets.filter(state=Dataset.State.DONE).exists():
         form = ReleaseForm(None, fields)
         check_form(form)
@@ -219,7 +219,7 @@ def _options(round: Round, fields: dict[str, Any], page: str) -> Options:
 def _first_form(counts: Counts, fields: dict[str, Any]) -> ReleaseForm:
     """Return the checked form of a first version.
 
-    Sizes that are not given are the proposed ones.
+    Sizes that are not given are the suggested ones.
     """
     sizes = suggested_sizes(counts)
     form = ReleaseForm(sizes, {"dev": sizes.dev, "test": sizes.test, "seed": 0, **fields})

@@ -53,7 +53,7 @@ PK = OpenApiParameter("id", OpenApiTypes.UUID, "path", description="The model's.
 
 
 class UsageSerializer(serializers.Serializer[Any]):
-    """What a run used; null: not measured."""
+    """The resources that a run used; null if not measured."""
 
     seconds = serializers.FloatField(allow_null=True, default=None)
     start_seconds = serializers.FloatField(
@@ -83,7 +83,7 @@ class UsageSerializer(serializers.Serializer[Any]):
 
 
 class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
-    """An evaluation of a model on a version of a set, as it is or perturbed."""
+    """An evaluation of a model on a version of a set, plain or perturbed."""
 
     evaluation_set = serializers.CharField(source="version.evaluation_set.name")
     version = serializers.IntegerField(source="version.version")
@@ -106,7 +106,7 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
         )
 
     def get_overlap(self, run: EvaluationRun) -> float | None:
-        """As far as we trained it or its card says on what."""
+        """Return the share of the set on which the model was trained; None if unknown."""
         # Once for all runs of a model: it takes queries.
         if run.submission_id not in self._learned:
             self._learned[run.submission_id] = trained_on(run.submission)
@@ -117,13 +117,13 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
         return {}
 
     def get_position(self, run: EvaluationRun) -> int | None:
-        """Its place in the queue."""
+        """Return the run's position in the queue; None if it does not wait."""
         if run.state != EvaluationRun.State.QUEUED:
             return None
         return self._positions.get(run.pk)
 
     def get_wait_seconds(self, run: EvaluationRun) -> float | None:
-        """How long until it begins: the queue moves on evenly."""
+        """Return the expected wait, from the queue position and the duration of recent runs."""
         position = self.get_position(run)
         return position * self._pace if position and self._pace else None
 
@@ -146,7 +146,10 @@ class WholeRunSerializer(RunSerializer):
 
 @extend_schema_view(get=extend_schema(operation_id="runs_list", parameters=[PK]))
 class Runs(generics.ListAPIView[EvaluationRun]):
-    """Each evaluation, repeated ones too, the newest first; hidden sets for task owners."""
+    """List all evaluations of a model, including repeated ones, newest first.
+
+    Evaluations on hidden sets are listed for task owners only.
+    """
 
     is_public = True
     serializer_class = RunSerializer
@@ -158,14 +161,14 @@ class Runs(generics.ListAPIView[EvaluationRun]):
         return runs.defer("log")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
-        """A page, each as this person may know it."""
+        """Return a page of runs, each as this person may see it."""
         return [as_seen(run, self.viewer) for run in super().paginate_queryset(queryset) or ()]
 
 
 class RunView(APIView):
     @extend_schema(operation_id="runs_get", responses=WholeRunSerializer)
     def get(self, request: Request, pk: UUID, run: UUID) -> Response:
-        """How it ended and the end of its log; for the owners of model and task."""
+        """Get an evaluation with the end of its log. Owners of the model or task only."""
         evaluation, _ = find_run(request, pk, run)
         return Response(WholeRunSerializer(evaluation).data)
 
@@ -176,7 +179,10 @@ class RunAgain(APIView):
 
     @write("runs_repeat", None, {201: RunSerializer})
     def post(self, request: Request, pk: UUID, run: UUID) -> Response:
-        """Repeat it after we have failed. For the owners of model and task."""
+        """Repeat a run that failed through the platform's fault.
+
+        Owners of the model or task only.
+        """
         former, _ = find_run(request, pk, run, lambda _, viewer: viewer.may_repeat)
         new_run = run_again(run=former, actor=person(request))
         evaluation, _ = find_run(request, pk, new_run.pk)  # with what its serializer reads
@@ -184,13 +190,13 @@ class RunAgain(APIView):
 
 
 class WrongQuery(serializers.Serializer[Any]):
-    """Which part of what was wrong."""
+    """The query parameters of the wrong answers."""
 
     page = serializers.IntegerField(min_value=1, max_value=99_999, default=1)
 
 
 class WrongSerializer(serializers.Serializer[Any]):
-    """An example that a model did not get wholly right."""
+    """An example that a model did not answer fully right."""
 
     uid = serializers.CharField(source="row.uid")
     inputs = serializers.DictField(source="row.inputs")
@@ -206,7 +212,7 @@ class WrongSerializer(serializers.Serializer[Any]):
 
 
 class WrongPageSerializer(serializers.Serializer[Any]):
-    """A page of what a model got wrong."""
+    """A page of examples that a model did not answer fully right."""
 
     examples = WrongSerializer(many=True)
     next_page = serializers.IntegerField(allow_null=True)
@@ -221,10 +227,10 @@ class WrongView(APIView):
         operation_id="runs_wrong", parameters=[WrongQuery], responses=WrongPageSerializer
     )
     def get(self, request: Request, pk: UUID, run: UUID) -> Response:
-        """The examples of a set that a model did not get wholly right, 20 a page.
+        """List the examples of a set that a model did not answer fully right, 20 per page.
 
-        Where a release has published texts and labels; of other sets for the task's editors. Only
-        of runs on a set as it is, with stored predictions.
+        Available to everybody if a release has published texts and labels, otherwise to the task's
+        editors. Only for plain runs with stored predictions.
         """
         from evaluation.submissions.mistakes import SHOWN, wrong_answers  # it loads numpy
 
@@ -265,9 +271,10 @@ class ScoreSerializer(serializers.ModelSerializer[Score]):
 
 @extend_schema_view(get=extend_schema(operation_id="scores_list", parameters=[PK]))
 class Scores(generics.ListAPIView[Score]):
-    """Every number, on sets as they are and perturbed; `slice` and `kind` empty: over all.
+    """List all numbers of a model, on plain and perturbed sets.
 
-    Of sealed sets fewer, and rounded.
+    Numbers over all examples have an empty `slice` and `kind`. On sealed sets, numbers are fewer
+    and rounded.
     """
 
     is_public = True
@@ -283,7 +290,7 @@ class Scores(generics.ListAPIView[Score]):
         return scores.select_related("run__version__evaluation_set__task")
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
-        """A page; scores on sealed sets as they are shown."""
+        """Return a page of scores. Scores on sealed sets are rounded."""
         page = super().paginate_queryset(queryset) or ()
         by_part = find_scores_by_part({score.run_id for score in page}, self.sealed)
         shown_scores = []
@@ -300,11 +307,12 @@ class Predictions(APIView):
 
     @extend_schema(operation_id="predictions_get", responses=JSON_LINES)
     def get(self, request: Request, pk: UUID, name: str) -> HttpResponseBase:
-        """Its answers on a set, a line each, as they are submitted: `{"id", "output", "prob"}`.
+        """Download a model's answers on a set as lines `{"id", "output", "prob"}`.
 
-        With `logprob` and `tokens` (read, written) where the model told them. What it did not
-        answer has the output null. Of the newest version that it was run on. Of
-        sets whose inputs may leave; of others for the task's editors.
+        This is the format in which predictions are submitted. Lines include `logprob` and `tokens`
+        (read, written) if the model reported them. The output of an unanswered example is null. The
+        answers are those on the newest version on which the model ran. Available for sets with
+        downloadable inputs; for other sets to the task's editors only.
         """
         seen, viewer = seen_runs(request, pk)
         runs = counting(seen).exclude(predictions="")
@@ -318,7 +326,7 @@ class Predictions(APIView):
 
 
 def as_answers(run: EvaluationRun) -> Iterator[bytes]:
-    """Yield the predictions of a run in the format in which predictions are submitted."""
+    """Yield the predictions of a run in the submission format."""
     field = run.submission.task.config.answer_field
     with run.predictions.open("rb") as file, gzip.GzipFile(fileobj=file) as rows:
         for row in map(orjson.loads, rows):

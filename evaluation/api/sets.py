@@ -51,7 +51,7 @@ Own = ApiToken.Scope.OWN
 
 
 class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
-    """A version of an evaluation set; it never changes."""
+    """A version of an evaluation set. It never changes."""
 
     overlap = serializers.FloatField(
         source="overlap_with",
@@ -77,7 +77,7 @@ class VersionSerializer(serializers.ModelSerializer[EvaluationSetVersion]):
 
 
 class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
-    """A set of examples, and its newest version."""
+    """An evaluation set and its newest version."""
 
     round = serializers.IntegerField(source="round.number", allow_null=True, default=None)
     newest = serializers.SerializerMethodField()
@@ -88,13 +88,13 @@ class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
 
     @extend_schema_field(VersionSerializer(allow_null=True))
     def get_newest(self, evaluation_set: EvaluationSet) -> Any:
-        """The newest version."""
+        """Return the newest version."""
         versions = list(evaluation_set.versions.all())
         return VersionSerializer(versions[-1]).data if versions else None
 
 
 class AboutSetSerializer(serializers.Serializer[Any]):
-    """Who sees a set, and what is said of it."""
+    """The access settings and description of a set."""
 
     access = serializers.ChoiceField(EvaluationSet.Access.choices, required=False)
     may_leave = serializers.BooleanField(
@@ -109,19 +109,19 @@ class AboutSetSerializer(serializers.Serializer[Any]):
 
 
 class NewVersionSerializer(serializers.Serializer[Any]):
-    """The examples of a version."""
+    """The examples of a new version."""
 
     upload = serializers.UUIDField(help_text="JSON lines (also .gz), CSV or Parquet.")
 
 
 class NewSetSerializer(NewVersionSerializer, AboutSetSerializer):
-    """A set with its first version."""
+    """A new set with its first version."""
 
     name = serializers.CharField(max_length=60, help_text="Letters, digits, hyphens, underscores.")
 
 
 class OfSets(OfTask):
-    """The sets of a task that one may know of."""
+    """Base view of the sets of a task that the reader may know of."""
 
     is_public = True
     write_scope = Own
@@ -137,17 +137,20 @@ class OfSets(OfTask):
         return sets.exclude(access=EvaluationSet.Access.HIDDEN)
 
     def answer(self, name: str, status: int = status.HTTP_200_OK) -> Response:
-        """Return a set as it is now."""
+        """Return a response with the set as it is now."""
         return Response(EvaluationSetSerializer(self.get_queryset().get(name=name)).data, status)
 
 
 @extend_schema_view(get=extend_schema(operation_id="evaluation_sets_list"))
 class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
-    """The sets on which models are run; hidden ones for the task's editors only."""
+    """List the sets on which models are run. Hidden sets are listed for the task's editors only."""
 
     @write("evaluation_sets_create", NewSetSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Make a set of an upload; wrong lines are named, and then nothing is stored."""
+        """Make a set from an upload.
+
+        If lines are invalid, the error names them and nothing is stored.
+        """
         task, editor = find_edited(request, code)
         about = read(NewSetSerializer, request)
         upload = about.pop("upload")
@@ -161,11 +164,11 @@ class EvaluationSets(OfSets, generics.ListAPIView[EvaluationSet]):
 
 @extend_schema_view(get=extend_schema(operation_id="evaluation_sets_get"))
 class EvaluationSetView(OfSets, generics.RetrieveAPIView[EvaluationSet]):
-    """A set and its newest version."""
+    """Get a set and its newest version."""
 
     @write("evaluation_sets_change", AboutSetSerializer, EvaluationSetSerializer)
     def patch(self, request: Request, code: str, name: str) -> Response:
-        """Change who sees it and what is said of it."""
+        """Change a set's access settings and description."""
         task, editor = find_edited(request, code)
         evaluation_set = get_object_or_404(task.evaluation_sets, name=name)
         changes = read(AboutSetSerializer, request)
@@ -179,7 +182,7 @@ class Versions(OfSets):
 
     @write("evaluation_set_versions_create", NewVersionSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str, name: str) -> Response:
-        """Make the next version of an uploaded set; the same examples add none."""
+        """Make the next version of an uploaded set. Equal examples make no new version."""
         task, editor = find_edited(request, code)
         uploaded = task.evaluation_sets.filter(source=EvaluationSet.Source.UPLOAD)
         evaluation_set = get_object_or_404(uploaded, name=name)
@@ -191,7 +194,7 @@ class Versions(OfSets):
 
 
 class TakeRoundSerializer(serializers.Serializer[Any]):
-    """Why the set shall not wait."""
+    """The reason why the set should not wait for open judgements."""
 
     reason = serializers.CharField(
         required=False,
@@ -206,7 +209,7 @@ class TakeRound(OfSets):
 
     @write("evaluation_sets_take", TakeRoundSerializer, {201: EvaluationSetSerializer})
     def post(self, request: Request, code: str, name: str) -> Response:
-        """Take a closed round as it stands now as the next version of its set."""
+        """Make the next version of a round's set from the closed round as it is now."""
         task, editor = find_edited(request, code)
         reason = read(TakeRoundSerializer, request).get("reason", "")
         sets = task.evaluation_sets.select_related("round__task")
@@ -221,9 +224,9 @@ class TakeRound(OfSets):
 def _make_from_upload(
     pk: UUID, task: Task, user: User, make: Callable[[SetFile], EvaluationSetVersion]
 ) -> None:
-    """Make a version from the person's upload, and discard the upload.
+    """Make a version from the person's upload, then delete the upload.
 
-    Raises ValidationError, with each wrong line, and Refused.
+    Raises ValidationError, which names each invalid line, and Refused.
     """
     upload = open_uploads(user).filter(pk=pk).first()
     if upload is None:
@@ -249,9 +252,10 @@ class Inputs(APIView):
 
     @extend_schema(operation_id="evaluation_set_inputs_get", responses=JSON_LINES)
     def get(self, request: Request, code: str, name: str) -> HttpResponseBase:
-        """What a predictions file answers, a line each: `{"id", "inputs"}`, of the newest version.
+        """Download the examples to answer in a predictions file, as lines `{"id", "inputs"}`.
 
-        Of sets whose inputs may leave; of hidden ones for the task's editors.
+        They are those of the newest version. Only for sets with downloadable inputs. Hidden sets
+        are available to the task's editors only.
         """
         task = find_task(request, code, can_take)
         is_editor = can_edit(request.user, task)
@@ -265,7 +269,7 @@ class Inputs(APIView):
 
 
 class AskedSerializer(serializers.Serializer[Any]):
-    """What a model of a task reads and may answer."""
+    """The fields that a model of a task reads, and its possible answers."""
 
     kind = serializers.CharField(allow_null=True, help_text="Of a folder; null: images only.")
     type = serializers.CharField(help_text="Of the answer's field.")
@@ -275,7 +279,7 @@ class AskedSerializer(serializers.Serializer[Any]):
 
 
 class CheckSerializer(serializers.Serializer[Any]):
-    """With what a model is checked when it is submitted."""
+    """The examples and limits with which a submitted model is checked."""
 
     inputs = serializers.ListField(child=serializers.DictField(), help_text="Five.")
     model = AskedSerializer()
@@ -290,7 +294,10 @@ class CheckInputs(APIView):
 
     @extend_schema(operation_id="check_inputs_get", responses=CheckSerializer)
     def get(self, request: Request, code: str) -> Response:
-        """The five examples that a new model is asked, and its limits, to check it at home."""
+        """Get the five examples and the limits with which a submitted model is checked.
+
+        With them you can check a model yourself before you submit it.
+        """
         task = find_task(request, code, can_take)
         # These five are inputs of open sets, so their first leaving is noted.
         note_shown(task, FIVE)

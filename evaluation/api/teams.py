@@ -28,7 +28,7 @@ PK = OpenApiParameter("id", OpenApiTypes.INT, "path", description="The team's.")
 
 
 class TeamMemberSerializer(serializers.Serializer[TeamMember]):
-    """A member of a team, or an address that is invited."""
+    """A member of a team, or an invited address."""
 
     id = serializers.IntegerField()
     name = serializers.SerializerMethodField(help_text="A pseudonym; empty: invited.")
@@ -37,11 +37,14 @@ class TeamMemberSerializer(serializers.Serializer[TeamMember]):
     joined_at = serializers.DateTimeField(allow_null=True, help_text="null: invited.")
 
     def get_name(self, member: TeamMember) -> str:
-        """As boards name the person."""
+        """Return the person's name as leaderboards show it."""
         return public_name(member.user)
 
     def get_email(self, member: TeamMember) -> str | None:
-        """The address that was invited, for owners of the team and its person."""
+        """Return the invited address, for the team's owners and the invited person.
+
+        None for others.
+        """
         reader: User = self.context["reader"]
         if member.user_id == reader.pk:
             return member.address
@@ -52,7 +55,7 @@ class TeamMemberSerializer(serializers.Serializer[TeamMember]):
 
 
 class TeamSerializer(serializers.ModelSerializer[Team]):
-    """A team, for its members."""
+    """A team as its members see it."""
 
     members = TeamMemberSerializer(many=True)
 
@@ -68,7 +71,7 @@ class NewTeamSerializer(serializers.Serializer[Any]):
 
 
 class InvitedSerializer(serializers.Serializer[Any]):
-    """Whom to invite."""
+    """The address to invite."""
 
     email = AddressInRequest(help_text="They accept it with this address confirmed.")
 
@@ -80,7 +83,7 @@ class OwnerSerializer(serializers.Serializer[Any]):
 
 
 class TeamInvitationSerializer(serializers.ModelSerializer[TeamMember]):
-    """An invitation to oneself."""
+    """An invitation that you received."""
 
     team = serializers.CharField(source="team.name")
 
@@ -96,7 +99,7 @@ class _OfTeams(APIView):
 
 @extend_schema_view(get=extend_schema(operation_id="teams_list"))
 class Teams(_OfTeams, generics.ListAPIView[Team]):
-    """Your teams, with their members."""
+    """List your teams with their members."""
 
     serializer_class = TeamSerializer
     queryset = Team.objects.none()
@@ -109,7 +112,7 @@ class Teams(_OfTeams, generics.ListAPIView[Team]):
 
     @write("teams_create", NewTeamSerializer, {201: TeamSerializer})
     def post(self, request: Request) -> Response:
-        """Make a team; you own it."""
+        """Create a team, which you then own."""
         user = person(request)
         team = services.make_team(actor=user, **read(NewTeamSerializer, request))
         return Response(_describe_team(user, team), status.HTTP_201_CREATED)
@@ -122,7 +125,7 @@ def _describe_team(user: User, team: Team) -> Any:
 class TeamView(_OfTeams):
     @extend_schema(operation_id="teams_get", responses=TeamSerializer, parameters=[PK])
     def get(self, request: Request, pk: int) -> Response:
-        """A team of yours."""
+        """Get one of your teams."""
         team, _, user = find_team(request, pk)
         return Response(_describe_team(user, team))
 
@@ -130,7 +133,10 @@ class TeamView(_OfTeams):
 class TeamLeave(_OfTeams):
     @write("teams_leave", None, {204: None})
     def post(self, request: Request, pk: int) -> Response:
-        """Leave it. Models that you submitted for it stay its models. The last owner stays."""
+        """Leave a team. The last owner cannot leave.
+
+        Models that you submitted for the team remain the team's.
+        """
         team, _, user = find_team(request, pk)
         services.leave_team(team=team, user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -138,7 +144,7 @@ class TeamLeave(_OfTeams):
 
 @extend_schema_view(get=extend_schema(operation_id="team_models_list", parameters=[PK]))
 class TeamModels(Models):
-    """What was submitted for a team, the newest first, as far as you see the tasks."""
+    """List a team's models of tasks that you can see, newest first."""
 
     def get_queryset(self) -> QuerySet[Submission]:
         team, _, user = find_team(self.request, self.kwargs["pk"])
@@ -153,7 +159,7 @@ class TeamModels(Models):
 class TeamMembers(_OfTeams):
     @write("team_members_invite", InvitedSerializer, {201: TeamMemberSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Invite an address; for its owners. Whose it is accepts or turns it down."""
+        """Invite an email address, whose owner can accept or decline. Team owners only."""
         team, _, user = find_team(request, pk)
         invitation = services.invite_member(
             team=team, actor=user, **read(InvitedSerializer, request)
@@ -165,7 +171,7 @@ class TeamMembers(_OfTeams):
 class TeamMemberView(_OfTeams):
     @write("team_members_change", OwnerSerializer, TeamSerializer)
     def patch(self, request: Request, pk: int, member: int) -> Response:
-        """Make a member an owner, or no longer one; for its owners."""
+        """Make a member an owner, or an owner an ordinary member. Team owners only."""
         team, _, user = find_team(request, pk)
         place = get_object_or_404(team.members, pk=member)
         is_owner = read(OwnerSerializer, request)["is_owner"]
@@ -174,7 +180,7 @@ class TeamMemberView(_OfTeams):
 
     @write("team_members_remove", None, {204: None})
     def delete(self, request: Request, pk: int, member: int) -> Response:
-        """Take a member out or an invitation back; for its owners."""
+        """Remove a member or withdraw an invitation. Team owners only."""
         team, _, user = find_team(request, pk)
         place = get_object_or_404(team.members, pk=member)
         services.remove_member(team=team, actor=user, member=place)
@@ -183,7 +189,7 @@ class TeamMemberView(_OfTeams):
 
 @extend_schema_view(get=extend_schema(operation_id="team_invitations_list"))
 class TeamInvitations(generics.ListAPIView[TeamMember]):
-    """Invitations to your confirmed addresses."""
+    """List invitations to your confirmed addresses."""
 
     serializer_class = TeamInvitationSerializer
     queryset = TeamMember.objects.none()
@@ -196,7 +202,7 @@ class TeamInvitationAnswer(_OfTeams):
     accepts = True
 
     def answer(self, request: Request, pk: int) -> Response:
-        """Find the invitation and answer it."""
+        """Accept or decline the invitation. Raises Http404 if it is not yours."""
         user = person(request)
         # Only invitations to addresses that the person has confirmed.
         invitation = get_object_or_404(invitations_of(user), pk=pk)
@@ -208,7 +214,10 @@ class TeamInvitationAnswer(_OfTeams):
 class TeamInvitationAccept(TeamInvitationAnswer):
     @write("team_invitations_accept", None, {204: None})
     def post(self, request: Request, pk: int) -> Response:
-        """Become a member: you see the team's unpublished models, and it sees yours of it."""
+        """Accept an invitation.
+
+        You then see the team's unpublished models, and it sees yours for it.
+        """
         return self.answer(request, pk)
 
 
@@ -217,5 +226,5 @@ class TeamInvitationDecline(TeamInvitationAnswer):
 
     @write("team_invitations_decline", None, {204: None})
     def post(self, request: Request, pk: int) -> Response:
-        """Turn it down."""
+        """Decline an invitation."""
         return self.answer(request, pk)

@@ -32,7 +32,7 @@ LARGEST = 2**31 - 1
 
 
 class Weights(serializers.DictField):
-    """How often a row is seen in an epoch, by the source it is of."""
+    """The number of times that an epoch shows a row, by the row's source."""
 
     child = serializers.FloatField(min_value=0, max_value=MOST_WEIGHT)
 
@@ -47,7 +47,7 @@ class Weights(serializers.DictField):
 
 
 class NewTrainingSerializer(serializers.Serializer[Any]):
-    """What the next target is trained on and starts from."""
+    """The training data and the starting point of the next target."""
 
     weights = Weights(
         help_text="By source: seed, round1 …; how often an epoch sees a row of it. Only these are "
@@ -66,7 +66,7 @@ class NewTrainingSerializer(serializers.Serializer[Any]):
 
 
 class TrainingSourceSerializer(serializers.Serializer[Any]):
-    """Rows that it learned from, or was tested on."""
+    """Rows on which the model was trained or tested."""
 
     name = serializers.CharField()
     dataset = serializers.CharField(
@@ -80,7 +80,7 @@ class TrainingSourceSerializer(serializers.Serializer[Any]):
 
 
 class TrainingCurveSerializer(serializers.Serializer[Any]):
-    """How training went."""
+    """The course of a training."""
 
     best_epoch = serializers.IntegerField(help_text="The one that is kept, from 1.")
     curve = serializers.ListField(
@@ -99,7 +99,7 @@ class MendedExampleSerializer(serializers.Serializer[Any]):
 
 
 class TrainingTestSerializer(serializers.Serializer[Any]):
-    """The old and the new model on one test; null: there is no old one."""
+    """A comparison of the old and the new model on one test; null if there is no old one."""
 
     name = serializers.CharField()
     before = RateSerializer(allow_null=True)
@@ -111,7 +111,7 @@ class TrainingTestSerializer(serializers.Serializer[Any]):
 
 
 class TrainingReportSerializer(serializers.Serializer[Any]):
-    """What a training did."""
+    """The report of a training."""
 
     labels = serializers.ListField(child=serializers.CharField(), allow_null=True)
     base = serializers.CharField()
@@ -124,7 +124,7 @@ class TrainingReportSerializer(serializers.Serializer[Any]):
 
 
 class TrainingSerializer(serializers.ModelSerializer[TrainingRun]):
-    """A training, and how far it is."""
+    """A training and its progress."""
 
     progress = serializers.FloatField(help_text="0-1.")
     message = serializers.CharField(help_text="What is done now.")
@@ -160,7 +160,7 @@ class WholeTrainingSerializer(TrainingSerializer):
 
 @extend_schema_view(get=extend_schema(operation_id="trainings_list"))
 class Trainings(generics.ListAPIView[TrainingRun]):
-    """The trainings so far, the newest first; for the task's editors."""
+    """List all trainings of a task, newest first. Task editors only."""
 
     write_scope = ApiToken.Scope.OWN
     throttle = "submit"
@@ -174,7 +174,7 @@ class Trainings(generics.ListAPIView[TrainingRun]):
 
     @write("trainings_create", NewTrainingSerializer, {202: TrainingSerializer})
     def post(self, request: Request, code: str) -> Response:
-        """Train the next target; ask for it again to see how far it is. One at a time."""
+        """Train the next target; get the training again to see its progress. One at a time."""
         task, editor = find_edited(request, code)
         fields = read(NewTrainingSerializer, request)
         fields["base"], fields["revision"] = _find_base(task, fields)
@@ -185,7 +185,7 @@ class Trainings(generics.ListAPIView[TrainingRun]):
 
 
 def _find_base(task: Task, fields: dict[str, Any]) -> tuple[str, str]:
-    """Return (source, revision) of what it starts from. Raises ValidationError."""
+    """Return (source, revision) of the model from which training starts. Raises ValidationError."""
     if "base" not in fields:
         return default_base(task)
     # Two empty strings stand for the encoder of the starters.
@@ -201,12 +201,12 @@ def _find_base(task: Task, fields: dict[str, Any]) -> tuple[str, str]:
 
 
 class OfTraining(APIView):
-    """One training."""
+    """Base view of one training."""
 
     write_scope = ApiToken.Scope.OWN
 
     def enter(self, code: str, pk: int) -> tuple[TrainingRun, User]:
-        """Return the training and the editor of its task. Raises Http404 for others."""
+        """Return the training and the editor who asks for it. Raises Http404 for other people."""
         task, editor = find_edited(self.request, code)
         runs = task.training_runs.select_related("target", "round")
         return get_object_or_404(runs, pk=pk), editor
@@ -215,12 +215,12 @@ class OfTraining(APIView):
 class TrainingView(OfTraining):
     @extend_schema(operation_id="trainings_get", responses=WholeTrainingSerializer)
     def get(self, request: Request, code: str, pk: int) -> Response:
-        """How far it is, and its report; for the task's editors."""
+        """Get a training's progress and report. Task editors only."""
         return Response(WholeTrainingSerializer(self.enter(code, pk)[0]).data)
 
 
 class NewTargetSerializer(serializers.Serializer[Any]):
-    """Which round gets the trained model, and under which name."""
+    """The round that gets the trained model, and the target's name."""
 
     round = serializers.IntegerField(
         min_value=0,

@@ -44,23 +44,23 @@ A_FORM = (
 
 
 class Octets(BaseParser):
-    """Bytes as they come; the view reads the stream, which memory never holds whole.
+    """A parser that passes on the body's stream, so that memory never holds the whole body.
 
-    Programs call them what they like: curl says `application/x-www-form-urlencoded` of every body,
-    others say nothing.
+    Accepts any media type but forms, because programs name it differently: curl calls every body
+    `application/x-www-form-urlencoded`, and others send no type.
     """
 
     media_type = "*/*"
 
     def parse(self, stream: IO[Any], media_type: str | None = None, *_: Any, **__: Any) -> Any:
-        """Return the stream itself. Raises UnsupportedMediaType for a form around a file."""
+        """Return the stream itself. Raises UnsupportedMediaType for multipart forms."""
         if (media_type or "").lower().startswith("multipart/"):
             raise UnsupportedMediaType(media_type or "", A_FORM)
         return stream
 
 
 class UploadSerializer(serializers.ModelSerializer[Upload]):
-    """A file, and how much of it is here."""
+    """An upload and the number of bytes received."""
 
     received = serializers.IntegerField(help_text="Bytes; the offset of the next piece.")
     piece_bytes = serializers.IntegerField(help_text="The most that a piece may have.")
@@ -71,21 +71,21 @@ class UploadSerializer(serializers.ModelSerializer[Upload]):
 
 
 class NewUploadSerializer(serializers.Serializer[Any]):
-    """A file that is to come."""
+    """A file to upload."""
 
     file_name = serializers.CharField(max_length=1000)
     size = serializers.IntegerField(min_value=1, max_value=LARGEST, help_text="Bytes.")
 
 
 def with_received(uploads: QuerySet[Upload]) -> QuerySet[Any]:
-    """Return uploads with what their serializer shows."""
+    """Annotate uploads with the number of bytes received, which their serializer shows."""
     here = Coalesce(Sum("pieces__size"), Value(0))
     return uploads.annotate(received=here, piece_bytes=Value(PIECE_BYTES))
 
 
 @extend_schema_view(get=extend_schema(operation_id="uploads_list"))
 class Uploads(generics.ListAPIView[Upload]):
-    """Your files that were not submitted yet, so that an upload can go on."""
+    """List your uploads that are not submitted yet, so that you can resume them."""
 
     write_scope = ApiToken.Scope.SUBMIT
     serializer_class = UploadSerializer
@@ -96,7 +96,7 @@ class Uploads(generics.ListAPIView[Upload]):
 
     @write("uploads_create", NewUploadSerializer, {201: UploadSerializer})
     def post(self, request: Request) -> Response:
-        """Begin a file of so many bytes. Then PUT its pieces."""
+        """Begin an upload of `size` bytes. Then PUT its pieces."""
         fields = read(NewUploadSerializer, request)
         with _blaming("size"):
             upload = begin_upload(person(request), **fields)
@@ -105,7 +105,7 @@ class Uploads(generics.ListAPIView[Upload]):
 
 @contextmanager
 def _blaming(field: str) -> Iterator[None]:
-    """Name the field of this request that a refusal is about; "": its body."""
+    """Attribute refusals within the block to a field of this request; "" for its body."""
     try:
         yield
     except UploadRefused as error:
@@ -115,12 +115,12 @@ def _blaming(field: str) -> Iterator[None]:
 
 
 def upload_body(pk: UUID) -> Any:
-    """Return an upload as it is now."""
+    """Return the serialized upload as it is now."""
     return UploadSerializer(with_received(Upload.objects.filter(pk=pk)).get()).data
 
 
 class PieceSerializer(serializers.Serializer[Any]):
-    """Where a piece begins."""
+    """The offset of a piece."""
 
     offset = serializers.IntegerField(min_value=0, max_value=LARGEST)
 
@@ -136,7 +136,7 @@ class UploadView(APIView):
 
     @extend_schema(operation_id="uploads_get", responses=UploadSerializer)
     def get(self, request: Request, pk: UUID) -> Response:
-        """How much of it is here."""
+        """Get the number of bytes received."""
         return Response(upload_body(self._find(request, pk).pk))
 
     @extend_schema(
@@ -146,11 +146,11 @@ class UploadView(APIView):
         responses=UploadSerializer,
     )
     def put(self, request: Request, pk: UUID) -> Response:
-        """Add the piece that begins at `offset`; one that is here already changes nothing.
+        """Add the piece that begins at `offset`. A piece that was already received changes nothing.
 
-        The body is the bytes, whatever its Content-Type says, but for a form (multipart).
-        409 with the code `offset` when another piece comes next: `received` says which. A piece may
-        be sent again as it is, so no Idempotency-Key is looked at.
+        The body is the bytes of the piece, with any Content-Type except multipart forms. Fails with
+        409 and the code `offset` if another piece is next; `received` then says which. A piece may
+        be sent again, so no Idempotency-Key is needed.
         """
         upload = self._find(request, pk)
         offset = wanted(PieceSerializer, request)["offset"]
@@ -162,7 +162,7 @@ class UploadView(APIView):
 
     @write("uploads_delete", None, {204: None})
     def delete(self, request: Request, pk: UUID) -> Response:
-        """Throw it away."""
+        """Discard an upload."""
         # A submitted file belongs to its model.
         free = Upload.objects.exclude(are_handed_in())
         discard(get_object_or_404(free, pk=pk, owner=request.user))

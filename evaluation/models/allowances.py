@@ -9,7 +9,7 @@ from tasks.models import Task
 
 
 class Allowance(models.Model):
-    """The quota of exactly one of the three; what is null is as the site's settings say."""
+    """The quota of a person, a task or a team. A limit that is null is the site's default."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True)
     task = models.OneToOneField(Task, on_delete=models.CASCADE, null=True)

@@ -14,9 +14,9 @@ from tasks.models import Task
 
 
 class CustomMetric(Job):
-    """A version of a metric's file; nothing of it changes but the decision about it.
+    """A version of a metric's file. It never changes, except for the decision about it.
 
-    As a job it is tried before the decision, and scores stored answers after it.
+    As a job it is tried out before the decision, and scores stored answers after it.
     """
 
     function = "evaluation.jobs.run_custom_metric"
@@ -60,17 +60,17 @@ class CustomMetric(Job):
 
     @property
     def column(self) -> str:
-        """Its name in configurations and on boards, whatever the version."""
+        """The metric's name in configurations and on boards, the same for all versions."""
         return f"custom:{self.name}"
 
     @property
     def key(self) -> str:
-        """The name of its scores: of this version only."""
+        """The metric name of this version's scores."""
         return f"{self.column}:{self.number}"
 
 
 class CustomOutcome(models.Model):
-    """What a metric's file made of a run: a number for each answer, or why there is none."""
+    """The result of a custom metric for a run: a number for each answer, or the reason for none."""
 
     metric = models.ForeignKey(
         CustomMetric, on_delete=models.CASCADE, related_name="outcomes", db_index=False

@@ -12,9 +12,9 @@ from tasks.models import Round, Task
 
 
 class Dataset(Job):
-    """One version of a round's data: frozen rows in their splits, and the files made of them.
+    """A version of a round's data: frozen rows in their splits, and the files made from them.
 
-    The row is a job until it is done; from then on neither it nor its items and files change.
+    The row is a job until it is done. From then on, neither it nor its items and files change.
     """
 
     function = "evaluation.jobs.build_dataset"
@@ -41,7 +41,7 @@ class Dataset(Job):
 
     @property
     def held_until(self) -> date | None:
-        """The day from which on a new version publishes the rows that this one holds back."""
+        """The first day on which a new version publishes the rows that this one holds back."""
         until = self.options.get("held_until")
         is_published = "held" in self.numbers.get("rows", ())
         if not until or is_published:
@@ -50,7 +50,7 @@ class Dataset(Job):
 
 
 class DatasetItem(models.Model):
-    """A row of a dataset as it was released, or the tombstone of one that was withdrawn."""
+    """A row of a dataset as it was released, or the tombstone of a withdrawn one."""
 
     class Split(models.TextChoices):
         TRAIN = "train"
@@ -85,17 +85,17 @@ class DatasetItem(models.Model):
 
 
 def new_key() -> str:
-    """Return 256 random bits, in hexadecimal digits."""
+    """Return 256 random bits as hexadecimal digits."""
     return secrets.token_hex(32)
 
 
 def release_path(file: "DatasetFile", name: str) -> str:
-    """Return where the storage has a file of a dataset."""
+    """Return the storage path of a dataset's file."""
     return f"releases/{file.dataset}/{name}"
 
 
 class DatasetFile(models.Model):
-    """A file of a dataset, made once; what is downloaded has this digest."""
+    """A file of a dataset. It never changes, so downloads always have its digest."""
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="files")
     name = models.CharField(max_length=100)
@@ -115,10 +115,11 @@ class DatasetFile(models.Model):
 
 
 class PseudonymKey(models.Model):
-    """A key that turns people into the names that a task's datasets give them; it never leaves.
+    """A secret key from which the pseudonyms in a task's datasets are computed.
 
-    Each task has a random key: a name is the same in all its datasets, says nothing in another
-    task, and cannot be undone without this row. It does not depend on SECRET_KEY, which may change.
+    Each task has a random key: pseudonyms are the same in all its datasets, say nothing in another
+    task, and cannot be resolved without this row. The key does not depend on SECRET_KEY, which may
+    change.
     """
 
     task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="+")

@@ -12,7 +12,7 @@ from tasks.models import Round, Task
 
 
 class EvaluationSet(models.Model):
-    """A set of examples with right answers on which a task's models are compared."""
+    """A set of examples with right answers, on which a task's models are compared."""
 
     class Access(models.TextChoices):
         SCORING = "scoring", _("scoring: counts for the leaderboard")
@@ -66,15 +66,15 @@ SETS = "evaluation-sets"
 
 
 def set_path(version: "EvaluationSetVersion", name: str) -> str:
-    """Return where the storage has a file of an evaluation set."""
+    """Return the storage path of an evaluation set's file."""
     return f"{SETS}/{version.evaluation_set_id}/v{version.version}-{name}"
 
 
 class EvaluationSetVersion(models.Model):
-    """One version of an evaluation set; it never changes.
+    """A version of an evaluation set. It never changes.
 
-    Inputs and right answers are two gzipped JSON lines files, line by line about the same example,
-    so that code which reads inputs never opens the answers (docs/evaluation.md has their fields).
+    Inputs and right answers are two gzipped JSON lines files with one line per example, so that
+    code that reads inputs never opens the answers. docs/evaluation.md lists their fields.
     """
 
     evaluation_set = models.ForeignKey(
@@ -115,7 +115,7 @@ class EvaluationSetVersion(models.Model):
 
     @property
     def is_provisional(self) -> bool:
-        """Whether its round was still being judged when it was taken."""
+        """Whether its round was still being judged when the version was made."""
         is_round = self.evaluation_set.source == EvaluationSet.Source.ROUND
         return is_round and self.dataset_id is None and self.settled_at is None
 
@@ -123,15 +123,15 @@ class EvaluationSetVersion(models.Model):
     def is_sealed(self) -> bool:
         """Whether its right answers are secret, so that scores must not disclose them.
 
-        They are not if the owners say that they are public, or if a release has published them.
+        They are public if the owners say so, or if a release has published them.
         """
         is_released = self.dataset is not None and not self.dataset.options.get("private_test")
         return not (self.evaluation_set.answers_public or is_released)
 
     def overlap_with(self, names: Collection[str] | None = None) -> float | None:
-        """Return the share (0-1) of its examples that these sources of training rows contain.
+        """Return the share (0-1) of its examples that are in these sources of training rows.
 
-        names: sources; None for any. Returns None before the first comparison.
+        names: the sources; None for all sources. Returns None before the first comparison.
         """
         if self.overlap is None:
             return None

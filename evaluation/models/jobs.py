@@ -10,10 +10,10 @@ from django.utils.translation import gettext_noop
 
 
 class Job(models.Model):
-    """Work for a queue worker. This row is the truth; the queue's message is only a doorbell.
+    """Work for a queue worker. This row holds the state; the queue's message only wakes a worker.
 
-    Only `evaluation.isolation.queue.leases` moves it. Lost: nobody saw the end, which is not a
-    failure.
+    Only `evaluation.isolation.queue.leases` changes the state. Lost means that the end is unknown,
+    which is not a failure.
     """
 
     function: ClassVar[str]
@@ -56,10 +56,10 @@ class Job(models.Model):
 
     @classmethod
     def may_begin(cls) -> Q:
-        """Select the queued jobs that need not wait for another one."""
+        """Return the condition for queued jobs that need not wait for another one."""
         return Q()
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will change any more unless somebody requests it again."""
+        """Whether the job has ended and changes no more, unless somebody requests it again."""
         return self.state not in (self.State.QUEUED, self.State.RUNNING)

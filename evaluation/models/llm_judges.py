@@ -9,9 +9,9 @@ from tasks.models import TargetModel, Task
 
 
 class LlmJudge(Job):
-    """A chat model with a prompt that says whether an answer is correct; neither ever changes.
+    """A chat model with a prompt that judges whether an answer is correct. Neither ever changes.
 
-    Another prompt or another version of the model is another judge, which is calibrated again.
+    Another prompt or another version of the model makes another judge, which is calibrated again.
     """
 
     function = "evaluation.jobs.ask_llm_judge"
@@ -38,7 +38,7 @@ class LlmJudge(Job):
 
 
 class LlmVerdict(models.Model):
-    """A judge's verdict on one answer; stored at once, so that nothing is asked twice."""
+    """A judge's verdict on one answer. Stored immediately, so that nothing is asked twice."""
 
     judge = models.ForeignKey(
         LlmJudge, on_delete=models.CASCADE, related_name="verdicts", db_index=False
@@ -56,7 +56,7 @@ class LlmVerdict(models.Model):
 
 
 class LlmScore(models.Model):
-    """The share (0-1) of a model's answers in a run that a judge finds correct."""
+    """The share (0-1) of a run's answers that a judge finds correct."""
 
     judge = models.ForeignKey(
         LlmJudge, on_delete=models.CASCADE, related_name="scores", db_index=False

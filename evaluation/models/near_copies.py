@@ -6,9 +6,9 @@ from evaluation.models.runs import EvaluationRun
 
 
 class NearCopy(models.Model):
-    """Two plain runs on one version of a set whose answers are nearly the same.
+    """Two plain runs on the same version of a set, whose answers are nearly the same.
 
-    run: the one that ended later. The counts are of `evaluation.scoring.likeness.Likeness`.
+    run: the one that ended later. The counts are those of `evaluation.scoring.likeness.Likeness`.
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="near_copies")

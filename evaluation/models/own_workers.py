@@ -13,7 +13,7 @@ from tasks.models import Task
 
 
 class Second(models.TextChoices):
-    """Who answers a random tenth of a run besides the machine that answered all of it."""
+    """Who also answers a random tenth of a run, besides the machine that answered all of it."""
 
     NOBODY = "nobody", _("nobody")
     SITE = "site", _("this site")
@@ -21,11 +21,11 @@ class Second(models.TextChoices):
 
 
 class OwnWorker(models.Model):
-    """The right of a person to evaluate their and their teams' models on their own machines.
+    """A person's permission to evaluate their and their teams' models on their own machines.
 
-    It holds for a task: for all of these models on every set whose inputs may leave, or for only
-    one model, or for only one set. takes_sealed: the owner agreed that inputs of sealed sets go
-    there. heard_at: when one of the person's machines last requested a run, or renewed its lease.
+    It applies to a task: to all these models on every set with downloadable inputs, or to only one
+    model, or to only one set. takes_sealed: whether the owner agreed that inputs of sealed sets go
+    there. heard_at: when one of the person's machines last requested a run or renewed its lease.
     """
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="own_workers")
@@ -66,12 +66,13 @@ class OwnWorker(models.Model):
 
 
 class HandedAnswers(models.Model):
-    """What such a machine answered to a run, which the queue scores; it stays as a record.
+    """The answers to a run from a person's own machine. The queue scores them; the row is kept.
 
-    lease_token: of the attempt, from which the examples' ids follow. token: the beginning of the
-    API key. ending: the fields of `evaluation.contract.Ending`. upload: lines of answers, deleted
-    once they are scored. is_second: to a random tenth, after another machine answered all. Of the
-    other's answers, `differed` of `compared` are not those of the second.
+    lease_token: of the attempt, from which the examples' ids are computed. token: the start of the
+    API key. ending: the fields of `evaluation.contract.Ending`. upload: the lines of answers,
+    deleted after scoring. is_second: whether these answer only a random tenth, after another
+    machine answered all. Of the `compared` answers in that tenth, `differed` differ between the
+    machines.
     """
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="handed")

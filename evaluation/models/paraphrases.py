@@ -11,7 +11,7 @@ from tasks.models import TargetModel
 
 
 class Paraphrasing(Job):
-    """A request to a chat model, with a prompt, to say examples of a set in other words."""
+    """A request that a chat model paraphrases examples of a set, with a prompt."""
 
     function = "evaluation.jobs.write_paraphrases"
 
@@ -42,10 +42,10 @@ class Paraphrasing(Job):
 
 
 class Paraphrase(models.Model):
-    """An example in other words.
+    """A paraphrase of an example.
 
-    Only what people accept gets into versions, and never changes there. fields: the new text of
-    each field that changes. base: a digest of the example as it was read.
+    Only accepted paraphrases become part of versions, where they never change. fields: the new text
+    of each field that changes. base: a digest of the example as it was read.
     """
 
     class State(models.TextChoices):

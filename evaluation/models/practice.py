@@ -14,7 +14,7 @@ UNDER_WAY = Q(state__in=[Job.State.QUEUED, Job.State.RUNNING])
 class PracticeRun(Job):
     """A submitted model that stays in the sandbox while people practise with it.
 
-    Nothing that they write is stored: a question is here until its answer was read.
+    What they write is not kept: a question is stored only until its answer has been read.
     """
 
     function = "evaluation.jobs.serve_practice"
@@ -47,12 +47,12 @@ class PracticeRun(Job):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it answers; a model that is starting again does not."""
+        """Whether the model answers. It does not while it is being restarted."""
         return self.state == self.State.RUNNING and self.ready_at is not None
 
 
 class PracticeHost(models.Model):
-    """A machine that has a container engine and a process that waits for such runs."""
+    """A machine with a container engine and a process that waits for practice runs."""
 
     name = models.CharField(max_length=255, unique=True)
     seen_at = models.DateTimeField()

@@ -13,7 +13,7 @@ from evaluation.models.submissions import Submission
 
 
 def predictions_path(run: "EvaluationRun", name: str) -> str:
-    """Return where the storage has the predictions of a run."""
+    """Return the storage path of a run's predictions."""
     return f"predictions/{run.pk}-{run.lease_token}.jsonl.gz"
 
 
@@ -23,7 +23,7 @@ REPEATABLE = (*NOBODY_MEASURED, Outcome.OVER_BUDGET)
 class EvaluationRun(Job):
     """One evaluation of a submission on a version of a set, or on its perturbed variants.
 
-    Exactly one set of scores comes of it, stored in the transaction that ends it.
+    It produces exactly one set of scores, stored in the transaction that ends it.
     """
 
     function = "evaluation.jobs.evaluate_next"
@@ -75,7 +75,7 @@ class EvaluationRun(Job):
 
     @classmethod
     def may_begin(cls) -> Q:
-        """Select plain runs, and perturbed ones whose plain run is over.
+        """Return the condition for plain runs, and for perturbed runs whose plain run has ended.
 
         Perturbed runs are compared with the plain one.
         """
@@ -89,7 +89,10 @@ class EvaluationRun(Job):
 
     @property
     def may_repeat(self) -> bool:
-        """Whether it may be repeated: its failure was ours or another server's, or its cap's."""
+        """Whether the run may be repeated.
+
+        It may if it failed because of the platform, another server or its cost cap.
+        """
         return self.is_over and self.outcome in REPEATABLE
 
     def __str__(self) -> str:
@@ -97,7 +100,7 @@ class EvaluationRun(Job):
 
 
 class Score(models.Model):
-    """A number with its interval; rates are 0-1. Perturbed suites have a number for each kind."""
+    """A number with its interval. Rates are 0-1. Perturbed suites have a number for each kind."""
 
     run = models.ForeignKey(EvaluationRun, on_delete=models.CASCADE, related_name="scores")
     metric = models.CharField(max_length=60)  # accuracy, consistency, worst_case …

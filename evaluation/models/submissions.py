@@ -17,7 +17,7 @@ from tasks.models import TargetModel, Task
 
 
 class Upload(models.Model):
-    """A file on its way: pieces that arrive one after another and may be sent again."""
+    """A file that arrives in pieces, each of which may be sent again."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(
@@ -32,12 +32,12 @@ class Upload(models.Model):
 
 
 def piece_path(piece: "UploadPiece", name: str) -> str:
-    """Return where the storage has a piece."""
+    """Return the storage path of a piece."""
     return f"uploads/{piece.upload_id}/{piece.offset:015d}"
 
 
 class UploadPiece(models.Model):
-    """Bytes of an upload from `offset` on."""
+    """The bytes of an upload that start at `offset`."""
 
     upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="pieces")
     offset = models.PositiveBigIntegerField()
@@ -56,12 +56,12 @@ class UploadPiece(models.Model):
 
 
 def submission_path(submission: "Submission", name: str) -> str:
-    """Return where the storage has the checked files of a submission."""
+    """Return the storage path of a submission's checked files."""
     return f"submissions/{submission.pk}/{name}"
 
 
 class Submission(Job):
-    """One version of a model that takes part in a task. As a job it is the check on arrival.
+    """A version of a model that takes part in a task. As a job it is the check on arrival.
 
     Done means accepted, failed means refused (`outcome`, `error`). Its evaluations are runs.
     """
@@ -80,7 +80,7 @@ class Submission(Job):
         TARGET = "target", _("a target of the task")  # submitted by the platform itself
 
     class Adapter(models.TextChoices):
-        """How a model in an image is asked."""
+        """How examples are sent to an image or endpoint."""
 
         JSONL = "jsonl", _("JSON lines in, JSON lines out")
         DYNALAB = "dynalab", _("dynalab: one example for each call")
@@ -167,12 +167,12 @@ class Submission(Job):
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether its owner's name is still hidden."""
+        """Whether its owner's name is hidden at present."""
         return self.anonymous_until is not None and today() < self.anonymous_until
 
 
 class TrainedRows(models.Model):
-    """Digests of the rows that a submission was trained on; deleted when it is withdrawn."""
+    """Digests of a submission's training rows. Deleted when it is withdrawn."""
 
     submission = models.OneToOneField(
         Submission, on_delete=models.CASCADE, primary_key=True, related_name="trained_rows"

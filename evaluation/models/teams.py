@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Team(models.Model):
-    """People who submit models together; leaderboards name it."""
+    """A group of people who submit models together. Leaderboards show its name."""
 
     name = models.CharField(max_length=60)
     made_at = models.DateTimeField(db_default=Now())
@@ -29,7 +29,7 @@ class Team(models.Model):
 
 
 class TeamMember(models.Model):
-    """A person's place in a team; an invitation to an address until somebody accepts it."""
+    """A person's membership of a team, or an invitation to an address that is not accepted yet."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="members")
     user = models.ForeignKey(

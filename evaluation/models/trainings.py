@@ -7,7 +7,7 @@ from tasks.models import Round, TargetModel, Task
 
 
 class TrainingRun(Job):
-    """A training of a task's next target, and its report."""
+    """A training of a task's next target, with its report."""
 
     function = "evaluation.jobs.run_training"
 

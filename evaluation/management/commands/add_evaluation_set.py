@@ -57,7 +57,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{version}: {version.size} example{pluralize(version.size)}{left_out}.")
 
     def _make(self, task: Task, rows: SetFile, options: dict[str, Any]) -> EvaluationSetVersion:
-        """Make the set with its first version, or the next version of the set of that name."""
+        """Make the set with its first version, or the next version if the set exists."""
         evaluation_set = task.evaluation_sets.filter(name=options["name"]).first()
         if evaluation_set is None:
             about = {name: options[name] for name in ("name", "may_leave", "answers_public")}

@@ -91,9 +91,9 @@ class Command(BaseCommand):
         return by_hand.find_model(task, options["model"], options["runner"])
 
     def _suites(self, task: Task, text: str | None) -> list[str]:
-        """Return the perturbed suites.
+        """Return the names of the perturbed suites to run.
 
-        The plain one, which they are compared with, is always run.
+        The plain suite, with which they are compared, is always run.
         """
         names = list(task.config.metrics.deltas) if text is None else text.split(",")
         for name in names:
@@ -103,7 +103,7 @@ class Command(BaseCommand):
         return [name for name in PERTURBED if name in names]
 
     def _teller(self) -> Any:
-        """Return a function that writes the progress to standard error, every few seconds."""
+        """Return a function that writes the progress to standard error every few seconds."""
         at = 0.0
 
         def tell(progress: float, message: str) -> None:
@@ -116,7 +116,7 @@ class Command(BaseCommand):
 
 
 def print_scores(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the report for people: totals with intervals, slices and kinds without."""
+    """Yield the report as lines for people: totals with intervals, slices and kinds without."""
     yield f"{report['model']} on {report['dataset']} ({report['examples']} examples)"
     yield from _describe_suite(report)
     yield from _table_of_parts(report["slices"])
@@ -127,7 +127,7 @@ def print_scores(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _describe_suite(suite: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how a suite ended, what it used, and its numbers over all examples."""
+    """Yield lines about a suite: how it ended, its warnings, and its numbers over all examples."""
     runner = f", runner {suite['runner']}" if "runner" in suite else ""
     yield f"outcome: {suite['outcome']}{runner}"
     if suite["sentence"]:
@@ -147,7 +147,7 @@ def _describe_suite(suite: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _table_of_parts(parts: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a table with a line for each slice or kind, and a column for each metric."""
+    """Yield a table with a row for each slice or kind and a column for each metric."""
     if not parts:
         return
     names = list(dict.fromkeys(chain.from_iterable(parts.values())))

@@ -41,7 +41,10 @@ class Command(BaseCommand):
 
 
 def _find_holder(options: dict[str, Any]) -> User | Task | Team | None:
-    """Return whom the options name; None for nobody. Raises CommandError if they do not exist."""
+    """Return the person, task or team that the options name; None if they name none.
+
+    Raises CommandError if it does not exist.
+    """
     holder: User | Task | Team | None = None
     if options["person"]:
         holder = User.objects.filter(email__iexact=options["person"]).first()

@@ -81,7 +81,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{file.sha256}  {file.size:>12}  {file.file.name}")
 
     def _preview(self, planned: Forecast) -> None:
-        """Print the rows of each split, and how many are left out for which reason."""
+        """Print the rows of each split, and the number of rows left out, by reason."""
         self.stdout.write(", ".join(f"{split} {n}" for split, n in planned.rows.items()))
         for name, n in planned.left_out.items():
             self.stdout.write(f"left out, {n}: {REASONS[name]}")

@@ -73,7 +73,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"{target} is a target of round {options['round']}.")
 
     def _train(self, task: Task, options: Mapping[str, Any]) -> TrainingRun:
-        """Request the training and do it here, as a worker would."""
+        """Request the training and do it in this process, as a worker would."""
         base, revision = options["base"], options["revision"]
         if base is None:
             base, revision = default_base(task)
@@ -102,7 +102,7 @@ class Command(BaseCommand):
         return claimed
 
     def _weights(self, task: Task, options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-        """Yield every source that is named with what --weight says of it, else with 1."""
+        """Yield each named source with its weight from --weight, by default 1."""
         weights = {}
         for text in filter(None, options["weight"].split(",")):
             source, weight = self._parse_weight(text)
@@ -129,7 +129,7 @@ class Command(BaseCommand):
         self.stderr.write(f"{progress:4.0%} {message}")
 
     def _work(self, pk: int) -> None:
-        """Train here, for a worker that watches."""
+        """Do the training in this process, while a worker watches."""
         from evaluation.runs.ray_runner import ClusterFailed
         from evaluation.training.next_target import FAILURES, train_next  # loads torch
 
