@@ -6,10 +6,10 @@ from django.utils import timezone
 
 
 def today() -> date:
-    """Return the current day in UTC."""
+    """Return the day that it is now, in UTC."""
     return timezone.now().date()
 
 
 def midnight() -> datetime:
-    """Return 00:00 UTC of today, from which daily limits count."""
+    """Return when today began, at 00:00 UTC: daily limits count from then on."""
     return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)

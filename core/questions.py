@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class Unanswered(LookupError):
-    """Raised by the body of a question that no room answers."""
+    """No room answers a question; the body of each declaration raises it."""
 
 
 class RoomQuestion(Generic[P, T]):
-    """A function that an earlier room declares and a later room implements."""
+    """A function of an earlier room whose body a later room gives."""
 
     def __init__(self, asked: Callable[P, T]) -> None:
         self._answer: Callable[P, T] | None = None
@@ -40,18 +40,18 @@ class RoomQuestion(Generic[P, T]):
 
     @property
     def is_answered(self) -> bool:
-        """Return whether a later room implements the question."""
+        """Return whether a later room answers."""
         return self._answer is not None
 
     def answer(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Register a function as the implementation. Raises ValueError if there is one already."""
+        """Let a function of a later room answer. Raises ValueError where another one does."""
         if self._answer is not None:
             raise ValueError(f"{self.name} has an answer already.")
         self._answer = function
         return function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the implementation's result. Raises Unanswered without an implementation."""
+        """Return the later room's answer. Raises Unanswered where none answers."""
         if self._answer is None:
             raise Unanswered(self.name)
         return self._answer(*args, **kwargs)
@@ -62,7 +62,7 @@ QUESTIONS: list[RoomQuestion[..., Any]] = []
 
 
 def question(asked: Callable[P, T]) -> RoomQuestion[P, T]:
-    """Declare a question. The docstring of the function describes its result."""
+    """Declare a question; the docstring of the function says what its answer means."""
     declared = RoomQuestion(asked)
     QUESTIONS.append(declared)
     return declared

@@ -1,5 +1,6 @@
 """The Python client as this site's version has it, for `pip install` of an address."""
 
+import runpy
 import tomllib
 import zipfile
 from functools import lru_cache
@@ -17,7 +18,7 @@ CLIENT = Path("dynabench", "client")
 @login_not_required
 @require_safe
 def client_zip(request: HttpRequest) -> HttpResponse:
-    """Download the folder of the client and what it takes of the server."""
+    """Download the folder of the client and what its build takes of the server."""
     return HttpResponse(archive(), content_type="application/zip")
 
 
@@ -26,14 +27,18 @@ def archive() -> bytes:
     """Return the bytes of the archive; some hundred files, and always the same."""
     base = Path(settings.BASE_DIR)
     project = tomllib.loads((base / CLIENT / "pyproject.toml").read_text())
+    # Not imported: the web process loads no client.
+    freshness = runpy.run_path(str(base / CLIENT / "freshness.py"))
     server = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["server"]
     files = set()
-    for name in [CLIENT, *server]:
+    for name in [CLIENT, *freshness["SOURCES"], *server]:
         source = base / name
         if source.is_dir():
             files |= set(source.rglob("*"))
         else:
             files.add(source)
+    # They are made where the wheel is built; here they may be missing, or of another version.
+    files -= {base / CLIENT / name for name in freshness["GENERATED"]}
     out = BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
         for file in sorted(files):

@@ -1,15 +1,9 @@
-"""What the client gives back and takes, as the text of dynabench/client/types.py."""
+"""What the client's methods take and return, as the text of a module."""
 
-import ast
 import json
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-CLIENT = Path(__file__).resolve().parents[1] / "dynabench" / "client"
-TYPES = CLIENT / "types.py"
 NAMES = {
     "Seen": "Leaderboard",
     "WebhookShown": "Webhook",
@@ -20,7 +14,7 @@ FEWEST = 4
 """Fields that a class has at least which is the base of another one."""
 HEAD = '''"""What methods return, and some take: plain dictionaries, with the keys of the API.
 
-Made by scripts/client_types.py from the schema of the API. Times are ISO 8601, in UTC.
+Times are ISO 8601, in UTC.
 """
 
 from __future__ import annotations  # they name each other
@@ -58,7 +52,8 @@ class Flag(TypedDict, total=False):
     flag_reason: str
     comment: str
 '''
-BY_HAND = {"Card", "Flag", "Results"}
+BY_HAND = ("Card", "Flag", "Results")
+"""Classes of the head."""
 PLAIN = {
     "string": "str",
     "integer": "int",
@@ -81,70 +76,26 @@ class Shape(NamedTuple):
 Classes = Mapping[str, Shape]
 
 
-def made(api: Schema) -> str:
-    """The text of the file for an OpenAPI schema: what the client's modules use, and all below.
-
-    Raises ValueError for a name that is no schema.
-    """
+def write_types(api: Schema) -> str:
+    """Return the text of a module with a class for each object of an OpenAPI schema."""
     schemas = api["components"]["schemas"]
-    imported = [_schema_of(name, schemas) for name in _used() - BY_HAND]
-    classes = {
-        _named(name): Shape(
-            schemas[name].get("description", "").partition("\n")[0],
-            _fields(schemas[name], schemas),
-        )
-        for name in sorted(_with_all_below(schemas, imported))
-    }
+    classes = {}
+    # The longer names first, so that of a request and an answer with one name the answer stays.
+    for schema_name in sorted(schemas, key=lambda name: (-len(name), name)):
+        schema = schemas[schema_name]
+        name = name_class(schema_name)
+        if "properties" in schema and not schema_name.startswith("Paginated"):
+            summary = schema.get("description", "").partition("\n")[0]
+            classes[name] = Shape(summary, _fields(schema, schemas))
+    for name in BY_HAND:
+        classes.pop(name, None)
     families = sorted(_family(name, classes) for name in classes)
-    text = "\n\n".join([HEAD, *(_class(family, classes) for family in families)])
-    formatted = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--stdin-filename", TYPES, "-"],
-        input=text, text=True, capture_output=True, check=True,
-    )  # fmt: skip
-    return formatted.stdout
-
-
-def _used() -> set[str]:
-    """The names that the client's modules have from the file, as `types.Model`."""
-    return {
-        node.attr
-        for module in CLIENT.rglob("*.py")
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "types"
-    }
-
-
-def _schema_of(name: str, schemas: Schema) -> str:
-    """The schema for a name of the client; the answer's where a request has one too."""
-    return min((one for one in schemas if _named(one) == name), key=len)
-
-
-def _with_all_below(schemas: Schema, names: Iterable[str]) -> set[str]:
-    found: set[str] = set()
-    waiting = [*names]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += _referred(schemas[name])
-    return {name for name in found if "properties" in schemas[name]}
-
-
-def _referred(part: Any) -> Iterator[str]:
-    """The names of schemas anywhere in a part."""
-    if isinstance(part, dict):
-        if "$ref" in part:
-            yield part["$ref"].rpartition("/")[2]
-        for value in part.values():
-            yield from _referred(value)
-    elif isinstance(part, list):
-        for value in part:
-            yield from _referred(value)
+    return "\n\n\n".join([HEAD.rstrip(), *(_class(family, classes) for family in families), ""])
 
 
 def _fields(schema: Schema, schemas: Schema) -> dict[str, str]:
     """The types of a schema's fields by name."""
-    kinds = {key: _type(part, schemas) for key, part in schema["properties"].items()}
+    kinds = {key: write_type(part, schemas) for key, part in schema["properties"].items()}
     required = schema.get("required", ())
     return {k: kind if k in required else f"NotRequired[{kind}]" for k, kind in kinds.items()}
 
@@ -170,32 +121,32 @@ def _class(family: Sequence[str], classes: Classes) -> str:
     return "\n".join([*lines, *(f"    {key}: {kind}" for key, kind in own.items())])
 
 
-def _named(name: str) -> str:
-    """The name of the class for a schema."""
-    return NAMES.get(name, name.removeprefix("Patched").removesuffix("Request"))
+def name_class(schema_name: str) -> str:
+    """Return the name of the class for a schema."""
+    return NAMES.get(schema_name, schema_name.removeprefix("Patched").removesuffix("Request"))
 
 
-def _type(part: Schema, schemas: Schema) -> str:
-    """A part of a schema as Python says it."""
+def write_type(part: Schema, schemas: Schema, prefix: str = "") -> str:
+    """Return the type of a part of a schema in Python.
+
+    prefix: stands before the names of classes, such as `types.`.
+    """
     match part:
         case {"$ref": ref}:
             name = ref.rpartition("/")[2]
-            has_class = "properties" in schemas[name]
-            return _named(name) if has_class else _type(schemas[name], schemas)
+            if "properties" in schemas[name]:
+                return prefix + name_class(name)
+            return write_type(schemas[name], schemas, prefix)
         case {"enum": values}:
             return f"Literal[{', '.join(json.dumps(value) for value in values)}]"
-        case {"allOf": [one]}:
-            return _type(one, schemas)
+        case {"allOf": [only]}:
+            return write_type(only, schemas, prefix)
         case {"oneOf": kinds} | {"anyOf": kinds}:
-            return _either(_type(kind, schemas) for kind in kinds)
+            return " | ".join(write_type(kind, schemas, prefix) for kind in kinds)
         case {"type": [*kinds]}:
-            return _either(_type({**part, "type": kind}, schemas) for kind in kinds)
+            return " | ".join(write_type({**part, "type": kind}, schemas, prefix) for kind in kinds)
         case {"type": "array", "items": items}:
-            return f"list[{_type(items, schemas)}]"
+            return f"list[{write_type(items, schemas, prefix)}]"
         case {"type": "object", "additionalProperties": dict(values)}:
-            return f"dict[str, {_type(values, schemas)}]"
+            return f"dict[str, {write_type(values, schemas, prefix)}]"
     return PLAIN.get(part.get("type", ""), "Any")
-
-
-def _either(kinds: Iterable[str]) -> str:
-    return " | ".join(kinds)

@@ -21,7 +21,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("core", "serving", "dynabench", "tasks", "annotation", "validation", "evaluation")
 PRODUCT = (*PRODUCT, "leaderboard")
-GENERATED = ROOT / "dynabench/client/types.py"
 PRIVATE_WORDS = {
     *("found", "said", "told", "made", "asked", "wanted", "shown", "kept", "known", "one", "mine"),
     *("given", "held", "part"),
@@ -73,11 +72,7 @@ def product_files(folders: Iterable[str] = ()) -> list[Path]:
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
     paths = [ROOT / name for name in listed if name.endswith(".py")]
-    return [
-        path
-        for path in paths
-        if path.exists() and path != GENERATED and "migrations" not in path.parts
-    ]
+    return [path for path in paths if path.exists() and "migrations" not in path.parts]
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

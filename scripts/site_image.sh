@@ -14,7 +14,7 @@ BASE=dynabench-site-base:latest
 # What only Debian's 3.11.2 needs: pip reads markers for the Python that runs it (scripts/lacking_wheels.py).
 OF_BASE=(async-timeout==5.0.1)
 APP=(LICENSE gunicorn.conf.py manage.py pyproject.toml requirements*.txt scripts/{images,runtime_image}.sh
-  scripts/lacking_wheels.py annotation core docs dynabench evaluation leaderboard locale serving static tasks templates validation)
+  scripts/{lacking_wheels,client_code,client_methods,client_types}.py annotation core docs dynabench evaluation leaderboard locale serving static tasks templates validation)
 
 copy_app() {  # FOLDER
   local file
@@ -58,7 +58,7 @@ COPY app /opt/dynabench/app
 # Modules are compiled by being used once: only those that a start needs.
 RUN cd /opt/dynabench/app && \\
   export PYTHONPATH=/opt/dynabench/packages STATIC_ROOT=/opt/dynabench/static DYNABENCH_HOME=/tmp/home && \\
-  python3 -m compileall -qq . && python3 scripts/lacking_wheels.py && \\
+  python3 scripts/client_code.py && python3 -m compileall -qq . && python3 scripts/lacking_wheels.py && \\
   CACHE_URL=redis://127.0.0.1:6379 python3 manage.py check --verbosity 0 && \\
   python3 -c "import dynabench.wsgi, core.data.shared_cache, core.web.web_server.worker, torch, transformers, onnxruntime, onnx, uvloop, docker" && \\
   python3 manage.py collectstatic --noinput --ignore redoc --verbosity 0

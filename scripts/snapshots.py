@@ -14,7 +14,7 @@ TESTS = {
     "access": ("tests/api/test_access.py", "tests/web/test_roles.py"),
     "pictures": ("tests/browser/test_pictures.py",),
     "queries": (),
-    "schema": ("tests/api/test_schema.py", "tests/unit/client/test_types.py"),
+    "schema": ("tests/api/test_schema.py",),
 }
 """By kind; those of `queries` are the tests that count."""
 

@@ -28,7 +28,10 @@ BY_PATTERN = (
     (r"^locale/", ("tests/unit/test_catalogues.py", "tests/test_translation.py")),
     (r"^static/", ("tests/browser",)),
     (r"^requirements.*\.txt$", ("tests/unit/test_licences.py",)),
-    (r"^dynabench/client/", ("tests/unit/client", "tests/integration/test_client_wheel.py")),
+    (
+        r"^(dynabench/client/|scripts/client_|docs/openapi)",
+        ("tests/unit/client", "tests/integration/test_client_wheel.py"),
+    ),
     (r"^evaluation/isolation/sandbox/harness/", ("tests/docker",)),
     (r"^bench/", ("tests/unit/test_benches.py",)),
     (r"^deploy/", ("tests/unit/test_deploy.py",)),

@@ -62,3 +62,5 @@ TOLD
     [ "$requirements" = requirements-dev.txt ] || exit 1 # the tests name what they leave out
   fi
 fi
+
+.venv/bin/python scripts/client_code.py  # the client's modules that git ignores; nothing where they are current

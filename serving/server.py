@@ -25,10 +25,10 @@ LOOK_SECONDS = 5.0
 
 
 class ModelServer(BaseApplication):  # type: ignore[misc]
-    """A gunicorn application that serves a registry until SIGTERM or SIGINT.
+    """Serves a registry until SIGTERM or SIGINT.
 
-    The registry and its models are created in the worker, after the fork, because threads and
-    models do not survive one. keys: see `Application`.
+    The registry is made and its models are loaded in the worker, after the fork, so that no
+    thread and no model crosses it. keys: see `Application`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         super().__init__()
 
     def load_config(self) -> None:
-        """Set gunicorn's settings. There is no other source of them."""
+        """Set gunicorn's settings, which come from nowhere else."""
         settings: dict[str, Any] = {
             "bind": self._bind,
             "workers": 1,
@@ -60,7 +60,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
             self.cfg.set(name, value)
 
     def load(self) -> Application:
-        """Create the application in the worker."""
+        """Return the application, made in the worker."""
         # Every caller runs on one core; OpenMP's own threads collapse under load.
         os.environ["OMP_NUM_THREADS"] = "1"
         if hasattr(os, "SCHED_BATCH"):
@@ -80,7 +80,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
 
 
 async def _end(worker: ASGIWorker, application: Application) -> None:
-    """Stop the worker once all calls are answered; gunicorn would wait for idle connections."""
+    """End at a stop when all is answered; gunicorn would wait for idle callers."""
     while worker.alive or application.running:
         await asyncio.sleep(0.2)
     # Nothing is left to answer, so gunicorn may stop at once.
@@ -95,10 +95,10 @@ def _keep_loaded(registry: ModelRegistry) -> NoReturn:
 
 
 def look_for_models(registry: ModelRegistry, was_away: bool) -> bool:
-    """Load newly registered models; return whether the list of models is unavailable.
+    """Load what was registered meanwhile; return whether the models cannot be read now.
 
-    was_away: whether it was unavailable before. The beginning and the end of such a time are
-    logged.
+    was_away: whether they could not be read before. The log has a line when that begins and one
+    when it ends.
     """
     try:
         registry.load_new()

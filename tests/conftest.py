@@ -19,6 +19,7 @@ import pytest
 from hypothesis import settings
 
 from core.web.frames import with_room
+from scripts.client_code import generate_client
 from tests.support import buckets, engines, migrated, other_servers, parts, schema_watch
 from tests.support.own_process import Loaded
 from validation.consensus import reading
@@ -26,6 +27,7 @@ from validation.consensus import reading
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 _left_out: dict[str, int] = {}
+generate_client()  # git has no such modules, and the schema may be another one since the last run
 gc.disable()  # until all is loaded, which makes no garbage
 SEED = int(os.environ.get("TEST_SEED") or 0)  # of all that tests draw at random
 KEY = "known-to-all-tests"  # of the site

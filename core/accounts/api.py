@@ -29,10 +29,10 @@ Handler = Callable[..., Response]
 def write(
     operation: str, takes: Any = empty, gives: Any = empty, *, is_secret: bool = False
 ) -> Callable[[Handler], Handler]:
-    """Return a decorator that declares a writing operation: its name, body and responses.
+    """Declare a writing operation of the API: its name, its body and its answers in the schema.
 
-    Every write of the API uses it. A request that is repeated with the same Idempotency-Key is
-    executed once. is_secret: whether the response contains a secret and is stored encrypted.
+    Every write of the API is declared so. A request that comes again with the same Idempotency-Key
+    is carried out once. is_secret: its answer holds a secret and is stored encrypted.
     """
     key = OpenApiParameter(
         HEADER, str, OpenApiParameter.HEADER, description="The same key is done once, for a day."
@@ -54,7 +54,7 @@ def write(
 
 
 class Token(serializers.ModelSerializer[ApiToken]):
-    """An API token without its key."""
+    """A token without its key."""
 
     scopes = serializers.ListField(child=serializers.ChoiceField(ApiToken.Scope.choices))
 
@@ -64,7 +64,7 @@ class Token(serializers.ModelSerializer[ApiToken]):
 
 
 class NewToken(serializers.Serializer[Any]):
-    """The settings of a token to create."""
+    """What a token is to be."""
 
     name = serializers.CharField(max_length=100)
     scopes = serializers.ListField(child=serializers.ChoiceField(ApiToken.Scope.choices))
@@ -72,7 +72,7 @@ class NewToken(serializers.Serializer[Any]):
 
 
 class MadeToken(Token):
-    """A token with its key, which cannot be read again later."""
+    """A token with its key, which nobody sees again."""
 
     key = serializers.CharField()
 
@@ -81,24 +81,24 @@ class MadeToken(Token):
 
 
 class Me(serializers.Serializer[Any]):
-    """The person who sends the request."""
+    """Who the request is from."""
 
     pseudonym = serializers.CharField(help_text="The name that others see.")
     token = Token(allow_null=True, help_text="The token of this request; null: a session.")
 
 
 class MeView(APIView):
-    """The person who sends the request."""
+    """Oneself."""
 
     @extend_schema(operation_id="me_get", responses=Me)
     def get(self, request: Request) -> Response:
-        """Return the token's owner, its scopes and when it expires."""
+        """Show whose token this is, what it allows and when it expires."""
         body = {"pseudonym": annotator_of(person(request)).pseudonym, "token": request.auth}
         return Response(Me(body).data)
 
 
 class Tokens(generics.ListAPIView[ApiToken]):
-    """Your tokens, without their keys."""
+    """One's tokens, without their keys."""
 
     # Only a session makes one: a token cannot make another that may do more.
     serializer_class = Token
@@ -108,10 +108,7 @@ class Tokens(generics.ListAPIView[ApiToken]):
         return ApiToken.objects.filter(user=self.request.user.pk)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Require a recent password for creating tokens, even for a repeated request.
-
-        A repeated request gets the secret, too. Raises Refused.
-        """
+        """Ask for the password first: a repeat gets the secret, too. Raises Refused."""
         super().initial(request, *args, **kwargs)
         if request.method == "POST" and not did_recently(request._request):
             address = request.build_absolute_uri(reverse("account_reauthenticate"))
@@ -123,22 +120,22 @@ class Tokens(generics.ListAPIView[ApiToken]):
 
     @write("tokens_create", NewToken, {201: MadeToken}, is_secret=True)
     def post(self, request: Request) -> Response:
-        """Create a token. Requires that you entered your password on the site minutes before.
+        """Make a token, within minutes of giving the password on the site.
 
-        Only this response, and the response to a repeat of this request, contains the key.
+        The key is in this answer and nowhere else, but in answers to a repeat of this request.
         """
         token, key = create_token(user=person(request), **read(NewToken, request))
         return Response({**Token(token).data, "key": key}, status.HTTP_201_CREATED)
 
 
 class TokenView(APIView):
-    """One of your tokens."""
+    """One of one's tokens."""
 
     write_scope = ApiToken.Scope.READ  # who holds a token may end it
 
     @write("tokens_revoke", gives={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Revoke a token immediately. A token can only revoke itself."""
+        """Revoke it at once. A token revokes only itself."""
         own_tokens = ApiToken.objects.filter(user=request.user.pk, expires_at__gt=timezone.now())
         if request.auth is not None:
             own_tokens = own_tokens.filter(pk=request.auth.pk)

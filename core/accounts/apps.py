@@ -7,7 +7,7 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        """Connect a receiver for confirmed addresses, whatever code confirms them."""
+        """Watch addresses, by whatever door they come to be confirmed."""
         from allauth.account.models import EmailAddress
 
         from core.accounts.counting import note_address

@@ -13,20 +13,21 @@ CONFIRMED = PreparedRead(lambda: EmailAddress.objects.filter(user=Slot("user"), 
 
 
 def person(request: HttpRequest | Request) -> User:
-    """Return the request's user, for views that require a signed-in one."""
+    """Return the signed-in user, for views that require one."""
     assert isinstance(request.user, User)
     return request.user
 
 
 def shown_name(annotator: Annotator | None) -> str:
-    """Return the name that owners see for an annotator."""
+    """Return the name by which owners read a person."""
     return _("unknown") if annotator is None else str(annotator)
 
 
 def account_name(account: User | None, *, owns: bool) -> str:
-    """Return the name that members of a task see for an account: its address if `owns`.
+    """Return the name by which members of a task read an account.
 
-    owns: whether the reader owns the task (`tasks.permissions.can_own`). Others see the pseudonym.
+    That is the email address if the reader owns the account, otherwise the pseudonym. Whether they
+    do is decided by `tasks.permissions.can_own`.
     """
     if account is None:
         return _("a deleted account")
@@ -34,21 +35,21 @@ def account_name(account: User | None, *, owns: bool) -> str:
 
 
 def account_address(account: User | None, *, owns: bool) -> str | None:
-    """Return the account's address if the reader owns the task, else None.
+    """Return the address of an account to owners of the task.
 
-    None also for an address that was made up.
+    None where the address was made up.
     """
     is_shown = owns and account is not None and not account.is_of_panel
     return account.email if account and is_shown else None
 
 
 def public_name(user: User | None) -> str:
-    """Return the pseudonym of a user, or "" without one."""
+    """Return the pseudonym of a person with an account; empty where there is none."""
     return str(getattr(user, "annotator", ""))
 
 
 def has_confirmed_address(user: User) -> bool:
-    """Return whether a person has confirmed an address; True if the site does not ask."""
+    """Return whether a person has confirmed an address; True where the site asks for none."""
     if settings.ACCOUNT_EMAIL_VERIFICATION == "none":
         return True
     return CONFIRMED.first(user=user.pk) is not None

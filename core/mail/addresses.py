@@ -33,7 +33,7 @@ def is_address(text: str) -> bool:
 
 @deconstructible
 class AddressValidator(EmailValidator):
-    """Django's validator, which also refuses undeliverable addresses."""
+    """Django's, which also refuses what no mail reaches."""
 
     def __call__(self, value: str | None) -> None:
         """Raise ValidationError unless the value is an address."""
@@ -46,7 +46,7 @@ class AddressValidator(EmailValidator):
 
 
 def _is_host(address: str) -> bool:
-    """Return whether a valid host name follows the @, in the form of mail (IDNA).
+    """Return whether a host name follows the @, as mail writes it (IDNA).
 
     An IP address in brackets is refused: few servers accept mail for one, and it would be a second
     spelling of the same address.
@@ -66,13 +66,13 @@ check_address = AddressValidator()
 
 
 class AddressField(forms.EmailField):
-    """A form field for an address to which the site can send mail."""
+    """A field for an address to which the site can send a mail."""
 
     default_validators = [check_address]
 
 
 class AddressInRequest(serializers.EmailField):
-    """A serializer field for an address to which the site can send mail."""
+    """The same in a request of the API."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

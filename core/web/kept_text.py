@@ -26,7 +26,7 @@ LARGEST = 3800
 
 @dataclass(frozen=True)
 class KeptText:
-    """A guest's text: its inputs by field, the task, and the goal that it was written for."""
+    """What was written in a task, by field, and the goal that it was written for."""
 
     task: str
     goal: str
@@ -34,7 +34,7 @@ class KeptText:
 
 
 def seal(text: KeptText) -> str:
-    """Return the text encrypted for a cookie; "" if it is too long."""
+    """Return the text as only this site can read it; empty: it is too long for a cookie."""
     until = (timezone.now() + KEPT).timestamp()
     # Before it is encrypted: afterwards nothing gets smaller.
     packed = zlib.compress(dumps([until, asdict(text)], ensure_ascii=False).encode())
@@ -43,7 +43,7 @@ def seal(text: KeptText) -> str:
 
 
 def unseal(sealed: str) -> KeptText | None:
-    """Return the text that `seal` encrypted; None for anything else, or if older than KEPT."""
+    """Return what `seal` sealed; None: it is something else, or older than KEPT."""
     try:
         until, values = loads(zlib.decompress(b85decode(decrypt(sealed))))
         text = KeptText(**values)
@@ -53,7 +53,7 @@ def unseal(sealed: str) -> KeptText | None:
 
 
 def keep_text(response: HttpResponse, sealed: str) -> None:
-    """Store a sealed text in the browser's cookie."""
+    """Let the browser keep a sealed text."""
     response.set_cookie(
         COOKIE,
         sealed,
@@ -65,11 +65,11 @@ def keep_text(response: HttpResponse, sealed: str) -> None:
 
 
 def kept_text(request: HttpRequest) -> KeptText | None:
-    """Return the text in the browser's cookie, or None."""
+    """Return the text that the browser keeps, if there is one."""
     sealed = request.COOKIES.get(COOKIE)
     return unseal(sealed) if sealed else None
 
 
 def forget_text(response: HttpResponse) -> None:
-    """Delete the text from the browser."""
+    """Let the browser forget it."""
     response.delete_cookie(COOKIE)

@@ -3,6 +3,13 @@
 Nothing here knows Django: the package is also the wheel `dynabench-client`.
 """
 
+# ruff: noqa: E402 - the check comes before imports that may fail
+
+from dynabench.client.freshness import check_generated
+
+# Before all else: without these modules no other can be imported.
+check_generated()
+
 from dynabench.client.client import AsyncDynabenchClient, DynabenchClient
 from dynabench.client.dataframes import as_dataset, as_pandas
 from dynabench.client.errors import (

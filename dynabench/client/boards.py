@@ -54,23 +54,3 @@ class Boards(Asking):
             address, a=a, b=b, set=evaluation_set, mine=1
         )
         return compared
-
-    @method
-    def training_dates(self, task: str) -> Flow[types.TrainingDates]:
-        """Return models' accuracy before and after the day until which they were trained."""
-        return self._get(f"/tasks/{task}/leaderboard/training-dates/")
-
-    @method
-    def follow(self, task: str, follows: bool = True) -> Flow[types.Following]:
-        """Get an email when a round of the task is released; False: not any more."""
-        return self._write("POST", f"/tasks/{task}/follow/", {"follows": follows})
-
-    @method
-    def snapshots(self, task: str) -> Flow[list[types.ListedSnapshot]]:
-        """Return the stored boards of a task, the newest first."""
-        return self._all(f"/tasks/{task}/leaderboard/snapshots/")
-
-    @method
-    def snapshot(self, task: str, number: int) -> Flow[types.OneSnapshot]:
-        """Return a stored board with its rows."""
-        return self._get(f"/tasks/{task}/leaderboard/snapshots/{number}/")

@@ -13,14 +13,13 @@ from dynabench.client.boards import Boards
 from dynabench.client.communities import Communing
 from dynabench.client.credentials import api_key, server_url
 from dynabench.client.flow import Awaiting, Blocking, Call, Flow, Pause, Step, Work
-from dynabench.client.hooks import Hooks
 from dynabench.client.leasing import Leasing
 from dynabench.client.models import Models
 from dynabench.client.moderating import Moderating
 from dynabench.client.owning import Owning
+from dynabench.client.plain import Plain
 from dynabench.client.releasing import Releasing
 from dynabench.client.tasks import Tasks
-from dynabench.client.teams import Teaming
 from dynabench.client.writing import Writing
 
 T = TypeVar("T")
@@ -29,16 +28,15 @@ TIMEOUT = httpx.Timeout(120, connect=10)
 
 
 class Methods(
+    Plain,
     Tasks,
     Models,
-    Teaming,
     Boards,
     Communing,
     Writing,
     Owning,
     Releasing,
     Moderating,
-    Hooks,
     Leasing,
     ABC,
 ):

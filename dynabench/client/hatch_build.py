@@ -1,17 +1,47 @@
-"""Adds the server's check of a model to the wheel, if it is built in a whole checkout."""
+"""Adds to a built package what git does not have, or what lies elsewhere in the checkout."""
 
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class ServersCheck(BuildHookInterface):  # type: ignore[type-arg]
-    """A build hook that takes what `server` in pyproject.toml names, all of it or nothing."""
+class Assembly(BuildHookInterface):  # type: ignore[type-arg]
+    """A build hook for the wheel and the sdist.
+
+    In a whole checkout, or in the archive that a site serves, it writes the modules that are
+    generated from the API's schema; elsewhere they must be in the folder already, as they are in an
+    sdist. A wheel of a checkout also gets the server's check of a model: what `server` in
+    pyproject.toml names, all of it or nothing.
+    """
+
+    def dependencies(self) -> list[str]:
+        """Return what is needed to build here."""
+        return ["PyYAML==6.0.3"] if self._generator().is_file() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the server's modules to the files of the wheel."""
-        checkout = Path(self.root).parents[1]
+        """Write the generated modules, and add the server's modules to the files of the wheel."""
+        checkout = self._checkout()
+        if self._generator().is_file():
+            sys.path.insert(0, str(checkout))
+            from scripts.client_code import generate_client
+
+            generate_client()
+        freshness = runpy.run_path(str(Path(self.root) / "freshness.py"))
+        freshness["check_generated"]()
+        if self.target_name == "sdist":
+            # Git ignores them, and so would hatchling. The wheel takes all of the folder.
+            build_data["artifacts"] += [f"/{name}" for name in freshness["GENERATED"]]
         if (checkout / "evaluation/isolation/inference/precheck.py").is_file():
-            for name in self.config["server"]:
+            for name in self.config.get("server", ()):
                 build_data["force_include"][str(checkout / name)] = f"dynabench/_server/{name}"
+
+    def _checkout(self) -> Path:
+        """Return the folder of the checkout, if this folder is in one."""
+        return Path(self.root).parents[1]
+
+    def _generator(self) -> Path:
+        """Return the program that writes the modules, in a checkout."""
+        return self._checkout() / "scripts/client_code.py"

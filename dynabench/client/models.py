@@ -1,6 +1,6 @@
 """The methods that submit models and follow them."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -184,11 +184,6 @@ class Models(Uploading, Following):
         """
         return self._write("POST", f"/tasks/{task}/models/estimate/", dict(chat))
 
-    @method
-    def change_cap(self, model_id: str, most_cost: float) -> Flow[types.ToldChat]:
-        """Change what all evaluations of a chat model may cost together."""
-        return self._write("POST", f"/models/{model_id}/cap/", {"most_cost": most_cost})
-
     def _submit(
         self,
         task: str,
@@ -248,16 +243,6 @@ class Models(Uploading, Following):
         return self._all(f"/tasks/{task}/models/" if task else "/me/models/")
 
     @method
-    def model(self, model_id: str) -> Flow[types.WholeModel]:
-        """Return a model, and how far it is."""
-        return self._get(f"/models/{model_id}/")
-
-    @method
-    def runs(self, model_id: str) -> Flow[list[types.Run]]:
-        """Return a model's evaluations."""
-        return self._all(f"/models/{model_id}/runs/")
-
-    @method
     def logs(self, model_id: str, run_id: str | None = None) -> Flow[str]:
         """Return what a model wrote in an evaluation.
 
@@ -267,38 +252,6 @@ class Models(Uploading, Following):
         address = f"/models/{model_id}/{run}"
         logged: types.WholeModel | types.WholeRun = yield from self._get(address)
         return logged["log"]
-
-    @method
-    def wrong(self, model_id: str, run_id: str, page: int = 1) -> Flow[types.WrongPage]:
-        """Return the examples that a model did not get entirely right, if one may read them.
-
-        20 a page; `next_page` is None on the last one.
-        """
-        return self._get(f"/models/{model_id}/runs/{run_id}/wrong/", page=page)
-
-    @method
-    def scores(self, model_id: str) -> Flow[list[types.Score]]:
-        """Return every number that was measured of a model.
-
-        `is_rounded`: the set is sealed, so the value is one of a few steps (and others' may lack).
-        """
-        return self._all(f"/models/{model_id}/scores/")
-
-    @method
-    def near_copies(self, model_id: str) -> Flow[list[types.NearCopy]]:
-        """Return published models whose answers are nearly the same.
-
-        For owners of the model or the task.
-        """
-        return self._get(f"/models/{model_id}/near-copies/")
-
-    @method
-    def llm_scores(self, model_id: str) -> Flow[list[types.LlmScore]]:
-        """Return the scores that language models give as judges.
-
-        Each comes with the judge's agreement with people.
-        """
-        return self._get(f"/models/{model_id}/llm-scores/")
 
     @method
     def download_predictions(
@@ -334,7 +287,7 @@ class Models(Uploading, Following):
         """
         return self._quota(task, team)
 
-    # Changing a model that was submitted: its card, and who sees it under which name.
+    # Changing a model's card, and joining a team.
 
     @method
     def update_card(self, model_id: str, **card: Unpack[types.Card]) -> Flow[types.WholeModel]:
@@ -342,41 +295,10 @@ class Models(Uploading, Following):
         return self._write("PATCH", f"/models/{model_id}/", {"card": card})
 
     @method
-    def publish(self, model_id: str) -> Flow[types.WholeModel]:
-        """Show a model to everybody who sees its task."""
-        return self._write("POST", f"/models/{model_id}/publish/")
-
-    @method
-    def unpublish(self, model_id: str) -> Flow[types.WholeModel]:
-        """Show a model only to its owner and the task's owners."""
-        return self._write("POST", f"/models/{model_id}/unpublish/")
-
-    @method
-    def cancel(self, model_id: str) -> Flow[types.WholeModel]:
-        """Cancel what has not ended of a model's check and evaluations."""
-        return self._write("POST", f"/models/{model_id}/cancel/")
-
-    @method
-    def withdraw(self, model_id: str) -> Flow[types.WholeModel]:
-        """Withdraw a model for good: its files, name and card are deleted."""
-        return self._write("POST", f"/models/{model_id}/withdraw/")
-
-    @method
-    def hide_names(self, model_id: str, until: date | None) -> Flow[types.WholeModel]:
-        """Hide the names of a model and its owner before a day; None shows them from now on."""
-        body = {"until": until.isoformat() if until else None}
-        return self._write("POST", f"/models/{model_id}/anonymous/", body)
-
-    @method
-    def publish_on(self, model_id: str, day: date | None) -> Flow[types.WholeModel]:
-        """Publish a model on a day, once it has a score; None: not automatically."""
-        body = {"day": day.isoformat() if day else None}
-        return self._write("POST", f"/models/{model_id}/embargo/", body)
-
-    @method
-    def run_again(self, model_id: str, run_id: str) -> Flow[types.Run]:
-        """Repeat an evaluation that failed through the platform's fault. Raises Refused."""
-        return self._write("POST", f"/models/{model_id}/runs/{run_id}/again/")
+    def answer_invitation(self, invitation_id: int, accept: bool) -> Flow[None]:
+        """Join a team that invites one, or decline."""
+        answer = "accept" if accept else "decline"
+        return self._write("POST", f"/me/invitations/{invitation_id}/{answer}/")
 
 
 def _describe_progress(results: types.Results) -> tuple[str, bool]:

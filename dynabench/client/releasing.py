@@ -18,11 +18,6 @@ class Releasing(Uploading, Following):
     # Data: a closed round becomes a version of a dataset, which can be undone until it is used.
 
     @method
-    def releases(self, task: str, round: int) -> Flow[list[types.Release]]:
-        """Return the versions of a round's data, also one that is being made; for owners."""
-        return self._all(f"/tasks/{task}/rounds/{round}/datasets/")
-
-    @method
     def release(
         self,
         task: str,
@@ -49,58 +44,7 @@ class Releasing(Uploading, Following):
             return release
         return _check_done((yield from self._follow(ask, _describe_job, timeout)))
 
-    @method
-    def preview_release(
-        self,
-        task: str,
-        round: int,
-        train: int | None = None,
-        dev: int | None = None,
-        test: int | None = None,
-        seed: int | None = None,
-        hold_back: bool = False,
-    ) -> Flow[types.ReleasePreview]:
-        """Return what a release of these sizes would hold and leave out; nothing is stored.
-
-        `release` takes the same sizes, and with `confirmed=preview["rows"]` is refused if the round
-        has changed since. Raises Refused where no such release is possible, with sizes that are.
-        """
-        address = f"/tasks/{task}/rounds/{round}/datasets/preview/"
-        sizes = {"train": train, "dev": dev, "test": test, "seed": seed}
-        return self._get(address, **sizes, hold_back=hold_back or None)
-
-    @method
-    def undo_release(self, task: str, round: int, version: int = 1) -> Flow[None]:
-        """Undo the release of a round that nobody has used; the round is closed again.
-
-        Raises Refused, which names what prevents it.
-        """
-        return self._write("DELETE", f"/tasks/{task}/rounds/{round}/datasets/{version}/")
-
-    @method
-    def llm_judges(self, task: str) -> Flow[list[types.LlmJudge]]:
-        """Return language models that judge free answers, with how far each agrees with people."""
-        return self._all(f"/tasks/{task}/llm-judges/")
-
-    @method
-    def custom_metrics(self, task: str) -> Flow[list[types.CustomMetric]]:
-        """Return the approved versions of the owners' own metrics, with their files."""
-        return self._all(f"/tasks/{task}/metrics/")
-
     # Targets: models that are trained on released rounds.
-
-    @method
-    def trainings(self, task: str) -> Flow[list[types.Training]]:
-        """Return the trainings of targets, the newest first."""
-        return self._all(f"/tasks/{task}/trainings/")
-
-    @method
-    def train(self, task: str, **options: Unpack[types.NewTraining]) -> Flow[types.Training]:
-        """Begin to train the next target, such as on `weights={"seed": 1, "round1": 2}`.
-
-        `training` follows it. Raises Invalid, Refused while another training is running.
-        """
-        return self._write("POST", f"/tasks/{task}/trainings/", options)
 
     @method
     def training(
@@ -157,23 +101,6 @@ class Releasing(Uploading, Following):
         address = f"/tasks/{task}/evaluation-sets/{name}/versions/"
         evaluation_set: types.EvaluationSet = yield from self._write("POST", address, body)
         return evaluation_set
-
-    @method
-    def change_set(
-        self, task: str, name: str, **about: Unpack[types.AboutSet]
-    ) -> Flow[types.EvaluationSet]:
-        """Change who sees a set and its description, such as `access="hidden"`."""
-        return self._write("PATCH", f"/tasks/{task}/evaluation-sets/{name}/", about)
-
-    @method
-    def take_round(self, task: str, name: str, reason: str = "") -> Flow[types.EvaluationSet]:
-        """Make a closed round, as it is now, the next version of its set. Raises Refused.
-
-        reason: why the set should not wait; needed while examples wait to be judged.
-        """
-        return self._write(
-            "POST", f"/tasks/{task}/evaluation-sets/{name}/take/", {"reason": reason}
-        )
 
 
 def _describe_job(job: J) -> tuple[str, bool]:

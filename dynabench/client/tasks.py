@@ -12,36 +12,6 @@ class Tasks(Asking):
     """The methods about tasks, rounds and data."""
 
     @method
-    def me(self) -> Flow[types.Me]:
-        """Return whose key it is, what it may do and when it expires."""
-        return self._get("/me/")
-
-    @method
-    def tasks(self) -> Flow[list[types.Task]]:
-        """Return the tasks that one may see."""
-        return self._all("/tasks/")
-
-    @method
-    def task(self, task: str) -> Flow[types.FullTask]:
-        """Return a task by its code, such as `nli`."""
-        return self._get(f"/tasks/{task}/")
-
-    @method
-    def rounds(self, task: str) -> Flow[list[types.Round]]:
-        """Return the rounds of a task."""
-        return self._all(f"/tasks/{task}/rounds/")
-
-    @method
-    def statistics(self, task: str) -> Flow[types.Statistics]:
-        """Return the numbers of each round of a task, and of all of them."""
-        return self._get(f"/tasks/{task}/statistics/")
-
-    @method
-    def datasets(self, task: str) -> Flow[list[types.Dataset]]:
-        """Return the released versions of a task's rounds, with their files."""
-        return self._all(f"/tasks/{task}/datasets/")
-
-    @method
     def download_data(
         self, task: str, round: int, version: int | None = None, to: str | Path = "."
     ) -> Flow[Path]:
@@ -83,18 +53,8 @@ class Tasks(Asking):
         return target
 
     @method
-    def evaluation_sets(self, task: str) -> Flow[list[types.EvaluationSet]]:
-        """Return the sets that models are scored on."""
-        return self._all(f"/tasks/{task}/evaluation-sets/")
-
-    @method
     def download_inputs(self, task: str, evaluation_set: str, to: str | Path = ".") -> Flow[Path]:
         """Download a set's inputs, as JSON lines of `id` and `inputs`; return the file's path."""
         target = Path(to) / f"{task}-{evaluation_set}.inputs.jsonl"
         yield from self._fetch(f"/tasks/{task}/evaluation-sets/{evaluation_set}/inputs/", target)
         return target
-
-    @method
-    def check_inputs(self, task: str) -> Flow[types.Check]:
-        """Return what a model must be (`model`), and the inputs of the check when it arrives."""
-        return self._get(f"/tasks/{task}/check-inputs/")

@@ -8,7 +8,7 @@ from typing import IO
 from dynabench.client import types
 from dynabench.client.archive import digest_in, packed, packed_name
 from dynabench.client.errors import Refused
-from dynabench.client.flow import Flow, Work, method
+from dynabench.client.flow import Flow, Work
 from dynabench.client.http import Asking
 from dynabench.client.progress import bytes_shown
 
@@ -64,13 +64,3 @@ class Uploading(Asking):
                     raise
             here = now["received"]
             show(here)
-
-    @method
-    def uploads(self) -> Flow[list[types.Upload]]:
-        """Return one's files that are not submitted yet; each is stored for three days."""
-        return self._all("/uploads/")
-
-    @method
-    def discard_upload(self, upload_id: str) -> Flow[None]:
-        """Delete an upload."""
-        return self._write("DELETE", f"/uploads/{upload_id}/")

@@ -1,10 +1,10 @@
-"""The methods that write and judge examples."""
+"""The methods that write examples and wait for the targets."""
 
 import base64
 from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 from dynabench.client import types
 from dynabench.client.errors import Refused, TimedOut
@@ -19,18 +19,6 @@ PAUSE = 2.0
 
 class Writing(Asking):
     """The methods about examples. Those that a program writes are marked and have a split."""
-
-    # Writing: an assignment, then an example about it, in some tasks after a conversation.
-
-    @method
-    def assignment(
-        self, task: str, want: Literal["current", "context", "goal", "edit"] = "current"
-    ) -> Flow[types.Assignment]:
-        """Return what to write about and for which goal.
-
-        want: another context, another goal, or an example to be changed as little as possible.
-        """
-        return self._write("POST", f"/tasks/{task}/assignment/", {"want": want})
 
     @method
     def annotate(self, assignment_id: int, inputs: Mapping[str, Any]) -> Flow[types.Example]:
@@ -55,11 +43,6 @@ class Writing(Asking):
         return example
 
     @method
-    def conversation(self, assignment_id: int) -> Flow[types.Conversation]:
-        """Return the conversation so far, in a task where one talks to the model."""
-        return self._get(f"/assignments/{assignment_id}/conversation/")
-
-    @method
     def say(self, assignment_id: int, text: str) -> Flow[types.Conversation]:
         """Say a turn and wait for the answer; return the conversation, whose last turn it is.
 
@@ -80,17 +63,6 @@ class Writing(Asking):
         return conversation
 
     @method
-    def take_back(
-        self, assignment_id: int, turn: int, edit: bool = False
-    ) -> Flow[types.Conversation]:
-        """Delete one's turn at this place and all after it.
-
-        edit: its text stays as what is `said` next. Raises Refused where there is none.
-        """
-        body = {"turn": turn, "edit": edit}
-        return self._write("POST", f"/assignments/{assignment_id}/conversation/back/", body)
-
-    @method
     def upload_media(
         self, task: str, path: str | Path, alt: str = "", kind: Literal["image", "audio"] = "image"
     ) -> Flow[dict[str, Any]]:
@@ -105,68 +77,3 @@ class Writing(Asking):
         )
         # The file is stored without words: the same picture may show other things elsewhere.
         return {**stored, "alt": alt}
-
-    @method
-    def report_context(self, context_id: int, reason: str, comment: str = "") -> Flow[types.Report]:
-        """Report what is wrong with a context that one was given. Raises Invalid."""
-        body = {"reason": reason, "comment": comment}
-        return self._write("POST", f"/contexts/{context_id}/report/", body)
-
-    # One's own examples, and what may still be done about them.
-
-    @method
-    def example(self, example_id: str) -> Flow[types.JudgedExample]:
-        """Return an example, as one may see it."""
-        return self._get(f"/examples/{example_id}/")
-
-    @method
-    def my_examples(self) -> Flow[list[types.JudgedExample]]:
-        """Return one's examples, and what was decided about them."""
-        return self._all("/me/examples/")
-
-    @method
-    def mend(self, example_id: str) -> Flow[types.Assignment]:
-        """Take the context of one's example, which a reviewer sent back, again.
-
-        What `annotate` stores next takes the example's place. Raises Refused, PermissionDenied.
-        """
-        return self._write("POST", f"/examples/{example_id}/mend/")
-
-    @method
-    def retract(self, example_id: str) -> Flow[types.Example]:
-        """Retract one's example."""
-        return self._write("POST", f"/examples/{example_id}/retract/")
-
-    # Judging: an example is reserved, then judged or skipped.
-
-    @method
-    def next_to_judge(self, task: str) -> Flow[types.Item | None]:
-        """Return an example of somebody else to judge, without its author's answer.
-
-        None: there is none.
-        It is reserved for a quarter of an hour.
-        """
-        return self._write("POST", f"/tasks/{task}/judging/next/")
-
-    @method
-    def validate(
-        self, example_id: str, vote: str, **flag: Unpack[types.Flag]
-    ) -> Flow[types.OwnValidation]:
-        """Judge an example that `next_to_judge` returned.
-
-        vote: one of those in its `choices`. A flag also takes a `flag_reason` of its
-        `flag_reasons`, and
-        optionally a `comment`.
-        """
-        body = {"vote": vote, **flag}
-        return self._write("POST", f"/examples/{example_id}/validations/", body)
-
-    @method
-    def undo_validation(self, example_id: str) -> Flow[None]:
-        """Delete one's vote, within ten minutes."""
-        return self._write("DELETE", f"/examples/{example_id}/validations/mine/")
-
-    @method
-    def skip(self, example_id: str) -> Flow[None]:
-        """Leave an example that `next_to_judge` returned to others."""
-        return self._write("POST", f"/examples/{example_id}/skip/")

@@ -148,9 +148,7 @@ class BoardMetric(Shape):
     about = serializers.CharField(
         required=False, allow_blank=True, help_text="Of an own metric: what it measures."
     )
-    higher_is_better = serializers.BooleanField(
-        required=False, help_text="Left out in snapshots of releases before 0.4."
-    )
+    higher_is_better = serializers.BooleanField(required=False, help_text="Of an own metric alone.")
 
 
 class Weights(Shape):

@@ -204,15 +204,12 @@ def _ranges_of(table: Table) -> str:
 
 
 def _latex_head(metric: Mapping[str, Any]) -> str:
-    name = metric["name"]
-    notes = [UNITS.get(name, "%")]
-    if not metric.get("higher_is_better", True):
-        notes.append("lower is better")
+    name, unit = metric["name"], UNITS.get(metric["name"], "%")
     if name.startswith(CUSTOM_PREFIX):
-        notes.append(f"version {metric['version']}")
+        return f"{name} ({unit}; version {metric['version']})"
     if judge := metric.get("judge"):
-        notes.append(judge_words(judge))
-    return f"{name} ({'; '.join(notes)})"
+        return f"{name} ({unit}; {judge_words(judge)})"
+    return f"{name} ({unit})"
 
 
 def formula_of(table: Table, **language: Any) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.accounts.tokens import create_token
+from dynabench.client import freshness
 from dynabench.download import CLIENT, archive
 from tests.support.factories import RoundFactory, TaskFactory, UserFactory
 from tests.support.live import ROOT
@@ -91,12 +92,17 @@ def test_its_types_are_known(python, tmp_path):
     assert done.stdout.splitlines()[:-1] == [f"program.py:6: error: {wrong}  [arg-type]"]
 
 
-@pytest.mark.parametrize("source", ["folder", "archive"])
+@pytest.mark.parametrize("source", ["folder", "sdist", "archive"])
 def test_the_folder_alone_and_the_sites_archive_make_a_wheel(source, tmp_path):
-    """A copy that has no folders above it, and what `pip install` gets of a site."""
+    """A copy that has no folders above it, an sdist, and what `pip install` gets of a site."""
     if source == "folder":
         package = tmp_path / "client-alone"
         shutil.copytree(ROOT / CLIENT, package, ignore=shutil.ignore_patterns("__pycache__"))
+    elif source == "sdist":
+        program = "import hatchling.build, sys; hatchling.build.build_sdist(sys.argv[1])"
+        build = [sys.executable, "-P", "-c", program, str(tmp_path)]  # types.py is there
+        subprocess.run(build, cwd=ROOT / CLIENT, check=True)
+        (package,) = tmp_path.glob("*.tar.gz")
     else:
         zipfile.ZipFile(BytesIO(archive())).extractall(tmp_path / "client-alone")
         package = tmp_path / "client-alone" / CLIENT
@@ -105,6 +111,7 @@ def test_the_folder_alone_and_the_sites_archive_make_a_wheel(source, tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {"dynabench/__init__.py", "dynabench/client/client.py", "dynabench/py.typed"} <= {*names}
+    assert {f"dynabench/client/{name}" for name in freshness.GENERATED} <= {*names}
     has_check = "dynabench/_server/evaluation/isolation/inference/precheck.py" in names
     assert has_check == (source == "archive")
     program = "from dynabench import DynabenchClient as C; print(C(None, 'http://x.test').server)"

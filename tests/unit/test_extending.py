@@ -27,7 +27,6 @@ def sections():
 def _nothing_stays_registered(monkeypatch):
     monkeypatch.setattr(base, "METRICS", dict(base.METRICS))
     monkeypatch.setattr(schema, "METRICS", list(schema.METRICS))
-    monkeypatch.setattr(schema, "ERROR_METRICS", list(schema.ERROR_METRICS))
     monkeypatch.setattr(components, "FIELD_TYPES", dict(components.FIELD_TYPES))
 
 

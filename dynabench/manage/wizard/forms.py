@@ -11,7 +11,6 @@ from django.utils.translation import gettext_lazy
 from core.text.words import composed
 from dynabench.manage.wizard.step_form import StepForm, require_both, text_area
 from evaluation.scoring.metrics import METRICS as SCORED
-from tasks.config.schema import ERROR_METRICS
 from tasks.making.outline import (
     SHOWN,
     Data,
@@ -188,8 +187,7 @@ class AnswerForm(StepForm):
             )
         # Those that can score the answers of these fields.
         fitting = metrics_for(data)
-        mains = [name for name in fitting if name not in ERROR_METRICS]
-        self.choose("main", mains, none=("", _("Choose one")))
+        self.choose("main", fitting, none=("", _("Choose one")))
         also: Any = self.fields["also"]
         listed = list(fitting)
         for name in self.initial.get("also") or ():
