@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
-from evaluation.contract import Answer, Evaluated, Outcome, Runnable, SetRow
+from evaluation.contract import Answer, Evaluated, NotNow, Outcome, Runnable, ServerAway, SetRow
 from evaluation.isolation.inference import precheck
 from evaluation.isolation.inference.evaluate import (
     Attempt,
@@ -102,7 +102,7 @@ def find_model(task: Task, model: str, runner: str | None) -> tuple[Runnable, Ru
     """
     try:
         return precheck.find_model(task.config, model, runner, key_by_hand())
-    except (precheck.Refused, precheck.NotNow, precheck.Away) as error:
+    except (precheck.Refused, NotNow, ServerAway) as error:
         raise CannotEvaluate(str(error)) from None
 
 

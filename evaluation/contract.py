@@ -37,6 +37,50 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
+class WorkStopped(Exception):
+    """Raised when the work of a job stops. The message is for the person who requested the job.
+
+    The class decides the job's next state (`evaluation.isolation.queue.lifecycle`).
+    """
+
+
+class NotNow(WorkStopped):
+    """Raised when this site cannot do the work at present. The attempt does not count.
+
+    seconds: how long the job waits; None for a minute.
+    """
+
+    def __init__(self, why: str, seconds: float | None = None) -> None:
+        super().__init__(why)
+        self.seconds = seconds
+
+
+class ServerAway(WorkStopped):
+    """Raised when a server that others run does not answer. The message names it.
+
+    has_answered: whether it answered some calls before, which may have cost money.
+    """
+
+    def __init__(self, why: str, *, has_answered: bool = False) -> None:
+        super().__init__(why)
+        self.has_answered = has_answered
+
+
+class AttemptFailed(WorkStopped):
+    """Raised when an attempt fails in a way that another attempt may not."""
+
+
+class CannotBeDone(WorkStopped):
+    """Raised when another attempt would fail, too.
+
+    columns: further columns of the job's row, stored with the message.
+    """
+
+    def __init__(self, why: str, **columns: Any) -> None:
+        super().__init__(why)
+        self.columns = columns
+
+
 NOBODY_MEASURED = (Outcome.INFRASTRUCTURE, Outcome.AWAY)
 """Outcomes that say nothing about the model, and cost its person nothing."""
 

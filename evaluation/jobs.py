@@ -1,9 +1,7 @@
 """What the queue's workers call with the id of a row, and what the sweep does."""
 
-import logging
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from annotation.mails import tell_reports
@@ -17,7 +15,8 @@ from core.jobs.services import note_success
 from evaluation.dataset_releases.build import make
 from evaluation.dataset_releases.services import release_held
 from evaluation.isolation.queue.cleanup import tidy
-from evaluation.isolation.queue.leases import LeaseLost, claim_job, ready, sweep
+from evaluation.isolation.queue.leases import claim_job, ready, sweep
+from evaluation.isolation.queue.lifecycle import do_claimed
 from evaluation.isolation.queue.subprocess_job import carry_out
 from evaluation.judges.custom_metrics.scoring_services import run_metric
 from evaluation.judges.custom_metrics.services import request_custom_scores
@@ -56,50 +55,34 @@ from tasks.members.invitation_services import tidy_invitations
 from tasks.targets.failures import tell_failures
 from validation.judging.tidying import tidy_leases
 
-logger = logging.getLogger(__name__)
-J = TypeVar("J", bound=Job)
-
 MOST_TIDIED = 10_000  # rows at a time
 TIDYING = "tidy_daily"
 
 
-def _work(job: J | None, do: Callable[[J], None]) -> J | None:
-    """Do a claimed job, if there is one, and return it.
-
-    If the lease is lost, only a warning is logged: another worker has the job, or it was ended.
-    """
-    if job is not None:
-        try:
-            do(job)
-        except LeaseLost as lost:
-            logger.warning("%s", lost)
-    return job
-
-
 def build_dataset(dataset_id: int) -> None:
     """Build a version of a round's dataset."""
-    _work(claim_job(Dataset, dataset_id), make)
+    do_claimed(claim_job(Dataset, dataset_id), make)
 
 
 def run_training(run_id: int) -> None:
     """Train a task's next target in a separate process."""
     command = ["train_target", "--run", str(run_id)]
-    _work(claim_job(TrainingRun, run_id), lambda run: carry_out(run, command))
+    do_claimed(claim_job(TrainingRun, run_id), lambda run: carry_out(run, command))
 
 
 def ask_llm_judge(judge_id: int) -> None:
     """Ask a language model judge about answers that people judged, and about models' answers."""
-    _work(claim_job(LlmJudge, judge_id), ask)
+    do_claimed(claim_job(LlmJudge, judge_id), ask)
 
 
 def write_paraphrases(job_id: int) -> None:
     """Ask a language model for paraphrases of a set's examples."""
-    _work(claim_job(Paraphrasing, job_id), writing_services.write_paraphrases)
+    do_claimed(claim_job(Paraphrasing, job_id), writing_services.write_paraphrases)
 
 
 def serve_practice(run_id: UUID) -> None:
     """Keep a submitted model in the sandbox for a person who practises with it."""
-    _work(
+    do_claimed(
         claim_job(PracticeRun, run_id, ready_at=None),
         lambda run: serve(run, shown_inputs(run.submission.task)[0]),
     )
@@ -107,12 +90,12 @@ def serve_practice(run_id: UUID) -> None:
 
 def run_custom_metric(metric_id: UUID) -> None:
     """Try out a task's custom metric, or score stored answers with it."""
-    _work(claim_job(CustomMetric, metric_id), run_metric)
+    do_claimed(claim_job(CustomMetric, metric_id), run_metric)
 
 
 def check_submission(submission_id: UUID) -> None:
     """Check a submission. If accepted, it is queued for its evaluations."""
-    _work(claim_job(Submission, submission_id), check_arrival)
+    do_claimed(claim_job(Submission, submission_id), check_arrival)
 
 
 def evaluate_next(run_id: UUID) -> None:
@@ -136,7 +119,7 @@ def evaluate_next(run_id: UUID) -> None:
 
 def evaluate_in_turn() -> None:
     """Evaluate the run that is next, and do what follows from its end."""
-    if run := _work(claim_next(), execute):
+    if run := do_claimed(claim_next(), execute):
         discard_handed(run)  # nobody reads the answers of its own worker again
         ring_suites(run)  # perturbed runs waited for this one, with which they are compared
         note_near_copies(run)  # last: it reads the answers of many models

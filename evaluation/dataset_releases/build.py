@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +19,7 @@ from core.accounts.services import log
 from core.days import today
 from core.errors import Refused
 from core.files.storage.stored import files_in
+from evaluation.contract import AttemptFailed, CannotBeDone
 from evaluation.dataset_releases.cards import write_cards
 from evaluation.dataset_releases.census import census_of
 from evaluation.dataset_releases.columns import FEATURES
@@ -39,6 +39,7 @@ from evaluation.dataset_releases.splits import (
     Sizes,
 )
 from evaluation.isolation.queue import leases
+from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.models import Dataset, DatasetFile, DatasetItem
 from tasks.config.schema import TaskConfig
 from tasks.models import Round
@@ -346,26 +347,25 @@ class Build:
 
 
 def make(dataset: Dataset, show: Show | None = None) -> None:
-    """Build a claimed version. If this fails, store the reason on its row."""
+    """Build a claimed version. If this fails, store the reason on its row. Raises LeaseLost."""
+    carry_through(dataset, lambda dataset, heartbeat: _build(dataset, show))
+
+
+def _build(dataset: Dataset, show: Show | None) -> None:
     try:
-        try:
-            # Expected endings are noted for the owner. A database that is away is nobody's fault.
-            # Everything else is logged, and its type is told.
-            Build(dataset, show).run()
-        except (RoundError, RoundChanged) as error:
-            leases.fail(dataset, str(error))
-        # Passed on to the outer handler, past the one for unexpected errors.
-        except leases.LeaseLost:
-            raise
-        except leases.DATABASE_AWAY:
-            # Not the job's fault: another worker tries it again once the database is back.
-            again = partial(leases.try_again, dataset, "The database was away.")
-            leases.Heartbeat(dataset).patiently(again)
-        except Exception as error:
-            logger.exception("%s cannot be made", dataset)
-            leases.fail(dataset, f"{type(error).__name__}. The worker's log says more; ask again.")
-    except leases.LeaseLost as lost:
-        logger.warning("%s", lost)
+        Build(dataset, show).run()
+    except (RoundError, RoundChanged) as error:
+        raise CannotBeDone(str(error)) from None
+    except leases.LeaseLost:
+        raise
+    except leases.DATABASE_AWAY as error:
+        # Not the job's fault: another worker tries it again once the database is back.
+        raise AttemptFailed("The database was away.") from error
+    except Exception as error:
+        # Not tried again by itself: the same rows would fail again, and the owner can ask.
+        logger.exception("%s cannot be made", dataset)
+        why = f"{type(error).__name__}. The worker's log says more; ask again."
+        raise CannotBeDone(why) from error
 
 
 def without_label(row: dict[str, Any], config: TaskConfig) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
-from django.utils import timezone
 from django.utils.translation import gettext
 
 from core.accounts.models import User
@@ -18,6 +17,7 @@ from evaluation.dataset_releases.census import REASONS, census_of
 from evaluation.dataset_releases.forecast import Census, Forecast, forecast, proposals
 from evaluation.dataset_releases.rows import pick
 from evaluation.dataset_releases.splits import SPLITS, Counts, Sizes
+from evaluation.isolation.queue.leases import queue_again
 from evaluation.models import Dataset
 from tasks.models import Round
 from tasks.rounds.states import wait_for_writers
@@ -133,20 +133,20 @@ def request_release(*, round: Round, options: Options, actor: User | None) -> Da
         if last:
             # A version that failed was never public: its number is used again.
             version = last.version + 1 if last.state == State.DONE else last.version
-        dataset, _ = Dataset.objects.update_or_create(
+        dataset, is_new = Dataset.objects.update_or_create(
             round=locked,
             version=version,
             defaults={
                 "options": asdict(options),
                 "requested_by": actor,
-                "state": State.QUEUED,
-                "queued_at": timezone.now(),
-                "attempts": 0,
-                "error": "",
             },
         )
-        # Inside the transaction: the message appears with the row.
-        enqueue(dataset.function, dataset.pk)
+        # Inside the transaction: the message appears with the row. A version that failed is over.
+        if is_new:
+            enqueue(dataset.function, dataset.pk)
+        else:
+            queue_again(round.datasets.filter(pk=dataset.pk))
+            dataset.refresh_from_db()
     return dataset
 
 

@@ -12,8 +12,8 @@ from django.utils.translation import gettext_noop
 class Job(models.Model):
     """Work for a queue worker. This row holds the state; the queue's message only wakes a worker.
 
-    Only `evaluation.isolation.queue.leases` changes the state. Lost means that the end is unknown,
-    which is not a failure.
+    Only `evaluation.isolation.queue` changes the state; `lifecycle` there says how. Lost means that
+    the end is unknown, which is not a failure.
     """
 
     function: ClassVar[str]
@@ -32,6 +32,8 @@ class Job(models.Model):
     lease_token = models.UUIDField(null=True, editable=False)
     lease_until = models.DateTimeField(null=True, editable=False)
     not_before = models.DateTimeField(null=True, editable=False)  # a queued job waits until then
+    # Since when a server of others, which the job needs, has been away; null: it answered.
+    away_since = models.DateTimeField(null=True, editable=False)
     progress = models.FloatField(default=0)  # 0-1
     message = models.CharField(max_length=200, blank=True)  # what it does now
     error = models.TextField(blank=True)  # why it failed, for the person who asked for it
@@ -62,4 +64,8 @@ class Job(models.Model):
     @property
     def is_over(self) -> bool:
         """Whether the job has ended and changes no more, unless somebody requests it again."""
-        return self.state not in (self.State.QUEUED, self.State.RUNNING)
+        return self.state not in UNFINISHED
+
+
+UNFINISHED = (Job.State.QUEUED, Job.State.RUNNING)
+"""The states of jobs that wait for a worker or have one."""

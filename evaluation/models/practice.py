@@ -5,10 +5,10 @@ import uuid
 from django.db import models
 from django.db.models import Q
 
-from evaluation.models.jobs import Job
+from evaluation.models.jobs import UNFINISHED, Job
 from evaluation.models.submissions import Submission
 
-UNDER_WAY = Q(state__in=[Job.State.QUEUED, Job.State.RUNNING])
+UNDER_WAY = Q(state__in=UNFINISHED)
 
 
 class PracticeRun(Job):

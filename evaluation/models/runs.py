@@ -45,8 +45,6 @@ class EvaluationRun(Job):
     runner = models.CharField(max_length=20, blank=True)  # docker, docker-runsc, process, …
     host = models.CharField(max_length=100, blank=True)  # of the worker that has it
     outcome = models.CharField(max_length=20, blank=True)  # of `evaluation.contract.Outcome`
-    # Since when a server of others, which the job needs, has been away; null: it answered.
-    away_since = models.DateTimeField(null=True, editable=False)
     limit = models.CharField(max_length=100, blank=True)  # the limit that was hit, in words
     measured = models.CharField(max_length=100, blank=True)  # what was measured against it
     warnings = models.JSONField(default=list)  # sentences

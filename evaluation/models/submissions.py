@@ -128,8 +128,6 @@ class Submission(Job):
         EvaluationSetVersion, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     outcome = models.CharField(max_length=20, blank=True)  # of `evaluation.contract.Outcome`
-    # Since when a server of others, which the check needs, has been away; null: it answered.
-    away_since = models.DateTimeField(null=True, editable=False)
     log = models.TextField(blank=True)  # of the check, redacted, for its owner
     digest = models.CharField(max_length=80, blank=True)  # of what was submitted
     size = models.PositiveBigIntegerField(null=True)  # bytes

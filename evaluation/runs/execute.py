@@ -1,7 +1,6 @@
 """One evaluation run from its claim to its end, in the order in which it happens."""
 
 import gzip
-import logging
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +15,15 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from core.errors import Unavailable
-from evaluation.contract import Answer, Evaluated, Number, Outcome
+from evaluation.contract import (
+    Answer,
+    AttemptFailed,
+    CannotBeDone,
+    Evaluated,
+    Number,
+    Outcome,
+    ServerAway,
+)
 from evaluation.isolation.inference.evaluate import (
     Attempt,
     Question,
@@ -29,6 +35,8 @@ from evaluation.isolation.inference.evaluate import (
 from evaluation.isolation.inference.exchange import Tell
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.attempt_keys import TEMPORARY
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.isolation.sandbox import images
 from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
 from evaluation.isolation.sandbox.monitor import Runner
@@ -45,11 +53,9 @@ from evaluation.test_sets.seen_in_training import count_seen, seen_warning
 from evaluation.test_sets.selectors import checked_of, set_rows
 from evaluation.test_sets.services import note_exposed
 from evaluation.test_sets.shown_scores import decide_if_shown
-from serving.hub import HubAwayError
 from tasks.contexts.media.selectors import for_models
 from tasks.targets.endpoints.base import EndpointError
 
-logger = logging.getLogger(__name__)
 NO_RESULT_YET = gettext_noop(
     "The model has no result on the set as it is, with which this one would be compared. Repeat "
     "that evaluation: this one then runs again, too."
@@ -61,32 +67,21 @@ NO_RESULT = gettext_noop(
 Suite = EvaluationRun.Suite
 
 
-class NoConsent(Exception):
-    """A set whose inputs may not leave any more; the message says so."""
-
-
-class NoPlainRun(Exception):
-    """A perturbed run without a plain one to compare it with; the message says why.
-
-    outcome: of the plain run, which is the perturbed one's too.
-    """
-
-    def __init__(self, message: str, outcome: str) -> None:
-        super().__init__(message)
-        self.outcome = outcome
-
-
 def execute(run: EvaluationRun) -> None:
     """Evaluate a claimed run and store how it ended. Raises LeaseLost; then nothing was stored."""
-    heartbeat = leases.Heartbeat(run)
+    carry_through(run, _evaluate_and_store)
+
+
+def _evaluate_and_store(run: EvaluationRun, heartbeat: Heartbeat) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
             evaluated = evaluate_run(run, Path(folder), heartbeat.tell)
             heartbeat.patiently(lambda: store(run, evaluated))
-    except leases.LeaseLost:
-        raise  # another worker has the run, or it was cancelled: nothing may be stored
-    except Exception as error:
-        heartbeat.patiently(partial(_store_failure, run, error))
+    except leases.Overdue:  # the deadline came while it worked; `end_overdue` ends the others
+        columns = overdue()
+        raise CannotBeDone(columns.pop("error"), **columns) from None
+    except (CannotFetch, EndpointError, images.ImageRefused) as error:
+        raise AttemptFailed(str(error)) from error
 
 
 def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
@@ -95,8 +90,7 @@ def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
     The answers are in the submitted file, or were handed in by somebody's own machine, or the model
     is asked for them.
 
-    Raises NoEngine, NoPlainRun, NoConsent, CannotFetch, EndpointError, ImageRefused, Overdue and
-    LeaseLost.
+    Raises WorkStopped, CannotFetch, EndpointError, ImageRefused, Overdue and LeaseLost.
     """
     question = _question_of(run)
     if run.submission.kind == Submission.Kind.PREDICTIONS:
@@ -164,18 +158,23 @@ def _open_attempt(run: EvaluationRun, folder: Path, tell: Tell) -> Iterator[Atte
 
 
 def _check_consent(run: EvaluationRun) -> None:
-    """Raise NoConsent if the owners have withdrawn the consent to send the inputs elsewhere.
+    """Raise CannotBeDone if the owners have withdrawn the consent to send the inputs elsewhere.
 
-    They may do so while the run waits.
+    They may do so while the run waits. It costs no quota, and the run may be repeated if the owners
+    agree again.
     """
     if not EvaluationSet.objects.filter(versions=run.version, may_leave=True).exists():
-        raise NoConsent(
-            gettext_noop("The set's inputs may not leave this site any more, so nobody was asked.")
+        raise CannotBeDone(
+            gettext_noop("The set's inputs may not leave this site any more, so nobody was asked."),
+            outcome=Outcome.INFRASTRUCTURE,
         )
 
 
 def _plain_run(run: EvaluationRun) -> EvaluationRun:
-    """Return the plain run with which a perturbed one is compared. Raises NoPlainRun."""
+    """Return the plain run with which a perturbed one is compared.
+
+    Raises CannotBeDone without one; the outcome of the plain run is the perturbed one's too.
+    """
     same = EvaluationRun.objects.filter(
         submission=run.submission, version=run.version, suite=Suite.PLAIN
     )
@@ -184,10 +183,10 @@ def _plain_run(run: EvaluationRun) -> EvaluationRun:
         return counting_run
     last = same.order_by("-number").first()
     if last is None:
-        raise NoPlainRun(NO_RESULT_YET, Outcome.INFRASTRUCTURE)
+        raise CannotBeDone(NO_RESULT_YET, outcome=Outcome.INFRASTRUCTURE)
     if last.may_repeat:
-        raise NoPlainRun(NO_RESULT_YET, last.outcome)
-    raise NoPlainRun(NO_RESULT, last.outcome)
+        raise CannotBeDone(NO_RESULT_YET, outcome=last.outcome)
+    raise CannotBeDone(NO_RESULT, outcome=last.outcome)
 
 
 def _answers(run: EvaluationRun) -> Iterator[Answer | None]:
@@ -199,18 +198,18 @@ def _answers(run: EvaluationRun) -> Iterator[Answer | None]:
 def store(run: EvaluationRun, evaluated: Evaluated) -> None:
     """Store how a run ended, with its scores, in one transaction; the lease decides.
 
-    1. A failure of the platform or of another server queues the run again.
-    2. A failure of the model ends the run.
-    3. A success stores the predictions, then the scores and the end of the run.
+    A failure of the model ends the run; a success stores the predictions, then the scores and the
+    end of the run. A failure of the platform or of another server is raised.
 
-    Lock: that of `decide_if_shown`. Raises LeaseLost; then nothing was stored.
+    Lock: that of `decide_if_shown`. Raises LeaseLost, AttemptFailed and ServerAway; then nothing
+    was stored.
     """
     ending = evaluated.ending
     if ending.outcome == Outcome.INFRASTRUCTURE:
-        leases.try_again(run, ending.sentence)
-    elif ending.outcome == Outcome.AWAY:
-        leases.wait_for_others(run, ending.sentence, has_answered=ending.usage.answers > 0)
-    elif evaluated.predictions is None:
+        raise AttemptFailed(ending.sentence)
+    if ending.outcome == Outcome.AWAY:
+        raise ServerAway(ending.sentence, has_answered=ending.usage.answers > 0)
+    if evaluated.predictions is None:
         leases.fail(run, ending.sentence, **_columns_of(evaluated))
         note_compared(run, evaluated)
     else:
@@ -282,24 +281,3 @@ def _score(run: EvaluationRun, number: Number) -> Score:
     if metric := METRICS.get(number.metric):
         version = metric.version_for(run.submission.task.config.language)
     return Score(run=run, metric_version=version, **columns)
-
-
-def _store_failure(run: EvaluationRun, error: Exception) -> None:
-    """Queue a run again, or end it, depending on the error that stopped its evaluation."""
-    match error:
-        case NoEngine() | Unavailable():
-            leases.wait(run, str(error))
-        case HubAwayError() | images.RegistryAway():
-            leases.wait_for_others(run, str(error))
-        case NoPlainRun():
-            leases.fail(run, str(error), outcome=error.outcome)
-        case NoConsent():  # costs no quota, and may be repeated if the owners agree again
-            leases.fail(run, str(error), outcome=Outcome.INFRASTRUCTURE)
-        case leases.Overdue():  # the deadline came while it worked; `end_overdue` ends the others
-            leases.fail(run, **overdue())
-        case CannotFetch() | EndpointError() | images.ImageRefused():
-            leases.try_again(run, str(error))
-        case _:
-            logger.error("%s", run, exc_info=error)
-            message = f"The platform failed ({type(error).__name__}). The worker's log says more."
-            leases.try_again(run, message)

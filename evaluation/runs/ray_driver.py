@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, cast
 
-from evaluation.contract import BASE_IMAGE, GIB, PLAN, REST, Ending, Outcome, Runnable
+from evaluation.contract import BASE_IMAGE, GIB, PLAN, REST, Ending, NotNow, Outcome, Runnable
 from evaluation.heartbeat import no_beat
 from evaluation.isolation.sandbox.choose import is_required, runner_for
 from evaluation.isolation.sandbox.limits import Exceeded, Limits
@@ -88,10 +88,6 @@ class Ask:
 
 
 Tell = Callable[[str, Any], None]
-
-
-class NotNow(Exception):
-    """Work that the cluster cannot do now; the message says what it waits for."""
 
 
 def main() -> None:

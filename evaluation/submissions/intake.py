@@ -4,7 +4,6 @@
 function of its own here, in `RECEIVERS`.
 """
 
-import logging
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,12 +20,10 @@ from core.data.encryption import decrypt
 from core.errors import Unavailable
 from core.files.bounded import Bounds, OutOfBounds, bounded
 from core.files.storage.disk import scratch
-from evaluation.contract import GIB, MIB, Outcome, Runnable
+from evaluation.contract import GIB, MIB, NotNow, Outcome, Runnable, WorkStopped
 from evaluation.heartbeat import BeatingFile, during
 from evaluation.isolation.inference.precheck import (
     FIVE,
-    Away,
-    NotNow,
     OtherIds,
     Refused,
     answer_five,
@@ -34,8 +31,9 @@ from evaluation.isolation.inference.precheck import (
 )
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.isolation.sandbox import images as sandbox_images
-from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine
+from evaluation.isolation.sandbox.choose import NO_ENGINE
 from evaluation.isolation.sandbox.engine import engine
 from evaluation.isolation.sandbox.logs import redacted
 from evaluation.isolation.sandbox.monitor import Runner
@@ -74,7 +72,6 @@ from serving.hub import HubAwayError
 from serving.spec import ModelSpec
 from tasks.targets.endpoints.base import EndpointError
 
-logger = logging.getLogger(__name__)
 Kind = Submission.Kind
 
 # Strangers' files are read in a separate process that is bound to these.
@@ -92,8 +89,8 @@ REFUSALS = (
     CannotFetch,
 )
 """What is wrong with the submission; the message tells its owner."""
-OTHERS_AWAY = (Away, HubAwayError, sandbox_images.RegistryAway)
-"""A server that neither the submitter nor this site runs; the message names it."""
+STOPPED = (leases.LeaseLost, WorkStopped, Unavailable, HubAwayError)
+"""What ends an attempt by a rule of its own: `evaluation.isolation.queue.lifecycle`."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,10 @@ def check_arrival(submission: Submission) -> None:
 
     Raises LeaseLost; then nothing was stored.
     """
-    heartbeat = Heartbeat(submission)
+    carry_through(submission, _check)
+
+
+def _check(submission: Submission, heartbeat: Heartbeat) -> None:
     try:
         with scratch() as folder:
             heartbeat.begin(0.1, gettext_noop("reading the submission"))
@@ -130,22 +130,16 @@ def check_arrival(submission: Submission) -> None:
                 received = replace(received, warnings=warnings)
             heartbeat.begin(0.9, gettext_noop("storing it"))
             _accept(submission, received, heartbeat)
-    except leases.LeaseLost:
-        raise
     except REFUSALS as refusal:
         _refuse(submission, refusal)
     except EndpointError as error:
         _refuse(submission, Refused(str(error)))
-    except (NotNow, NoEngine, Unavailable) as reason:
-        leases.wait(submission, str(reason))
-    except OTHERS_AWAY as reason:
-        leases.wait_for_others(submission, str(reason))
+    except STOPPED:
+        raise
     except Exception as error:
         if submission.kind == Kind.IMAGE and engine() is None:  # it went while it was asked
-            leases.wait(submission, NO_ENGINE)
-            return
-        logger.exception("%s", submission)
-        leases.try_again(submission, f"The platform failed ({type(error).__name__}).")
+            raise NotNow(NO_ENGINE) from error
+        raise
 
 
 def _try_out(
@@ -338,7 +332,7 @@ def _answer_five(
 ) -> Sequence[str]:
     """Have the model answer five examples that may be shown, and return the warnings.
 
-    Raises Refused, NotNow and Away.
+    Raises Refused, NotNow and ServerAway.
     """
     if is_remote(submission):
         note_shown(submission.task, FIVE)

@@ -183,7 +183,7 @@ def test_a_judge_waits_for_a_server_that_is_away_and_a_day_at_most(judge, server
     assert judge.state == "done"
     server.behaviours["chat-1"] = lambda messages: 500
     LlmVerdict.objects.all().delete()
-    LlmJudge.objects.update(state="queued", queued_at=timezone.now() - timedelta(days=1))
+    LlmJudge.objects.update(state="queued", away_since=timezone.now() - timedelta(days=1))
     asked(judge)
     assert judge.state == "failed"
 

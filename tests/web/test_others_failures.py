@@ -343,7 +343,7 @@ def test_a_training_waits_for_the_hub_that_has_its_base():
 
     out = io.StringIO()
     tell(out, work, ())
-    assert json.loads(out.getvalue()) == {"wait": "The hub does not answer."}
+    assert json.loads(out.getvalue()) == {"away": "The hub does not answer."}
 
 
 def test_a_target_of_a_hub_that_is_away_is_not_added(task, monkeypatch):

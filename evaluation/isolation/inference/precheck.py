@@ -23,7 +23,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from evaluation.contract import Answer, Beat, Ending, InvalidOutput, Outcome, Runnable
+from evaluation.contract import (
+    Answer,
+    Beat,
+    Ending,
+    InvalidOutput,
+    NotNow,
+    Outcome,
+    Runnable,
+    ServerAway,
+)
 from evaluation.isolation.inference.elsewhere import answer_lines, read_lines
 from evaluation.isolation.inference.exchange import CollectedAnswers, Sent, UnknownId, answers_for
 from evaluation.isolation.sandbox.choose import has_engine, runner_for
@@ -66,14 +75,6 @@ class OtherIds(Refused):
     """Raised when no line of a file answers an example of the set. ids: the ids in the lines."""
 
     ids: tuple[str, ...] = ()
-
-
-class NotNow(Exception):
-    """Raised when a check has to wait. The message says what it waits for."""
-
-
-class Away(Exception):
-    """Raised when another server that the check needs does not answer. The message names it."""
 
 
 class Problems:
@@ -173,7 +174,7 @@ def answer_five(
     ------
     Refused
         The model failed or an answer is wrong.
-    NotNow, Away
+    NotNow, ServerAway
         The check cannot be made at present.
     """
     sent = Sent(folder / "five.jsonl")
@@ -185,7 +186,7 @@ def answer_five(
     if ending.outcome == Outcome.INFRASTRUCTURE:
         raise NotNow(ending.sentence)
     if ending.outcome == Outcome.AWAY:
-        raise Away(ending.sentence)
+        raise ServerAway(ending.sentence)
     if ending.outcome != Outcome.OK:
         sentence = ending.sentence
         if ending.limit:

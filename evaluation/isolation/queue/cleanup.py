@@ -18,12 +18,11 @@ from evaluation.isolation.sandbox import containers
 from evaluation.isolation.sandbox.engine import EngineError
 from evaluation.isolation.sandbox.images import remove_nameless
 from evaluation.isolation.uploads.chunked import purge_old_uploads
-from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
+from evaluation.models import EvaluationSetVersion, Submission
 from evaluation.models.evaluation_sets import SETS
+from evaluation.models.jobs import UNFINISHED
 
 logger = logging.getLogger(__name__)
-
-UNFINISHED = (EvaluationRun.State.QUEUED, EvaluationRun.State.RUNNING)
 
 
 def tidy() -> int:

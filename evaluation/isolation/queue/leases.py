@@ -15,7 +15,8 @@ from core.files.places import without_places
 from core.jobs.keeper import is_at_work
 from core.jobs.queue import enqueue, is_empty
 from evaluation.contract import Outcome
-from evaluation.models import EvaluationRun, Job, Submission
+from evaluation.models import Job
+from evaluation.models.jobs import UNFINISHED
 
 LEASE_TIME = timedelta(minutes=2)
 MAX_ATTEMPTS = 3
@@ -116,7 +117,7 @@ class Heartbeat:
         self._job, self._next = job, 0.0
         self._deadline: datetime | None = getattr(job, "deadline_at", None)
 
-    def tell(self, progress: float, message: str) -> None:
+    def tell(self, progress: float | None, message: str | None) -> None:
         """Renew the lease and store progress and message. Raises LeaseLost and Overdue.
 
         May be called often: it writes only every BEAT_SECONDS.
@@ -197,9 +198,20 @@ def put_back(
     )
 
 
-def wait(job: Job, why: str) -> None:
-    """Return a job that cannot be done now to the queue for `LATER`. Raises LeaseLost."""
-    put_back(job, timezone.now() + LATER, why)
+def store_part(job: Job, **columns: Any) -> None:
+    """Store a part of a job's results while it works. Raises LeaseLost."""
+    _mine(job, **columns)
+
+
+def wait(job: Job, why: str, seconds: float | None = None) -> None:
+    """Return a job that cannot be done now to the queue for `seconds`, or for `LATER`.
+
+    Raises LeaseLost.
+    """
+    delay = LATER
+    if seconds is not None:
+        delay = timedelta(seconds=max(1.0, seconds))
+    put_back(job, timezone.now() + delay, why)
 
 
 def try_again(job: Job, why: str) -> None:
@@ -210,12 +222,10 @@ def try_again(job: Job, why: str) -> None:
     if job.attempts < MAX_ATTEMPTS:
         put_back(job, timezone.now() + job.attempts * LATER, why, counts=True)
     else:
-        fail(job, why, **_nobodys_fault(type(job)))
+        fail(job, why, **_outcome(type(job), Outcome.INFRASTRUCTURE))
 
 
-def wait_for_others(
-    job: Submission | EvaluationRun, why: str, *, has_answered: bool = False
-) -> None:
+def wait_for_others(job: Job, why: str, *, has_answered: bool = False) -> None:
     """Return a job to the queue because another server failed. Raises LeaseLost.
 
     The job waits one minute at first, then as long as the server has been away, but at most an
@@ -227,17 +237,46 @@ def wait_for_others(
     since = job.away_since or now
     is_costly = has_answered and job.attempts >= MAX_ATTEMPTS
     if now - since >= GIVE_UP or is_costly:
-        fail(job, why, outcome=Outcome.AWAY)
+        fail(job, why, **_outcome(type(job), Outcome.AWAY))
     else:
         delay = min(max(now - since, LATER), LONGEST_DELAY)
         put_back(job, now + delay, why, counts=has_answered, away_since=since)
 
 
-def _nobodys_fault(kind: type[Job]) -> dict[str, Outcome]:
-    """Return the column for the outcome of a platform failure; empty if the job has no outcome."""
+def _outcome(kind: type[Job], outcome: Outcome) -> dict[str, Outcome]:
+    """Return the column for an outcome; empty if the job has no outcome."""
     if not hasattr(kind, "outcome"):
         return {}
-    return {"outcome": Outcome.INFRASTRUCTURE}
+    return {"outcome": outcome}
+
+
+def queue_again(jobs: QuerySet[Any], **columns: Any) -> int:
+    """Queue jobs again that have ended, as if they had just been requested; return how many.
+
+    columns: further columns to set. Results of an earlier request stay, such as verdicts and
+    reports. Takes no lock: of two simultaneous requests only one finds the job ended. Messages are
+    sent when the current transaction commits.
+    """
+    count = 0
+    for pk in jobs.exclude(state__in=UNFINISHED).values_list("pk", flat=True):
+        # The condition again, in the statement that changes the row: another request may be first.
+        over = jobs.filter(pk=pk).exclude(state__in=UNFINISHED)
+        queued = over.update(
+            state=State.QUEUED,
+            attempts=0,
+            # Waiting times, and for how long servers may be away, count from this request.
+            queued_at=timezone.now(),
+            not_before=None,
+            away_since=None,
+            progress=0.0,
+            message="",
+            error="",
+            **columns,
+        )
+        if queued:
+            enqueue(jobs.model.function, pk)
+            count += queued
+    return count
 
 
 def cancel(job: Job, **results: Any) -> bool:
@@ -245,9 +284,7 @@ def cancel(job: Job, **results: Any) -> bool:
 
     Returns False if the job had already ended. Takes no lock.
     """
-    unfinished = type(job)._default_manager.filter(
-        pk=job.pk, state__in=[State.QUEUED, State.RUNNING]
-    )
+    unfinished = type(job)._default_manager.filter(pk=job.pk, state__in=UNFINISHED)
     return _end(unfinished, State.CANCELLED, **results) == 1
 
 
@@ -278,7 +315,7 @@ def sweep() -> int:
             expired.filter(attempts__gte=MAX_ATTEMPTS),
             State.LOST,
             error=f"The worker vanished {MAX_ATTEMPTS} times. Its log says why; then ask again.",
-            **_nobodys_fault(kind),
+            **_outcome(kind, Outcome.INFRASTRUCTURE),
         )
         expired.update(state=State.QUEUED, lease_token=None, lease_until=None, not_before=now)
         if not is_quiet:

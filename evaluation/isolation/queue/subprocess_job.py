@@ -2,8 +2,8 @@
 
 The process writes JSON objects to its standard output, one a line: `{"progress": 0.4, "message":
 "epoch 2"}` as often as it likes and at the end `{"report": {…}}`, `{"error": "…"}` or, where it
-cannot be done now, `{"wait": "…"}`. When the worker is killed the pipe breaks, and so the process
-ends too.
+cannot be done now, `{"wait": "…"}`, or `{"away": "…"}` for want of a server of others. When the
+worker is killed the pipe breaks, and so the process ends too.
 """
 
 import json
@@ -20,8 +20,10 @@ from typing import IO, Any
 from django.conf import settings
 from django.utils.translation import gettext_noop
 
+from evaluation.contract import CannotBeDone, NotNow, ServerAway
 from evaluation.isolation.queue import leases
-from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.models import Job
 from serving.hub import HubAwayError
 
@@ -36,9 +38,13 @@ Work = Callable[[Show], dict[str, Any]]
 def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> None:
     """Run `manage.py ARGUMENTS` for a claimed job, and store its report or error.
 
-    show: receives progress and message at each heartbeat. Any exception, such as LeaseLost, kills
-    the process.
+    show: receives progress and message at each heartbeat. Any exception kills the process. Raises
+    LeaseLost.
     """
+    carry_through(job, lambda job, heartbeat: _run(job, heartbeat, arguments, show))
+
+
+def _run(job: Job, heartbeat: Heartbeat, arguments: Iterable[str], show: Show | None) -> None:
     # The checks of the system would import every view, for a second.
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments, "--skip-checks"]
     # Threads that wait without spinning leave the cores to those that work.
@@ -51,16 +57,17 @@ def carry_out(job: Job, arguments: Iterable[str], show: Show | None = None) -> N
         reader = threading.Thread(target=_read, args=[process.stdout, news], daemon=True)
         reader.start()
         try:
-            code = _watch(process, job, news, show)
+            code = _watch(process, job, heartbeat, news, show)
         finally:  # also when the lease is lost: nobody would keep what it makes
             process.kill()
             reader.join()
     if code == 0 and "wait" in news:
-        leases.wait(job, news["wait"])
-    elif code == 0 and "report" in news:
-        leases.finish_job(job, report=news["report"])
-    else:
-        leases.fail(job, news.get("error") or _ending(code))
+        raise NotNow(news["wait"])
+    if code == 0 and "away" in news:
+        raise ServerAway(news["away"])
+    if code != 0 or "report" not in news:
+        raise CannotBeDone(news.get("error") or _ending(code))
+    heartbeat.patiently(lambda: leases.finish_job(job, report=news["report"]))
 
 
 def tell(
@@ -77,8 +84,10 @@ def tell(
 
     try:
         report = work(lambda share, words: say(progress=share, message=words))
-    except (NoEngine, HubAwayError) as why:
+    except NotNow as why:
         say(wait=str(why))
+    except (ServerAway, HubAwayError) as why:
+        say(away=str(why))
     except failures as error:
         say(error=str(error))
     else:
@@ -95,12 +104,16 @@ def _read(lines: IO[bytes], news: dict[str, Any]) -> None:
 
 
 def _watch(
-    process: "subprocess.Popen[bytes]", job: Job, news: dict[str, Any], show: Show | None
+    process: "subprocess.Popen[bytes]",
+    job: Job,
+    heartbeat: Heartbeat,
+    news: dict[str, Any],
+    show: Show | None,
 ) -> int | None:
     """Keep the lease until the process ends; return its exit status, None if it took too long."""
     deadline = time.monotonic() + TIME_LIMIT_SECONDS
     while True:
-        leases.heartbeat(job, news.get("progress"), news.get("message"))
+        heartbeat.tell(news.get("progress"), news.get("message"))
         if show:
             show(job.progress, job.message)
         try:

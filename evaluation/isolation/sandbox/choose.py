@@ -1,14 +1,14 @@
 """The choice of a runner for a model. Docker's library is imported only where it is installed."""
 
 from core.env import env_bool
-from evaluation.contract import Runnable
+from evaluation.contract import NotNow, Runnable
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.sandbox.process import ProcessRunner
 
 NO_ENGINE = "It waits for a worker with a container engine (Docker)."
 
 
-class NoEngine(Exception):
+class NoEngine(NotNow):
     """Raised when a model needs a container but no container engine answers."""
 
 

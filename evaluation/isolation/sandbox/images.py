@@ -17,7 +17,7 @@ from docker.errors import APIError, DockerException, ImageNotFound
 from docker.models.images import Image
 
 from core.files.damage import damage_of
-from evaluation.contract import GIB, MIB, Beat
+from evaluation.contract import GIB, MIB, Beat, ServerAway
 from evaluation.isolation.sandbox.engine import connect
 from evaluation.isolation.sandbox.limits import IMAGE_BYTES, SPARE_BYTES
 from tasks.targets.endpoints.addresses import is_permitted
@@ -30,7 +30,7 @@ class ImageRefused(Exception):
     """Raised when an image cannot be loaded, pulled or run as submitted. The message says why."""
 
 
-class RegistryAway(Exception):
+class RegistryAway(ServerAway):
     """Raised when a registry does not answer, fails or asks us to retry later.
 
     The message names it.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from core.text.words import gettext_noop
-from evaluation.contract import BASE_IMAGE, MIB, Beat, InvalidOutput, Outcome, Runnable
+from evaluation.contract import BASE_IMAGE, MIB, Beat, InvalidOutput, NotNow, Outcome, Runnable
 from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.sandbox.monitor import Runner
 
@@ -67,10 +67,6 @@ class Failed(Exception):
     def __init__(self, reason: str, line: int | None = None, detail: str = "") -> None:
         super().__init__(FAILURES[reason])
         self.reason, self.line, self.detail = reason, line, detail
-
-
-class NotNow(Exception):
-    """The sandbox cannot run it at present; the message says why."""
 
 
 class Scored(NamedTuple):

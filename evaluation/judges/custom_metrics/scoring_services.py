@@ -11,13 +11,13 @@ from django.db import transaction
 from core.files.storage.disk import scratch
 from evaluation.contract import Beat, Runnable
 from evaluation.isolation.queue import leases
-from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.judges.custom_metrics.running import (
     MOST_EXAMPLES,
     AnswerToScore,
     Failed,
-    NotNow,
     Scored,
     score_answers,
 )
@@ -51,23 +51,17 @@ class Trial:
 
 def run_metric(metric: CustomMetric) -> None:
     """Try a claimed version, or score the runs that it lacks. Raises LeaseLost."""
-    heartbeat = leases.Heartbeat(metric)
-    try:
-        if metric.review == Review.PROPOSED:
-            leases.finish_job(metric, trial=asdict(_try(metric, heartbeat.beat)))
-            return
-        if metric.review == Review.APPROVED:
-            for run in runs_to_score(metric):
-                _score_run(metric, run, heartbeat.beat)
-        leases.finish_job(metric)
-    except leases.LeaseLost:
-        raise
-    # The sandbox is busy or missing: the metric waits, and this costs it no attempt.
-    except (NotNow, NoEngine) as why:
-        leases.wait(metric, str(why))
-    except Exception as error:
-        logger.exception("%s", metric)
-        leases.try_again(metric, f"The platform failed ({type(error).__name__}).")
+    carry_through(metric, _try_or_score)
+
+
+def _try_or_score(metric: CustomMetric, heartbeat: Heartbeat) -> None:
+    results: dict[str, Any] = {}
+    if metric.review == Review.PROPOSED:
+        results["trial"] = asdict(_try(metric, heartbeat.beat))
+    elif metric.review == Review.APPROVED:
+        for run in runs_to_score(metric):
+            _score_run(metric, run, heartbeat.beat)
+    heartbeat.patiently(lambda: leases.finish_job(metric, **results))
 
 
 def _try(metric: CustomMetric, beat: Beat) -> Trial:

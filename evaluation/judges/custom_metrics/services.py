@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
+from evaluation.isolation.queue.leases import queue_again
 from evaluation.judges.custom_metrics.selectors import runs_to_score
 from evaluation.models import CustomMetric
 from tasks.config.schema import CUSTOM, CUSTOM_PREFIX
@@ -25,7 +27,6 @@ MOST_BYTES = 20_000
 MOST_WAITING = 5
 """The most proposed versions of a task at once."""
 Review, State = CustomMetric.Review, CustomMetric.State
-WAITING = (State.QUEUED, State.RUNNING)
 
 
 def checked_source(source: str) -> str:
@@ -111,16 +112,13 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
             raise Refused(_("Only a version whose trial succeeded is approved."), code="trial")
         # First, since `metric_one_approved` allows one. Undone with the transaction if refused.
         same.filter(review=Review.APPROVED).update(review=Review.RETIRED)
-        queued = {"state": State.QUEUED, "attempts": 0, "not_before": None}
-        count = _decide_one(tried, review=Review.APPROVED, **queued, **decided)
+        count = _approve(tried, decided)
     else:
-        count = _decide_one(proposed, review=Review.REFUSED, **decided)
+        count = proposed.update(review=Review.REFUSED, **decided)
     if not count:
         raise Refused(_("This version was decided already."), code="decided")
     metric.refresh_from_db()
     log(actor, f"metric.{metric.review}", metric, digest=metric.digest, reason=reason)
-    if approve:
-        enqueue(metric.function, metric.pk)
     if metric.requested_by:
 
         def write() -> tuple[str, str]:
@@ -131,14 +129,14 @@ def decide_metric(*, metric: CustomMetric, actor: User, approve: bool, reason: s
         mail_person(metric.requested_by, write)
 
 
-def _decide_one(rows: QuerySet[CustomMetric], **columns: Any) -> int:
-    """Change the row if it still is one of these; return how many changed.
+def _approve(tried: QuerySet[CustomMetric], decided: Mapping[str, Any]) -> int:
+    """Approve the row if it is still one of these, and queue it; return how many changed.
 
     Raises Refused if another version was approved meanwhile.
     """
     try:
         with transaction.atomic():
-            return rows.update(**columns)
+            return queue_again(tried, review=Review.APPROVED, **decided)
     except IntegrityError:
         raise Refused(_("Another version was approved a moment ago. Look again.")) from None
 
@@ -163,16 +161,14 @@ def run_again(*, metric: CustomMetric, actor: User) -> None:
 
     Raises Refused.
     """
-    idle = CustomMetric.objects.filter(
+    counting = CustomMetric.objects.filter(
         pk=metric.pk, review__in=[Review.PROPOSED, Review.APPROVED]
-    ).exclude(state__in=WAITING)
-    # Of two requests at once only one finds the row idle.
-    if not idle.update(state=State.QUEUED, attempts=0, error="", not_before=None):
+    )
+    if not queue_again(counting):
         raise Refused(_("It is being run now, or it is neither proposed nor approved."))
     # Where it failed it runs again; its good numbers stay.
     metric.outcomes.exclude(failure="").delete()
     log(actor, "metric.run_again", metric)
-    enqueue(metric.function, metric.pk)
 
 
 def request_custom_scores() -> int:
@@ -180,9 +176,5 @@ def request_custom_scores() -> int:
     queued = 0
     for metric in CustomMetric.objects.filter(review=Review.APPROVED, state=State.DONE):
         if runs_to_score(metric).exists():
-            # Conditional: another machine sweeps, too, and a message more would run it twice.
-            idle = CustomMetric.objects.filter(pk=metric.pk, state=State.DONE)
-            if idle.update(state=State.QUEUED, attempts=0, not_before=None):
-                enqueue(metric.function, metric.pk)
-                queued += 1
+            queued += queue_again(CustomMetric.objects.filter(pk=metric.pk, state=State.DONE))
     return queued

@@ -11,8 +11,10 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.queue import enqueue
+from evaluation.contract import WorkStopped
 from evaluation.isolation.queue import leases
-from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.isolation.queue.leases import Heartbeat, queue_again
+from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.judges.llm_judges.selectors import (
     ANSWER,
     Question,
@@ -23,7 +25,7 @@ from evaluation.judges.llm_judges.selectors import (
     verdicts_of,
 )
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
-from evaluation.runs.chat.target_services import CHAT, Asker, Stopped, end_job, settings_of
+from evaluation.runs.chat.target_services import CHAT, Asker, settings_of
 from evaluation.runs.elsewhere import own_model
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import chooser_endpoint
@@ -84,13 +86,9 @@ def ask_again(*, judge: LlmJudge, actor: User | None) -> None:
 
     Raises JudgeRefused while it is being asked.
     """
-    under_way = (LlmJudge.State.QUEUED, LlmJudge.State.RUNNING)
-    idle = LlmJudge.objects.filter(pk=judge.pk).exclude(state__in=under_way)
-    # Of two requests at once only one finds the row idle.
-    if not idle.update(state=LlmJudge.State.QUEUED, attempts=0, error="", not_before=None):
+    if not queue_again(LlmJudge.objects.filter(pk=judge.pk)):
         raise JudgeRefused(_("It is being asked now. Wait for its end."))
     log(actor, "llm_judge.asked", judge)
-    enqueue(judge.function, judge.pk)
 
 
 def ask(judge: LlmJudge) -> None:
@@ -104,18 +102,20 @@ def ask(judge: LlmJudge) -> None:
     Each verdict is stored at once, outside any transaction, so that a judge continues where it was
     stopped. A failure is no verdict. Raises LeaseLost.
     """
-    heartbeat = leases.Heartbeat(judge)
+    carry_through(judge, _ask)
+
+
+def _ask(judge: LlmJudge, heartbeat: Heartbeat) -> None:
     with own_model(judge.target, heartbeat.beat) as by:
         asking = _Asking(judge, heartbeat, by)
         try:
             asking.calibrate()
             asking.score_runs()
-        except (Stopped, NoEngine) as stopped:
-            asking.report()
-            end_job(judge, stopped)
-            return
+        except WorkStopped:
+            asking.report()  # what it has judged so far counts, also if it never goes on
+            raise
         asking.report()
-    leases.finish_job(judge, report=judge.report)
+    heartbeat.patiently(lambda: leases.finish_job(judge))
 
 
 class _Asking:
@@ -124,7 +124,7 @@ class _Asking:
     by: of `own_model`.
     """
 
-    def __init__(self, judge: LlmJudge, heartbeat: leases.Heartbeat, by: Transport | None) -> None:
+    def __init__(self, judge: LlmJudge, heartbeat: Heartbeat, by: Transport | None) -> None:
         self.judge, self.asker = judge, Asker(judge, self.endpoint, CHANGED)
         self.heartbeat, self.by = heartbeat, by
         self.verdicts = verdicts_of(judge)
@@ -161,7 +161,7 @@ class _Asking:
             LlmScore.objects.update_or_create(judge=self.judge, run=run, defaults=values)
 
     def find_verdict(self, question: Question) -> bool | None:
-        """Return the judge's verdict, asking it if need be. Raises Stopped.
+        """Return the judge's verdict, asking it if need be. Raises what `Asker.ask` raises.
 
         None if its calls are used up, or it failed.
         """
@@ -190,15 +190,14 @@ class _Asking:
         )
 
     def report(self) -> None:
-        """Store the agreement so far, and how many calls it took."""
+        """Store the agreement so far, and how many calls it took. Raises LeaseLost."""
         report: dict[str, Any] = {}
         for name, agreement in agreements(self.judged, self.verdicts).items():
             report[name] = agreement._asdict()
         keys = [judgement.question.key for judgement in self.judged]
         report["calls"], report["failures"] = self.asker.calls, self.asker.failures
         report["waiting"] = sum(key not in self.verdicts for key in keys)
-        self.judge.report = report
-        LlmJudge.objects.filter(pk=self.judge.pk).update(report=self.judge.report)
+        leases.store_part(self.judge, report=report)
 
 
 def tuning_rows(task: Task) -> Iterable[dict[str, Any]]:

@@ -6,13 +6,15 @@ from dataclasses import replace
 from django.utils.translation import gettext_noop
 
 from core.errors import Refused
+from evaluation.contract import CannotBeDone
 from evaluation.isolation.inference.evaluate import reading_of
 from evaluation.isolation.queue import leases
-from evaluation.isolation.sandbox.choose import NoEngine
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.judges.paraphrases.selectors import base_of, rows_to_say
 from evaluation.judges.paraphrases.services import check_may_ask, words_of
 from evaluation.models import Paraphrase, Paraphrasing
-from evaluation.runs.chat.target_services import Asker, Stopped, end_job
+from evaluation.runs.chat.target_services import Asker
 from evaluation.runs.elsewhere import own_model
 from evaluation.scoring.paraphrase import paraphrased
 from evaluation.test_sets.selectors import latest_version
@@ -35,40 +37,42 @@ def write_paraphrases(job: Paraphrasing) -> None:
     Each paraphrase is stored at once, outside any transaction, so that the job continues where it
     was stopped. No lock: the lease. Raises LeaseLost.
     """
-    heartbeat = leases.Heartbeat(job)
+    carry_through(job, _write)
+
+
+def _write(job: Paraphrasing, heartbeat: Heartbeat) -> None:
     with own_model(job.target, heartbeat.beat) as by:
         asker = Asker(job, lambda: _endpoint(job, by), CHANGED)
-        _ask_about_rows(job, heartbeat, asker)
+        try:
+            _ask_about_rows(job, heartbeat, asker)
+        except Refused as refused:
+            raise CannotBeDone(str(refused)) from None
+    report = {"calls": asker.calls, "failures": asker.failures}
+    heartbeat.patiently(lambda: leases.finish_job(job, report=report))
 
 
-def _ask_about_rows(job: Paraphrasing, heartbeat: leases.Heartbeat, asker: Asker) -> None:
+def _ask_about_rows(job: Paraphrasing, heartbeat: Heartbeat, asker: Asker) -> None:
+    """Store a paraphrase of each example, or that it has none. Raises Refused, too."""
     evaluation_set = job.evaluation_set
     config, version = evaluation_set.task.config, latest_version(evaluation_set)
-    try:
-        # Checked again: the set may have changed since the request.
-        check_may_ask(evaluation_set, job.target)
-        assert version is not None  # `check_may_ask` has refused otherwise
-        # The inputs leave for somebody else's machine.
-        if job.target.url:
-            note_taken(version, job.requested_by)
-        rows = rows_to_say(job, version)
-        reading = replace(reading_of(config), fields=words_of(config))
-        for number, row in enumerate(rows):
-            heartbeat.tell(number / len(rows), gettext_noop("writing paraphrases"))
-            variant = paraphrased(lambda text: _ask(asker, text), row, reading, seed=0)
-            fields: dict[str, str] = {}
-            if variant is not None:
-                fields = _find_changes(row.inputs, variant.row.inputs)
-            state = State.WAITING if fields else State.UNFIT
-            Paraphrase.objects.create(
-                job=job, uid=row.uid, base=base_of(row), fields=fields, state=state
-            )
-    except Refused as refused:
-        leases.fail(job, str(refused))
-    except (Stopped, NoEngine) as stopped:
-        end_job(job, stopped)
-    else:
-        leases.finish_job(job, report={"calls": asker.calls, "failures": asker.failures})
+    # Checked again: the set may have changed since the request.
+    check_may_ask(evaluation_set, job.target)
+    assert version is not None  # `check_may_ask` has refused otherwise
+    # The inputs leave for somebody else's machine.
+    if job.target.url:
+        note_taken(version, job.requested_by)
+    rows = rows_to_say(job, version)
+    reading = replace(reading_of(config), fields=words_of(config))
+    for number, row in enumerate(rows):
+        heartbeat.tell(number / len(rows), gettext_noop("writing paraphrases"))
+        variant = paraphrased(lambda text: _ask(asker, text), row, reading, seed=0)
+        fields: dict[str, str] = {}
+        if variant is not None:
+            fields = _find_changes(row.inputs, variant.row.inputs)
+        state = State.WAITING if fields else State.UNFIT
+        Paraphrase.objects.create(
+            job=job, uid=row.uid, base=base_of(row), fields=fields, state=state
+        )
 
 
 def _endpoint(job: Paraphrasing, by: Transport | None) -> Endpoint:

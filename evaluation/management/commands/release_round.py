@@ -14,6 +14,7 @@ from evaluation.dataset_releases.services import check_sizes, request_release, s
 from evaluation.dataset_releases.splits import HELD, PROGRAM, SPLITS
 from evaluation.dataset_releases.undo_services import undo_release
 from evaluation.isolation.queue.leases import claim_job
+from evaluation.isolation.queue.lifecycle import do_claimed
 from evaluation.models import Dataset
 from tasks.management.named import round_of, task_of
 
@@ -67,7 +68,7 @@ class Command(BaseCommand):
             queued = request_release(round=round, options=release_options, actor=None)
             dataset = claim_job(Dataset, queued.pk)
         assert dataset is not None
-        make(dataset, lambda done, what: self.stdout.write(f"{done:4.0%} {what}"))
+        do_claimed(dataset, lambda dataset: make(dataset, self._show))
         dataset.refresh_from_db()
         if dataset.state != Dataset.State.DONE:
             raise CommandError(f"{dataset} was not made: {dataset.error}")
@@ -79,6 +80,9 @@ class Command(BaseCommand):
         self.stdout.write(f"{dataset}: {', '.join(sizes_in_words)}")
         for file in dataset.files.all():
             self.stdout.write(f"{file.sha256}  {file.size:>12}  {file.file.name}")
+
+    def _show(self, progress: float, message: str) -> None:
+        self.stdout.write(f"{progress:4.0%} {message}")
 
     def _preview(self, planned: Forecast) -> None:
         """Print the rows of each split, and the number of rows left out, by reason."""

@@ -17,9 +17,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from core.jobs.keeper import must_end
-from evaluation.contract import Beat, InvalidOutput, Outcome, Runnable
+from evaluation.contract import Beat, CannotBeDone, InvalidOutput, Outcome, Runnable
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.attempt_keys import TEMPORARY, container_key
+from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
 from evaluation.isolation.sandbox.containers import DockerRunner
 from evaluation.isolation.sandbox.images import ImageRefused
@@ -127,13 +128,21 @@ def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
 
     Raises LeaseLost; then, as always, no container is left.
     """
+    carry_through(run, lambda run, heartbeat: _serve(run, heartbeat, warm_up))
+
+
+def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, Any]) -> None:
+    """Keep the model, and raise CannotBeDone for any trouble: people wait, so nothing is retried.
+
+    Raises LeaseLost, too.
+    """
     error = ""
     try:
         endpoint_config = asked_as(run.submission.task.config)
         reads = None
         if run.submission.kind == Submission.Kind.LLM:
             reads = asked_with(run.submission, NOWHERE)
-        error = _served(run, Talk(run, endpoint_config.select(warm_up), reads))
+        error = _served(run, heartbeat, Talk(run, endpoint_config.select(warm_up), reads))
     except leases.LeaseLost:
         raise
     except (Over, leases.Overdue):
@@ -144,14 +153,12 @@ def serve(run: PracticeRun, warm_up: Mapping[str, Any]) -> None:
         logger.exception("%s", run)
         error = f"The platform failed ({type(problem).__name__}). The worker's log says more."
     if error:
-        leases.fail(run, error)
-    else:
-        leases.finish_job(run)
+        raise CannotBeDone(error)
+    heartbeat.patiently(lambda: leases.finish_job(run))
 
 
-def _served(run: PracticeRun, talk: Talk) -> str:
-    """Run the model, and return why it ended by itself. Raises what `serve` catches."""
-    heartbeat = leases.Heartbeat(run)
+def _served(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Talk) -> str:
+    """Run the model, and return why it ended by itself. Raises what `_serve` catches."""
 
     def beat() -> None:
         heartbeat.beat()
