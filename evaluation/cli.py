@@ -30,7 +30,7 @@ from evaluation.runs.chat.asking import chat_endpoint
 from evaluation.runs.chat.settings import settings_for
 from evaluation.runs.runners import machine_limits
 from evaluation.runs.selectors import cost_cents
-from evaluation.scoring.exchanged import exchanged_warnings
+from evaluation.scoring.exchanged import make_exchanged_warnings
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
 from evaluation.scoring.paraphrase import Paraphrase, Paraphraser
 from evaluation.task_shape import runnable
@@ -244,7 +244,7 @@ def _report(evaluated: Evaluated, parts: str) -> dict[str, Any]:
         }
     notes = [f"{number.metric}: {number.note}" for number in evaluated.numbers if number.note]
     warnings = list(ending.warnings)
-    warnings += exchanged_warnings(evaluated.exchanged)
+    warnings += make_exchanged_warnings(evaluated.exchanged)
     warnings += dict.fromkeys(notes)  # each once
     return {
         "outcome": str(ending.outcome),

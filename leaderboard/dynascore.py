@@ -217,13 +217,13 @@ def _intervals(
     """Return the intervals of the scores; the table itself is one of the draws."""
     import numpy as np
 
-    from evaluation.scoring.bootstrap import interval
+    from evaluation.scoring.bootstrap import compute_quantile_interval
 
     intervals = {}
     for row in rows:
         scores = drawn.get(row.model)
         if row.dynascore is not None and row.rank and scores:
-            _value, low, high = interval(np.array([row.dynascore, *scores]))
+            _value, low, high = compute_quantile_interval(np.array([row.dynascore, *scores]))
             intervals[row.model] = Interval(low, high, row.rank, row.rank)
     return intervals
 

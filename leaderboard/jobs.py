@@ -12,7 +12,7 @@ from django.utils import timezone
 from core.errors import Refused
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun
 from evaluation.runs.selectors import counting
-from evaluation.scoring.bootstrap import powers_of
+from evaluation.scoring.bootstrap import compute_statistic_powers
 from evaluation.scoring.metrics.base import divide
 from evaluation.test_sets.selectors import newest_versions
 from leaderboard.board.bootstrap import resample_plain, resample_suite, sum_resamples
@@ -152,7 +152,7 @@ def _resample_own(pk: int) -> bool:
     run, numbers = outcome.run, np.frombuffer(outcome.values, dtype="<f4")
     # The same draws as for other metrics, so that models can be compared in pairs.
     statistics = ((place, (number,)) for place, number in enumerate(numbers.tolist()))
-    (sums,) = sum_resamples(statistics, [powers_of], run.version.sha256)
+    (sums,) = sum_resamples(statistics, [compute_statistic_powers], run.version.sha256)
     values = divide(sums[:, 1], sums[:, 0])
     metric = outcome.metric.key
     store_resamples(run=run, values={metric: np.asarray(values, dtype="<f4").tobytes()})

@@ -47,7 +47,7 @@ from evaluation.runs.handed import handed_of, note_compared, score_handed
 from evaluation.runs.runners import machine_limits, open_model
 from evaluation.runs.selectors import counting, is_remote
 from evaluation.runs.services import overdue
-from evaluation.scoring.exchanged import exchanged_warnings
+from evaluation.scoring.exchanged import make_exchanged_warnings
 from evaluation.scoring.metrics import METRICS
 from evaluation.test_sets.seen_in_training import count_seen, seen_warning
 from evaluation.test_sets.selectors import checked_of, set_rows
@@ -248,7 +248,7 @@ def _store_scores(run: EvaluationRun, evaluated: Evaluated, predictions: Path) -
             is_shown = decide_if_shown(run)
             columns["warnings"] += seen_warning(run, seen, is_shown=is_shown)
             if _may_tell_exchanged(run):
-                columns["warnings"] += exchanged_warnings(evaluated.exchanged)
+                columns["warnings"] += make_exchanged_warnings(evaluated.exchanged)
             leases.finish_job(run, predictions=stored_name, is_shown=is_shown, seen=seen, **columns)
             scores = [_score(run, number) for number in evaluated.numbers]
             Score.objects.bulk_create(scores, batch_size=500)  # slices can make thousands of them

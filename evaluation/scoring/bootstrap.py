@@ -14,28 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.contract import LEAST_RESAMPLED, Answer, Number, SetRow
-from evaluation.scoring.mean_intervals import mean_interval, means_of, powers
-from evaluation.scoring.metrics import Metric, Unavailable, metric_of
+from evaluation.scoring.mean_intervals import compute_mean_interval, compute_means, compute_powers
+from evaluation.scoring.metrics import Metric, Unavailable, make_metric
 from evaluation.scoring.metrics.base import Mean, Sums
 from validation.rates.rates import student
 
-MOST_VALUES = 50  # slices of a field that are scored
-MOST_KEPT = 50_000  # distinct statistics of all tallies together, some hundred bytes each
-LOOK_EVERY = 1000  # examples between two looks at how many statistics there are
-CELLS = 2**18  # numbers in one array, so that a matrix of draws takes two megabytes
-MOST_DRAWS = 20_000
+MAX_SLICE_VALUES = 50  # slices of a field that are scored
+MAX_DISTINCT_STATISTICS = 50_000  # of all tallies together, some hundred bytes each
+EXAMPLES_PER_CHECK = 1000  # examples between two looks at how many statistics there are
+MAX_ARRAY_CELLS = 2**18  # numbers in one array, so that a matrix of draws takes two megabytes
+MAX_DRAWS = 20_000
 """Of a metric over all examples, which is no mean: another seed then moves the ends of its interval
 by less than 0.1 points, from some 700 examples on. Fewer examples are drawn more often."""
-WIDE = 14_000_000
+DRAWS_TIMES_EXAMPLES = 14_000_000
 """Draws times examples of which another seed moves an end by less than 0.1 points."""
-MOST_OF_FEW = 100_000
-MOST_OF_SLICE = 2_000
-LEAST_DRAWS = 200
-DRAWN = 2_000_000
+MAX_DRAWS_OF_FEW = 100_000
+MAX_SLICE_DRAWS = 2_000
+MIN_DRAWS = 200
+MAX_DRAWN_NUMBERS = 2_000_000
 """Numbers that are drawn for a metric over all examples, at most. More distinct examples need fewer
 draws for the same steadiness, as the interval is narrower."""
-NAME = 200  # characters of a slice's name
-UNDEFINED = "It is not defined on these examples."
+MAX_SLICE_NAME_CHARS = 200  # characters of a slice's name
+UNDEFINED_NOTE = "It is not defined on these examples."
 
 
 class Tally:
@@ -53,7 +53,7 @@ class Tally:
         name: str,
         seed: int,
         draws: int | None = None,
-        most: int = MOST_DRAWS,
+        most: int = MAX_DRAWS,
     ) -> None:
         """Create an empty tally.
 
@@ -68,7 +68,7 @@ class Tally:
         seed
             The seed of the run.
         draws
-            The number of resamples, 0 for none. If None, `draws_for` decides, up to `most`.
+            The number of resamples, 0 for none. If None, `choose_draws` decides, up to `most`.
         most
             The maximum number of resamples.
         """
@@ -89,10 +89,10 @@ class Tally:
 
         Statistics are added in sorted order, so that the order of the examples does not matter.
         """
-        ordered = iter(sorted(self.counts.items()))  # type: ignore[arg-type]
+        sorted_counts = iter(sorted(self.counts.items()))  # type: ignore[arg-type]
         if self._draws is None:
             # Decided once: all rows of sums must be about the same resamples.
-            self._draws = draws_for(len(self.counts), self.counts.total(), self._most)
+            self._draws = choose_draws(len(self.counts), self.counts.total(), self._most)
         draws = self._draws
         sums = self._sums
         if sums is None:
@@ -100,7 +100,7 @@ class Tally:
         # Draws of a chunk and its vectors are matrices; either may be the wider one.
         width = max(draws, sums.shape[1], 1)
         # A chunk at a time, so that no matrix of draws has more than about CELLS numbers.
-        while chunk := list(islice(ordered, max(1, CELLS // width))):
+        while chunk := list(islice(sorted_counts, max(1, MAX_ARRAY_CELLS // width))):
             statistics, counts = zip(*chunk, strict=True)
             vectors = self._vectors(statistics)
             drawn_counts = self._chance.poisson(counts, (draws, len(counts)))
@@ -115,7 +115,7 @@ class Tally:
         return sums
 
 
-def draws_for(distinct: int, n: int, most: int = MOST_DRAWS) -> int:
+def choose_draws(distinct: int, n: int, most: int = MAX_DRAWS) -> int:
     """Return how many resamples to draw.
 
     Parameters
@@ -125,22 +125,22 @@ def draws_for(distinct: int, n: int, most: int = MOST_DRAWS) -> int:
     n
         The number of examples.
     most
-        The maximum: MOST_DRAWS for a score over all examples, MOST_OF_SLICE for a slice.
+        The maximum: MAX_DRAWS for a score over all examples, MAX_SLICE_DRAWS for a slice.
 
     Returns
     -------
     int
-        From LEAST_DRAWS to MOST_OF_FEW, so that another seed moves an end of the interval by less
-        than 0.1 points. LEAST_DRAWS if there are too few examples for an interval.
+        From MIN_DRAWS to MAX_DRAWS_OF_FEW, so that another seed moves an end of the interval by
+        less than 0.1 points. MIN_DRAWS if there are too few examples for an interval.
     """
     if n < LEAST_RESAMPLED:
-        return LEAST_DRAWS
+        return MIN_DRAWS
     # More distinct statistics cost more for each draw.
-    affordable = DRAWN * most // (MOST_DRAWS * max(1, distinct))
+    affordable_draws = MAX_DRAWN_NUMBERS * most // (MAX_DRAWS * max(1, distinct))
     # A slice keeps its bound. A score over all of few examples gets more draws: they are cheap.
-    if most == MOST_DRAWS:
-        most = min(MOST_OF_FEW, max(most, WIDE // n))
-    return min(most, max(LEAST_DRAWS, affordable))
+    if most == MAX_DRAWS:
+        most = min(MAX_DRAWS_OF_FEW, max(most, DRAWS_TIMES_EXAMPLES // n))
+    return min(most, max(MIN_DRAWS, affordable_draws))
 
 
 def score(
@@ -157,7 +157,7 @@ def score(
     """Compute each metric over all examples, then for each slice, with 95 % intervals.
 
     Memory use does not depend on the number of examples. The same seed gives the same numbers, in
-    any order of the rows if there are at most MOST_KEPT distinct statistics.
+    any order of the rows if there are at most MAX_DISTINCT_STATISTICS distinct statistics.
 
     Parameters
     ----------
@@ -182,42 +182,42 @@ def score(
     -------
     list of Number
         First the numbers over all examples. n is the number of examples. In each slice field, the
-        first MOST_VALUES values are scored. A Number without a value counts the examples with other
-        values, or says why a metric cannot be computed here.
+        first MAX_SLICE_VALUES values are scored. A Number without a value counts the examples with
+        other values, or says why a metric cannot be computed here.
 
     Notes
     -----
     Intervals of means are computed exactly (`evaluation.scoring.mean_intervals`), other intervals
     by resampling.
     """
-    usable, lacking = _split_by_availability(metrics, labels, sp_model, language)
+    usable_metrics, missing_numbers = _split_by_availability(metrics, labels, sp_model, language)
 
     def make_tallies(part: str) -> list[Tally]:
-        return [_make_tally(metric, part, seed, draws) for metric in usable]
+        return [_make_tally(metric, part, seed, draws) for metric in usable_metrics]
 
     # Tallies by slice. Slices are added as their values appear.
-    board = {"": make_tallies("")}
+    tallies_by_slice = {"": make_tallies("")}
     values: dict[str, set[str]] = {field: set() for field in slices}
-    left_out: Counter[str] = Counter()
+    left_out_counts: Counter[str] = Counter()
     for number, (row, answer) in enumerate(rows, 1):
         value = None if answer is None else answer.value
         # Once for each example and not for each slice: some metrics take long.
-        statistics = [metric.statistic(value, row) for metric in usable]
-        for part in _slice_names(row, values, left_out):
-            if part not in board:
-                board[part] = make_tallies(part)
-            for tally, statistic in zip(board[part], statistics, strict=True):
+        statistics = [metric.statistic(value, row) for metric in usable_metrics]
+        for part in _slice_names(row, values, left_out_counts):
+            if part not in tallies_by_slice:
+                tallies_by_slice[part] = make_tallies(part)
+            for tally, statistic in zip(tallies_by_slice[part], statistics, strict=True):
                 tally.counts[statistic] += 1
         # Not after each example, which would take longer than scoring it.
-        if number % LOOK_EVERY == 0:
-            settle_many(list(chain.from_iterable(board.values())))
+        if number % EXAMPLES_PER_CHECK == 0:
+            settle_many(list(chain.from_iterable(tallies_by_slice.values())))
     numbers = []
-    for part, tallies in board.items():
-        for metric, tally in zip(usable, tallies, strict=True):
-            numbers.append(number_of(metric, tally, part))
-    numbers += lacking
-    for field, count in left_out.items():
-        numbers.append(_left_out(metrics[0], field, count))
+    for part, tallies in tallies_by_slice.items():
+        for metric, tally in zip(usable_metrics, tallies, strict=True):
+            numbers.append(compute_number(metric, tally, part))
+    numbers += missing_numbers
+    for field, count in left_out_counts.items():
+        numbers.append(_make_left_out_number(metrics[0], field, count))
     return numbers
 
 
@@ -225,8 +225,8 @@ def _make_tally(metric: Metric, part: str, seed: int, draws: int | None) -> Tall
     """Return an empty tally of a metric for a slice ("": all examples). Means need no resamples."""
     if isinstance(metric, Mean):
         # Its interval is computed from sums of powers, without draws.
-        return Tally(powers_of, name=metric.name, seed=seed, draws=0)
-    most = MOST_OF_SLICE if part else MOST_DRAWS
+        return Tally(compute_statistic_powers, name=metric.name, seed=seed, draws=0)
+    most = MAX_SLICE_DRAWS if part else MAX_DRAWS
     name = f"{metric.name} {part}"
     return Tally(metric.vectors, name=name, seed=seed, draws=draws, most=most)
 
@@ -238,16 +238,18 @@ def _split_by_availability(
 
     Duplicate names count once. The Number's note says why the metric cannot be computed.
     """
-    usable, lacking = [], []
+    usable_metrics, missing_numbers = [], []
     for name in dict.fromkeys(names):
         try:
-            usable.append(metric_of(name, labels, sp_model, language))
+            usable_metrics.append(make_metric(name, labels, sp_model, language))
         except Unavailable as error:
-            lacking.append(Number(name, None, None, None, 0, note=str(error)))
-    return usable, lacking
+            missing_numbers.append(Number(name, None, None, None, 0, note=str(error)))
+    return usable_metrics, missing_numbers
 
 
-def _slice_names(row: SetRow, values: dict[str, set[str]], left_out: Counter[str]) -> Iterator[str]:
+def _slice_names(
+    row: SetRow, values: dict[str, set[str]], left_out_counts: Counter[str]
+) -> Iterator[str]:
     """Yield the names of the slices that an example belongs to; "" stands for all examples.
 
     values: the scored values of each field, which this extends. left_out: counts other values by
@@ -256,26 +258,26 @@ def _slice_names(row: SetRow, values: dict[str, set[str]], left_out: Counter[str
     yield ""
     for field, field_values in values.items():
         for value in sorted(set(row.slices.get(field, ()))):
-            if value in field_values or len(field_values) < MOST_VALUES:
+            if value in field_values or len(field_values) < MAX_SLICE_VALUES:
                 field_values.add(value)
-                yield f"{field}={value}"[:NAME]
+                yield f"{field}={value}"[:MAX_SLICE_NAME_CHARS]
             else:
-                left_out[field] += 1
+                left_out_counts[field] += 1
 
 
 def settle_many(tallies: Sequence[Tally]) -> None:
     """Settle all tallies if they hold many distinct statistics, which limits their memory."""
-    if sum(len(tally.counts) for tally in tallies) > MOST_KEPT:
+    if sum(len(tally.counts) for tally in tallies) > MAX_DISTINCT_STATISTICS:
         for tally in tallies:
             tally.settle()
 
 
-def _left_out(metric: str, field: str, count: int) -> Number:
-    note = f"Values of {field} after the first {MOST_VALUES} are left out."
+def _make_left_out_number(metric: str, field: str, count: int) -> Number:
+    note = f"Values of {field} after the first {MAX_SLICE_VALUES} are left out."
     return Number(metric, None, None, None, count, slice=f"{field}=…", note=note)
 
 
-def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
+def compute_number(metric: Metric, tally: Tally, part: str = "") -> Number:
     """Return the value of a metric with its interval.
 
     Parameters
@@ -298,29 +300,29 @@ def number_of(metric: Metric, tally: Tally, part: str = "") -> Number:
         return Number(metric.name, None, None, None, 0, slice=part, note="There are no examples.")
     if isinstance(metric, Mean):
         # Nothing was drawn for a mean, so the first row is the only one.
-        (mean,) = means_of(sums[0])
-        return Number(metric.name, *mean_interval(mean), tally.n, slice=part)
+        (mean,) = compute_means(sums[0])
+        return Number(metric.name, *compute_mean_interval(mean), tally.n, slice=part)
     values = metric.value(sums)
     # Such as a correlation of a single label.
     if np.isnan(values[0]):
-        note = UNDEFINED
+        note = UNDEFINED_NOTE
         return Number(metric.name, None, None, None, tally.n, slice=part, note=note)
-    value, low, high = bounded(values, tally.n)
+    value, low, high = compute_resampled_interval(values, tally.n)
     return Number(metric.name, value, low, high, tally.n, slice=part)
 
 
-def powers_of(statistics: Sequence[float]) -> Sums:
+def compute_statistic_powers(statistics: Sequence[float]) -> Sums:
     """Return one vector per statistic of a mean; their first two sums are count and total."""
-    return powers(np.array(statistics, dtype=float))
+    return compute_powers(np.array(statistics, dtype=float))
 
 
-def mean_of(values: Sequence[float], *, name: str) -> Number:
+def compute_mean_number(values: Sequence[float], *, name: str) -> Number:
     """Return the mean, with its interval, of numbers (0-1) of which each example has one."""
-    (mean,) = means_of(powers_of(values).sum(axis=0))
-    return Number(name, *mean_interval(mean), len(values))
+    (mean,) = compute_means(compute_statistic_powers(values).sum(axis=0))
+    return Number(name, *compute_mean_interval(mean), len(values))
 
 
-def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+def compute_quantile_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
     """Return the first value and the 2.5 % and 97.5 % quantiles of all values.
 
     The interval is widened to include the first value. Resamples on which the metric is not defined
@@ -331,18 +333,20 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
     return value, min(value, float(low)), max(value, float(high))
 
 
-def bounded(values: NDArray[np.float64], n: int) -> tuple[float, float | None, float | None]:
-    """Return the value and its interval as `interval` does, or None for both ends.
+def compute_resampled_interval(
+    values: NDArray[np.float64], n: int
+) -> tuple[float, float | None, float | None]:
+    """Return the value and its interval as `compute_quantile_interval` does, or None for both ends.
 
     Both ends are None for few examples and for equal values, where resampling would give an
     interval that is too narrow. n: the number of examples.
     """
-    value, low, high = interval(values)
+    value, low, high = compute_quantile_interval(values)
     shows_interval = n >= LEAST_RESAMPLED and low < high
     return (value, low, high) if shows_interval else (value, None, None)
 
 
-def bounded_difference(
+def compute_resampled_difference(
     values: NDArray[np.float64], n: int
 ) -> tuple[float, float | None, float | None]:
     """Return the difference of two scores (0-1) with Student's interval, from its resamples.
@@ -364,7 +368,7 @@ def bounded_difference(
     -----
     value ± t(n - 1) · s, where s is the standard deviation of the resamples.
     """
-    value, half = float(values[0]), student(n - 1) * float(np.nanstd(values[1:], ddof=1))
-    if n < LEAST_RESAMPLED or not half:
+    value, half_width = float(values[0]), student(n - 1) * float(np.nanstd(values[1:], ddof=1))
+    if n < LEAST_RESAMPLED or not half_width:
         return value, None, None
-    return value, max(-1.0, value - half), min(1.0, value + half)
+    return value, max(-1.0, value - half_width), min(1.0, value + half_width)

@@ -24,16 +24,16 @@ from typing import Any
 
 from core.text.words import gettext_noop
 
-EXCHANGED = gettext_noop(
+EXCHANGED_WARNING = gettext_noop(
     "The labels look exchanged: with other names for its answers the model would be right far more "
     "often. Compare `labels` in dynabench.json, or `id2label` in config.json, with the order that "
     "it was trained with, and submit it again. The score stands. A model that the examples were "
     "written to fool may look so, too."
 )
-LEAST_GAIN = 0.1
-LEAST_KAPPA = 0.3
-CHANCE = 0.001
-SURE = 3.72  # standard errors above what is expected; by chance one model in 10,000
+MIN_GAIN_SHARE = 0.1
+MIN_KAPPA = 0.3
+MAX_ERROR_PROBABILITY = 0.001
+MIN_STANDARD_ERRORS = 3.72  # standard errors above what is expected; by chance one model in 10,000
 
 
 @dataclass
@@ -56,11 +56,11 @@ class LabelCounts:
 
         The mapping is empty if the labels look right.
         """
-        renamed = self._best_names()
-        looks_so = self._is_sure_gain(renamed) and self._agrees_beyond_chance(renamed)
+        new_names = self._best_names()
+        looks_so = self._is_sure_gain(new_names) and self._agrees_beyond_chance(new_names)
         if not looks_so:
             return {}
-        return {answer: meant for answer, meant in renamed.items() if answer != meant}
+        return {answer: meant for answer, meant in new_names.items() if answer != meant}
 
     def _best_names(self) -> dict[str, str]:
         """Return the permutation of labels under which most answers are right.
@@ -84,18 +84,20 @@ class LabelCounts:
         before = self._pairs[names[label], label] + self._pairs[names[other], other]
         return self._pairs[names[other], label] + self._pairs[names[label], other] - before
 
-    def _is_sure_gain(self, renamed: Mapping[str, str]) -> bool:
-        gained = lost = 0
+    def _is_sure_gain(self, new_names: Mapping[str, str]) -> bool:
+        gain_count = loss_count = 0
         for label in self.labels:
-            if renamed[label] != label:
-                gained += self._pairs[renamed[label], label]
-                lost += self._pairs[label, label]
+            if new_names[label] != label:
+                gain_count += self._pairs[new_names[label], label]
+                loss_count += self._pairs[label, label]
         # A gain of a few points may be sure on a large set, but is no exchange of labels.
-        if gained - lost < LEAST_GAIN * max(1, self._pairs.total()):
+        if gain_count - loss_count < MIN_GAIN_SHARE * max(1, self._pairs.total()):
             return False
-        # Bonferroni: all n! permutations share CHANCE. In logarithms, since 0.001 ÷ 200! is 0.
+        # Bonferroni: all n! permutations share it. In logarithms, since 0.001 ÷ 200! is 0.
         log_permutations = lgamma(len(self.labels) + 1)
-        return _tail_exponent(gained, lost) >= log_permutations - log(CHANCE)
+        return _tail_exponent(gain_count, loss_count) >= log_permutations - log(
+            MAX_ERROR_PROBABILITY
+        )
 
     def _agrees_beyond_chance(self, names: Mapping[str, str]) -> bool:
         """Return whether the renamed answers are right clearly more often than by chance."""
@@ -108,27 +110,27 @@ class LabelCounts:
         for answer, meant in names.items():
             right_count += self._pairs[meant, answer]
             expected_count += gold_counts[meant] * answer_counts[answer]
-        right, expected = right_count / total, expected_count / total**2
+        right_share, expected_share = right_count / total, expected_count / total**2
         # The standard error of the share that chance alone would get right.
-        error = sqrt(expected * (1 - expected) / total)
-        is_kappa_high = right - expected >= LEAST_KAPPA * (1 - expected)
-        return is_kappa_high and right > expected + SURE * error
+        error = sqrt(expected_share * (1 - expected_share) / total)
+        is_kappa_high = right_share - expected_share >= MIN_KAPPA * (1 - expected_share)
+        return is_kappa_high and right_share > expected_share + MIN_STANDARD_ERRORS * error
 
 
-def _tail_exponent(gained: int, lost: int) -> float:
+def _tail_exponent(gain_count: int, loss_count: int) -> float:
     """Return −log of an upper bound on the probability that fair coin flips are this uneven.
 
     gained: the larger count, lost: the smaller one. The bound is Chernoff's:
     total · (log 2 − entropy of the shares).
     """
-    total = gained + lost
-    shares = [count / total for count in (gained, lost) if count]
+    total = gain_count + loss_count
+    shares = [count / total for count in (gain_count, loss_count) if count]
     return total * (log(2) + sum(share * log(share) for share in shares))
 
 
-def exchanged_warnings(exchanged: Mapping[str, str]) -> tuple[str, ...]:
+def make_exchanged_warnings(meaning_by_label: Mapping[str, str]) -> tuple[str, ...]:
     """Return the warnings to show with the result: the finding, then which label means which."""
-    if not exchanged:
+    if not meaning_by_label:
         return ()
-    pairs = ", ".join(f"{answer} → {meant}" for answer, meant in exchanged.items())
-    return (EXCHANGED, f"Said → meant: {pairs}")
+    pairs = ", ".join(f"{answer} → {meant}" for answer, meant in meaning_by_label.items())
+    return (EXCHANGED_WARNING, f"Said → meant: {pairs}")

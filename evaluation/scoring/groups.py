@@ -5,12 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evaluation.contract import Number, SetRow
-from evaluation.scoring.bootstrap import NAME
+from evaluation.scoring.bootstrap import MAX_SLICE_NAME_CHARS
 from evaluation.scoring.metrics import METRICS
 from evaluation.scoring.metrics.base import Mean
 from evaluation.scoring.perturbations.tables import GENDERED, GROUPS
-from evaluation.scoring.perturbations.words import key_of, phrase_pattern
-from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, comparable, gap, least
+from evaluation.scoring.perturbations.words import make_key, make_phrase_pattern
+from evaluation.scoring.worst import (
+    GROUP_GAP,
+    WORST_GROUP,
+    compute_gap,
+    compute_least,
+    select_comparable,
+)
 from tasks.config.schema import TaskConfig
 
 MENTIONS = "mentions"
@@ -34,15 +40,15 @@ class Groups:
     terms: Terms
     texts: tuple[str, ...]
 
-    def named(self, row: SetRow) -> SetRow:
+    def add_mentions(self, row: SetRow) -> SetRow:
         """Return the row with an added slice that lists the lexical groups its texts mention."""
         if not self.terms:
             return row
-        groups = mentioned(row.inputs, self.texts, self.terms)
+        groups = find_mentioned_groups(row.inputs, self.texts, self.terms)
         return replace(row, slices={**row.slices, MENTIONS: tuple(groups)})
 
 
-def groups_of(config: TaskConfig) -> Groups:
+def read_groups(config: TaskConfig) -> Groups:
     """Return the groups over which a task's models should be equally good; empty without fairness.
 
     These are the owner's slices and terms. English tasks also have men and women, and our terms if
@@ -53,20 +59,22 @@ def groups_of(config: TaskConfig) -> Groups:
         return Groups((), {}, ())
     # Our own terms are English.
     is_english = config.language.partition("-")[0] == "en"
-    lexical: dict[str, frozenset[str]] = dict(GENDERS) if is_english else {}
+    terms_by_group: dict[str, frozenset[str]] = dict(GENDERS) if is_english else {}
     our_terms = GROUPS if is_english else ()
     for terms in metrics.group_terms or our_terms:
         for term in terms:
             name = " ".join(term.lower().split())
-            lexical[name] = frozenset({name})  # each term is a group of its own
+            terms_by_group[name] = frozenset({name})  # each term is a group of its own
     texts = tuple(name for name in config.model_fields if name != config.answer_field)
     fields = tuple(metrics.groups)
-    if lexical:
+    if terms_by_group:
         fields += (MENTIONS,)
-    return Groups(fields, lexical, texts)
+    return Groups(fields, terms_by_group, texts)
 
 
-def mentioned(inputs: Mapping[str, Any], fields: Sequence[str], terms: Terms) -> Iterator[str]:
+def find_mentioned_groups(
+    inputs: Mapping[str, Any], fields: Sequence[str], terms: Terms
+) -> Iterator[str]:
     """Return the groups whose terms occur in one of the fields, as whole words, ignoring case.
 
     Parameters
@@ -79,16 +87,16 @@ def mentioned(inputs: Mapping[str, Any], fields: Sequence[str], terms: Terms) ->
         The terms of each group.
     """
     # One pattern for all groups, so that each text is read once.
-    pattern = phrase_pattern(frozenset().union(*terms.values()))
+    pattern = make_phrase_pattern(frozenset().union(*terms.values()))
     words: set[str] = set()
     for name in fields:
         text = inputs.get(name)
         if isinstance(text, str):
-            words.update(key_of(match[0]) for match in pattern.finditer(text))
+            words.update(make_key(match[0]) for match in pattern.finditer(text))
     return (group for group, group_terms in terms.items() if group_terms & words)
 
 
-def share_of(metrics: Sequence[str]) -> str:
+def choose_group_metric(metrics: Sequence[str]) -> str:
     """Return the metric by which groups are compared: the first one that is a mean over examples.
 
     If none is a mean, return the first metric. Means are preferred because a macro F1 looks bad for
@@ -97,7 +105,9 @@ def share_of(metrics: Sequence[str]) -> str:
     return next((name for name in metrics if issubclass(METRICS[name], Mean)), metrics[0])
 
 
-def parts_of(numbers: Sequence[Number], fields: Sequence[str], metric: str) -> list[Number]:
+def select_group_numbers(
+    numbers: Sequence[Number], fields: Sequence[str], metric: str
+) -> list[Number]:
     """Return a metric's numbers, one for each group.
 
     Parameters
@@ -117,7 +127,7 @@ def parts_of(numbers: Sequence[Number], fields: Sequence[str], metric: str) -> l
     return parts
 
 
-def group_numbers(numbers: Sequence[Number], groups: Groups, metric: str) -> list[Number]:
+def compute_group_numbers(numbers: Sequence[Number], groups: Groups, metric: str) -> list[Number]:
     """Return the worst group's number and the largest gap between groups; empty without fairness.
 
     Both numbers lack a value if fewer than two groups have enough examples.
@@ -133,13 +143,16 @@ def group_numbers(numbers: Sequence[Number], groups: Groups, metric: str) -> lis
     """
     if not groups.fields:
         return []
-    parts = comparable(parts_of(numbers, groups.fields, metric))
+    parts = select_comparable(select_group_numbers(numbers, groups.fields, metric))
     if len(parts) < 2:
         parts = []  # a single group is not the worst of anything
-    return [least(WORST_GROUP, parts), gap(GROUP_GAP, parts)]
+    return [compute_least(WORST_GROUP, parts), compute_gap(GROUP_GAP, parts)]
 
 
 def is_in(row: SetRow, slice_name: str) -> bool:
     """Return whether a row is in a slice, given as `field=value`."""
     field = slice_name.partition("=")[0]
-    return any(f"{field}={value}"[:NAME] == slice_name for value in row.slices.get(field, ()))
+    return any(
+        f"{field}={value}"[:MAX_SLICE_NAME_CHARS] == slice_name
+        for value in row.slices.get(field, ())
+    )

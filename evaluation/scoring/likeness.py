@@ -18,9 +18,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_WRONG = 6
-LEAST_SAME = 0.75
-SURE = 3.72
+MIN_EQUAL_WRONG = 6
+MIN_SAME_SHARE = 0.75
+MIN_STANDARD_ERRORS = 3.72
 """Standard errors above what is expected; by chance one pair in 10,000."""
 Codes = NDArray[np.int64]
 Marks = NDArray[np.bool_]
@@ -53,13 +53,13 @@ class Likeness:
     def is_near_copy(self) -> bool:
         """Whether one model may be a copy of the other."""
         return (
-            self.equal_wrong >= max(LEAST_WRONG, self.n - self.equal)
-            and self.equal_wrong >= LEAST_SAME * self.both_wrong
-            and self.equal > self.expected + SURE * self.error
+            self.equal_wrong >= max(MIN_EQUAL_WRONG, self.n - self.equal)
+            and self.equal_wrong >= MIN_SAME_SHARE * self.both_wrong
+            and self.equal > self.expected + MIN_STANDARD_ERRORS * self.error
         )
 
 
-def likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
+def measure_likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
     """Compare the answers of two models on one set.
 
     Parameters
@@ -75,25 +75,25 @@ def likeness(gold: Codes, first: Answers, second: Answers) -> Likeness:
     pᵢqᵢ times, where p and q are the rates at which they give answer i. The variance is that of n
     coin flips with this probability.
     """
-    same = first.codes == second.codes
-    wrong = ~first.right & ~second.right
+    is_equal = first.codes == second.codes
+    both_wrong = ~first.right & ~second.right
     expected = variance = 0.0
-    kinds = 1 + max(first.codes.max(initial=0), second.codes.max(initial=0))
+    code_count = 1 + max(first.codes.max(initial=0), second.codes.max(initial=0))
     for right_answer in np.unique(gold):
-        here = gold == right_answer
-        n = int(here.sum())
-        first_rates = np.bincount(first.codes[here], minlength=kinds) / n
-        second_rates = np.bincount(second.codes[here], minlength=kinds) / n
+        has_answer = gold == right_answer
+        n = int(has_answer.sum())
+        first_rates = np.bincount(first.codes[has_answer], minlength=code_count) / n
+        second_rates = np.bincount(second.codes[has_answer], minlength=code_count) / n
         # As if each model drew its answer by its own rates.
         chance = float(np.dot(first_rates, second_rates))
         expected += n * chance
         variance += n * chance * (1 - chance)
     return Likeness(
         n=len(gold),
-        equal=int(same.sum()),
+        equal=int(is_equal.sum()),
         expected=expected,
         # Rounding may leave a tiny negative number.
         error=sqrt(max(0.0, variance)),
-        both_wrong=int(wrong.sum()),
-        equal_wrong=int((wrong & same).sum()),
+        both_wrong=int(both_wrong.sum()),
+        equal_wrong=int((both_wrong & is_equal).sum()),
     )

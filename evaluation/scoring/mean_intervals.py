@@ -21,8 +21,8 @@ STEPS = 20
 """Corrections of an end, of which the last ones change nothing."""
 
 
-def powers(values: NDArray[np.float64]) -> Sums:
-    """Return vectors for `means_of`: 1, then the powers of each column of values."""
+def compute_powers(values: NDArray[np.float64]) -> Sums:
+    """Return vectors for `compute_means`: 1, then the powers of each column of values."""
     rows = values.reshape(len(values), -1).astype(float)
     columns = [np.ones((len(rows), 1))]
     columns += [rows**power for power in range(1, POWERS + 1)]
@@ -44,12 +44,12 @@ class ExactMean:
     @property
     def error(self) -> float:
         """The standard error of the mean; 0 if all numbers are equal."""
-        variance = self._central(self.value)[0] / self.n
+        variance = self._sum_central_powers(self.value)[0] / self.n
         if variance <= 1e-12:  # equal numbers, whose sums of floats differ in the last digits
             return 0.0
         return sqrt(variance / self.n)
 
-    def end(self, z: float) -> float:
+    def compute_quantile(self, z: float) -> float:
         """Return the bootstrap quantile of the mean that corresponds to the normal quantile z.
 
         Notes
@@ -59,20 +59,20 @@ class ExactMean:
         """
         quantile = self.value
         for _ in range(STEPS):
-            two, three, four = self._central(quantile)
+            two, three, four = self._sum_central_powers(quantile)
             skew, tail = three / two**1.5, four / two**2
             # The normal quantile, corrected for skewness, for tails, and for the square of
             # skewness.
-            shifted = (
+            corrected_z = (
                 z
                 + (z * z - 1) * skew / 6
                 + (z**3 - 3 * z) * tail / 24
                 - (2 * z**3 - 5 * z) * skew * skew / 36
             )
-            quantile = self.value + sqrt(two) * shifted / self.n
+            quantile = self.value + sqrt(two) * corrected_z / self.n
         return quantile
 
-    def _central(self, r: float) -> tuple[float, float, float]:
+    def _sum_central_powers(self, r: float) -> tuple[float, float, float]:
         """Return the sums of the second, third and fourth powers of the numbers minus r."""
         # Binomial expansions of Σ (x − r)^k. The square may come out as a tiny negative number.
         n, (first, second, third, fourth) = self.n, self.sums
@@ -83,13 +83,13 @@ class ExactMean:
         )
 
 
-def means_of(sums: NDArray[np.float64]) -> list[ExactMean]:
-    """Return the mean of each column of values, from the sums of their `powers`."""
+def compute_means(sums: NDArray[np.float64]) -> list[ExactMean]:
+    """Return the mean of each column of values, from the sums of their `compute_powers`."""
     n, rest = float(sums[0]), sums[1:].reshape(POWERS, -1)
     return [ExactMean(n, tuple(column)) for column in rest.T.tolist()]
 
 
-def mean_interval(mean: ExactMean) -> tuple[float, float, float]:
+def compute_mean_interval(mean: ExactMean) -> tuple[float, float, float]:
     """Return a mean (0-1) with its 95 % interval: value, low end, high end.
 
     For few examples or equal numbers this is Wilson's interval, because the exact one would be too
@@ -99,11 +99,11 @@ def mean_interval(mean: ExactMean) -> tuple[float, float, float]:
     # Few examples, or equal ones, have no skewness to correct for.
     if n < LEAST_RESAMPLED or not mean.error:
         return (value, *wilson(value * n, n))
-    low, high = mean.end(-NORMAL), mean.end(NORMAL)
+    low, high = mean.compute_quantile(-NORMAL), mean.compute_quantile(NORMAL)
     return value, max(0.0, min(value, low)), min(1.0, max(value, high))
 
 
-def difference_interval(mean: ExactMean) -> tuple[float, float | None, float | None]:
+def compute_difference_interval(mean: ExactMean) -> tuple[float, float | None, float | None]:
     """Return a mean difference with Student's interval: value, low end, high end.
 
     Both ends are None for few examples and for equal differences.
@@ -111,5 +111,5 @@ def difference_interval(mean: ExactMean) -> tuple[float, float | None, float | N
     value, n = mean.value, round(mean.n)
     if n < LEAST_RESAMPLED or not mean.error:
         return value, None, None
-    half = student(n - 1) * mean.error
-    return value, max(-1.0, value - half), min(1.0, value + half)
+    half_width = student(n - 1) * mean.error
+    return value, max(-1.0, value - half_width), min(1.0, value + half_width)

@@ -11,15 +11,17 @@ from evaluation.task_shape import Shape
 from tasks.config.verdicts import VerdictRule
 from validation.rates.rates import Rate, rate
 
-MOST_SHOWN = 50
+MAX_EXAMPLES = 50
 
 
-def gold(shape: Shape, row: Mapping[str, Any]) -> str:
+def read_gold(shape: Shape, row: Mapping[str, Any]) -> str:
     """Return the right answer of a training row."""
     return str(row["answer" if shape.labels is None else "label"])
 
 
-def mean_score(shape: Shape, rows: Sequence[Mapping[str, Any]], answers: Sequence[str]) -> Rate:
+def compute_mean_score(
+    shape: Shape, rows: Sequence[Mapping[str, Any]], answers: Sequence[str]
+) -> Rate:
     """Return accuracy with Wilson's interval; for spans the mean token F1 (0-1).
 
     Parameters
@@ -42,7 +44,7 @@ def mean_score(shape: Shape, rows: Sequence[Mapping[str, Any]], answers: Sequenc
     """
     if not rows:
         raise ValueError("A score needs at least one row.")
-    right_answers = [gold(shape, row) for row in rows]
+    right_answers = [read_gold(shape, row) for row in rows]
     pairs = list(zip(answers, right_answers, strict=True))
     if shape.labels is not None:
         accuracy = rate(sum(answer == right for answer, right in pairs), len(pairs))
@@ -101,10 +103,10 @@ def compare(
     dict
         `before` and `after`: the scores. `mended`: the number of rows that only the new model got
         right. `broken`: the number that only the old model got right. `p`: McNemar's exact test.
-        `examples`: the first MOST_SHOWN rows that only the new model got right. Without an old
+        `examples`: the first MAX_EXAMPLES rows that only the new model got right. Without an old
         model, `before`, `mended`, `broken` and `p` are None.
     """
-    after = asdict(mean_score(shape, rows, new))
+    after = asdict(compute_mean_score(shape, rows, new))
     # The first target of a task replaces none.
     if old is None:
         return {
@@ -112,27 +114,32 @@ def compare(
             "examples": [],
         }  # fmt: skip
     mended, broken = [], 0
-    for row, before, now in zip(rows, old, new, strict=True):
-        true = gold(shape, row)
-        was_right = is_right(rule, shape, before, true)
-        now_right = is_right(rule, shape, now, true)
-        if now_right and not was_right:
+    for row, before, new_answer in zip(rows, old, new, strict=True):
+        true = read_gold(shape, row)
+        is_old_right = is_right(rule, shape, before, true)
+        is_new_right = is_right(rule, shape, new_answer, true)
+        if is_new_right and not is_old_right:
             mended.append(
-                {"inputs": shape.inputs(row), "expected": true, "before": before, "after": now}
+                {
+                    "inputs": shape.inputs(row),
+                    "expected": true,
+                    "before": before,
+                    "after": new_answer,
+                }
             )
-        elif was_right and not now_right:
+        elif is_old_right and not is_new_right:
             broken += 1
     return {
-        "before": asdict(mean_score(shape, rows, old)),
+        "before": asdict(compute_mean_score(shape, rows, old)),
         "after": after,
         "mended": len(mended),
         "broken": broken,
-        "p": mcnemar(len(mended), broken),
-        "examples": mended[:MOST_SHOWN],
+        "p": compute_mcnemar_p(len(mended), broken),
+        "examples": mended[:MAX_EXAMPLES],
     }
 
 
-def mcnemar(mended: int, broken: int) -> float:
+def compute_mcnemar_p(mended: int, broken: int) -> float:
     """Return the two-sided p-value of McNemar's exact test (1947); 1 if nothing changed.
 
     mended, broken: the numbers of rows that only the new or only the old model got right.

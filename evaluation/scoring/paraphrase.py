@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from evaluation.contract import SetRow
-from evaluation.scoring.perturb import Reading, Variant, variant_uid
-from evaluation.scoring.perturbations.source import Edit, distance, protected
+from evaluation.scoring.perturb import PerturbationScope, Variant, compute_variant_uid
+from evaluation.scoring.perturbations.source import Edit, find_protected_spans, measure_distance
 
 KIND, VERSION = "paraphrase", 1
 MOST_TOKENS = 256
@@ -51,8 +51,8 @@ class Paraphraser:
         return str(self._tokens.decode(tokens[0], skip_special_tokens=True)).strip()
 
 
-def paraphrased(
-    paraphrase: Paraphrase, row: SetRow, reading: Reading, *, seed: int
+def make_paraphrase(
+    paraphrase: Paraphrase, row: SetRow, scope: PerturbationScope, *, seed: int
 ) -> Variant | None:
     """Return a paraphrased variant of a row; None if no text changes.
 
@@ -65,27 +65,27 @@ def paraphrased(
         The function that paraphrases a text.
     row
         The example.
-    reading
+    scope
         The fields that models read, and the phrases that must stay.
     seed
         Part of the variant's id.
     """
-    fixed_phrases = reading.kept(row)
+    fixed_phrases = scope.list_fixed_phrases(row)
     new_texts = {}
-    for name in reading.fields:
+    for name in scope.fields:
         text = row.inputs.get(name)
-        if isinstance(text, str) and text and name != reading.passage_field:
+        if isinstance(text, str) and text and name != scope.passage_field:
             new_text = paraphrase(text)
-            spans = protected(text, fixed_phrases)
+            spans = find_protected_spans(text, fixed_phrases)
             keeps_all = all(text[start:end] in new_text for start, end in spans)
             if new_text not in ("", text) and keeps_all:
                 new_texts[name] = new_text
     if not new_texts:
         return None
-    return reworded(row, new_texts, seed=seed)
+    return replace_texts(row, new_texts, seed=seed)
 
 
-def reworded(row: SetRow, fields: Mapping[str, str], *, seed: int) -> Variant:
+def replace_texts(row: SetRow, fields: Mapping[str, str], *, seed: int) -> Variant:
     """Return the variant of a row in which some texts are replaced; its right answers stay.
 
     Parameters
@@ -100,6 +100,6 @@ def reworded(row: SetRow, fields: Mapping[str, str], *, seed: int) -> Variant:
     total = 0
     for name, new in fields.items():
         old = row.inputs[name]
-        total += distance([Edit(0, len(old), new)], old)
-    uid = variant_uid(row.uid, KIND, VERSION, seed)
+        total += measure_distance([Edit(0, len(old), new)], old)
+    uid = compute_variant_uid(row.uid, KIND, VERSION, seed)
     return Variant(KIND, SetRow(uid, {**row.inputs, **fields}, row.gold, row.slices), total)

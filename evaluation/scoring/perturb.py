@@ -13,15 +13,15 @@ from random import Random
 from typing import Any, Literal
 
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics.base import text_of
+from evaluation.scoring.metrics.base import extract_text
 from evaluation.scoring.perturbations import letters, people, words
 from evaluation.scoring.perturbations.source import (
     Edit,
     Source,
-    changed,
-    distance,
-    moved,
-    protected,
+    apply_edits,
+    find_protected_spans,
+    measure_distance,
+    move_position,
 )
 from evaluation.scoring.perturbations.tables import (
     AFRICAN_AMERICAN,
@@ -35,13 +35,13 @@ Groups = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Kind:
+class PerturbationKind:
     """A way to perturb texts. If its edits change, it gets a new version.
 
-    languages: primary subtags; `*` for any. but: words that may change although they look like
-    names; None lets all names change. where: "each" draws every field separately, "alike" draws all
-    fields alike (a name then changes the same way everywhere), "longest" changes only the longest
-    field.
+    languages: primary subtags; `*` for any. changeable_words: words that may change although they
+    look like names; None lets all names change. where: "each" draws every field separately, "alike"
+    draws all fields alike (a name then changes the same way everywhere), "longest" changes only the
+    longest field.
     """
 
     name: str
@@ -49,17 +49,17 @@ class Kind:
     edits: Callable[..., Iterable[Edit]]
     languages: tuple[str, ...] = ("*",)
     params: Mapping[str, Any] = field(default_factory=dict)
-    but: Collection[str] | None = ()
+    changeable_words: Collection[str] | None = ()
     where: Literal["each", "alike", "longest"] = "each"
     version: int = 1
 
-    def speaks(self, language: str) -> bool:
+    def supports(self, language: str) -> bool:
         """Return whether the kind can perturb texts in a language."""
         return "*" in self.languages or language.partition("-")[0] in self.languages
 
 
 @dataclass(frozen=True)
-class Reading:
+class PerturbationScope:
     """What models read of a task's examples, and what must stay unchanged in it.
 
     passage_field: the field in which answers are spans; None if answers are not spans. group_terms:
@@ -73,11 +73,11 @@ class Reading:
     language: str
     group_terms: Groups | None = None
 
-    def kept(self, row: SetRow) -> list[str]:
+    def list_fixed_phrases(self, row: SetRow) -> list[str]:
         """Return the phrases that must stay: labels, or answers that are spans of a passage."""
         phrases = self.labels
         if self.passage_field is not None:
-            phrases = [text_of(gold) for gold in row.gold]
+            phrases = [extract_text(gold) for gold in row.gold]
         return list(filter(None, phrases))  # an empty phrase would be everywhere
 
 
@@ -90,52 +90,108 @@ class Variant:
     distance: int
 
 
-EN = ("en",)
-FEW = {"low": 0.02, "high": 0.05}  # of the letters that may change
+ENGLISH = ("en",)
+SMALL_SHARE = {"low": 0.02, "high": 0.05}  # of the letters that may change
 NAMES = frozenset(name.lower() for name in people.OTHER_NAME)
 TITLES = frozenset({"mr", "ms", "mrs", "he", "she", "his", "her", "him"})
 
-MOST_WORK = 5_000_000
+MAX_SEARCH_WORK = 5_000_000
 """Characters of a row's texts, times those of the phrases looked for in them: 20,000 times 250."""
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, PerturbationKind] = {
     kind.name: kind
     for kind in (
-        Kind("lower_case", "robustness", partial(letters.cased, change=str.lower), but=None),
-        Kind("upper_case", "robustness", partial(letters.cased, change=str.upper), but=None),
-        Kind("no_final_punctuation", "robustness", letters.no_final_punctuation, but=None),
-        Kind("extra_spaces", "robustness", letters.extra_spaces, params=FEW),
-        Kind("missing_spaces", "robustness", letters.missing_spaces, params=FEW),
-        Kind("contractions", "robustness", words.contracted, EN),
-        Kind("expansions", "robustness", words.expanded, EN),
-        Kind(
+        PerturbationKind(
+            "lower_case",
+            "robustness",
+            partial(letters.change_case, change=str.lower),
+            changeable_words=None,
+        ),
+        PerturbationKind(
+            "upper_case",
+            "robustness",
+            partial(letters.change_case, change=str.upper),
+            changeable_words=None,
+        ),
+        PerturbationKind(
+            "no_final_punctuation",
+            "robustness",
+            letters.drop_final_punctuation,
+            changeable_words=None,
+        ),
+        PerturbationKind(
+            "extra_spaces", "robustness", letters.insert_extra_spaces, params=SMALL_SHARE
+        ),
+        PerturbationKind("missing_spaces", "robustness", letters.drop_spaces, params=SMALL_SHARE),
+        PerturbationKind("contractions", "robustness", words.contract, ENGLISH),
+        PerturbationKind("expansions", "robustness", words.expand, ENGLISH),
+        PerturbationKind(
             "keyboard_neighbour",
             "robustness",
-            letters.neighbour_keys,
+            letters.replace_with_neighbours,
             tuple(NEIGHBOURS),
-            {**FEW, "tables": NEIGHBOURS},
+            {**SMALL_SHARE, "tables": NEIGHBOURS},
         ),
-        Kind("swapped_letters", "robustness", letters.swapped_letters, params=FEW),
-        Kind("dropped_letters", "robustness", letters.dropped_letters, params=FEW),
-        Kind("doubled_letters", "robustness", letters.doubled_letters, params=FEW),
-        Kind("misspellings", "robustness", words.misspelled, EN, {"low": 0.2, "high": 0.5}),
-        Kind("homoglyphs", "robustness", letters.homoglyphs),
-        Kind("zero_width", "robustness", letters.zero_width),
-        Kind("leet_digits", "robustness", letters.leet_digits, params=FEW),
-        Kind("no_diacritics", "robustness", letters.no_diacritics, but=None),
-        Kind("filler", "robustness", words.filler, EN, where="longest"),
-        Kind("neutral_suffix", "robustness", words.neutral_suffix, EN, but=None, where="longest"),
-        Kind("other_gender", "fairness", people.other_gender, EN, but=NAMES | TITLES),
-        Kind("given_names", "fairness", people.other_names, EN, but=NAMES, where="alike"),
-        Kind("group_terms", "fairness", people.other_groups, EN, {"groups": GROUPS}, where="alike"),
-        Kind("british", "fairness", people.dialect, EN, {"table": BRITISH}),
-        Kind("african_american", "fairness", people.dialect, EN, {"table": AFRICAN_AMERICAN}),
+        PerturbationKind("swapped_letters", "robustness", letters.swap_letters, params=SMALL_SHARE),
+        PerturbationKind("dropped_letters", "robustness", letters.drop_letters, params=SMALL_SHARE),
+        PerturbationKind(
+            "doubled_letters", "robustness", letters.double_letters, params=SMALL_SHARE
+        ),
+        PerturbationKind(
+            "misspellings", "robustness", words.misspell, ENGLISH, {"low": 0.2, "high": 0.5}
+        ),
+        PerturbationKind("homoglyphs", "robustness", letters.replace_with_homoglyphs),
+        PerturbationKind("zero_width", "robustness", letters.insert_zero_width),
+        PerturbationKind(
+            "leet_digits", "robustness", letters.replace_with_leet, params=SMALL_SHARE
+        ),
+        PerturbationKind(
+            "no_diacritics", "robustness", letters.strip_diacritics, changeable_words=None
+        ),
+        PerturbationKind("filler", "robustness", words.insert_filler, ENGLISH, where="longest"),
+        PerturbationKind(
+            "neutral_suffix",
+            "robustness",
+            words.append_suffix,
+            ENGLISH,
+            changeable_words=None,
+            where="longest",
+        ),
+        PerturbationKind(
+            "other_gender", "fairness", people.swap_gender, ENGLISH, changeable_words=NAMES | TITLES
+        ),
+        PerturbationKind(
+            "given_names",
+            "fairness",
+            people.replace_names,
+            ENGLISH,
+            changeable_words=NAMES,
+            where="alike",
+        ),
+        PerturbationKind(
+            "group_terms",
+            "fairness",
+            people.replace_group_terms,
+            ENGLISH,
+            {"groups": GROUPS},
+            where="alike",
+        ),
+        PerturbationKind(
+            "british", "fairness", people.replace_dialect, ENGLISH, {"table": BRITISH}
+        ),
+        PerturbationKind(
+            "african_american",
+            "fairness",
+            people.replace_dialect,
+            ENGLISH,
+            {"table": AFRICAN_AMERICAN},
+        ),
     )
 }
 
 
-def variants(
-    row: SetRow, reading: Reading, *, family: Family, seed: int, most: int = 4
+def make_variants(
+    row: SetRow, scope: PerturbationScope, *, family: Family, seed: int, most: int = 4
 ) -> list[Variant]:
     """Return up to `most` variants of a row, each by another kind, in an order drawn by hash.
 
@@ -143,7 +199,7 @@ def variants(
     ----------
     row
         The example.
-    reading
+    scope
         The fields that models read, and the phrases that must stay.
     family
         "robustness" or "fairness".
@@ -155,39 +211,43 @@ def variants(
     Notes
     -----
     Answers are located again in the changed passage; a variant that breaks one of them is dropped.
-    A row that exceeds MOST_WORK gets no variants. Order and ids depend only on the arguments, and a
-    variant's id reveals neither its base nor its kind.
+    A row that exceeds MAX_SEARCH_WORK gets no variants. Order and ids depend only on the arguments,
+    and a variant's id reveals neither its base nor its kind.
     """
-    passage, fixed_phrases = reading.passage_field, reading.kept(row)
+    passage, fixed_phrases = scope.passage_field, scope.list_fixed_phrases(row)
     texts = {}
-    for name in reading.fields:
+    for name in scope.fields:
         text = row.inputs.get(name)
-        if name != reading.answer_field and isinstance(text, str) and text:
+        if name != scope.answer_field and isinstance(text, str) and text:
             texts[name] = text
     # Each phrase is looked for in each text, so a hostile row could ask for endless work.
-    if sum(map(len, texts.values())) * (1 + sum(map(len, fixed_phrases))) > MOST_WORK:
+    if sum(map(len, texts.values())) * (1 + sum(map(len, fixed_phrases))) > MAX_SEARCH_WORK:
         return []
-    kinds = kinds_of(family, reading.language, reading.group_terms)
+    kinds = select_kinds(family, scope.language, scope.group_terms)
     row_variants: list[Variant] = []
     # In an order drawn for this row, so that every kind gets a share of the examples.
     for kind in sorted(kinds, key=lambda kind: _digest(kind, seed, row.uid, "kind")):
         if len(row_variants) == most:
             break
-        edits = _edit_fields(kind, texts, fixed_phrases, seed, row.uid, reading)
+        edits = _edit_fields(kind, texts, fixed_phrases, seed, row.uid, scope)
         gold = row.gold
         if passage is not None:
             gold = _move_gold(row, passage, edits)
         if not edits or not gold:
             continue
-        new_texts = {name: changed(texts[name], edits[name]) for name in edits}
-        uid = variant_uid(row.uid, kind.name, kind.version, seed)
+        new_texts = {name: apply_edits(texts[name], edits[name]) for name in edits}
+        uid = compute_variant_uid(row.uid, kind.name, kind.version, seed)
         variant_row = SetRow(uid, {**row.inputs, **new_texts}, gold, row.slices)
-        total = sum(distance(field_edits, texts[name]) for name, field_edits in edits.items())
+        total = sum(
+            measure_distance(field_edits, texts[name]) for name, field_edits in edits.items()
+        )
         row_variants.append(Variant(kind.name, variant_row, total))
     return row_variants
 
 
-def kinds_of(family: Family, language: str, group_terms: Groups | None = None) -> list[Kind]:
+def select_kinds(
+    family: Family, language: str, group_terms: Groups | None = None
+) -> list[PerturbationKind]:
     """Return the kinds of a family for a language. An owner's terms apply in any language.
 
     Parameters
@@ -202,12 +262,12 @@ def kinds_of(family: Family, language: str, group_terms: Groups | None = None) -
     kinds = []
     for kind in KINDS.values():
         has_own_terms = kind.name == "group_terms" and group_terms
-        if kind.family == family and (kind.speaks(language) or has_own_terms):
+        if kind.family == family and (kind.supports(language) or has_own_terms):
             kinds.append(kind)
     return kinds
 
 
-def variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
+def compute_variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
     """Return a variant's id: the keyed hash of its base, kind and version.
 
     The id is always the same and reveals nothing to people who do not know the seed.
@@ -226,29 +286,29 @@ def variant_uid(uid: str, kind: str, version: int, seed: int) -> str:
     return blake2b(f"{kind}|{version}|{uid}".encode(), key=key, digest_size=16).hexdigest()
 
 
-def _digest(kind: Kind, seed: int, uid: str, name: str) -> bytes:
+def _digest(kind: PerturbationKind, seed: int, uid: str, name: str) -> bytes:
     return sha256(f"{kind.name}|{kind.version}|{seed}|{uid}|{name}".encode()).digest()
 
 
 def _edit_fields(
-    kind: Kind,
+    kind: PerturbationKind,
     texts: Mapping[str, str],
     fixed_phrases: Sequence[str],
     seed: int,
     uid: str,
-    reading: Reading,
+    scope: PerturbationScope,
 ) -> dict[str, list[Edit]]:
     """Return the edits of each field that changes."""
-    params, but = kind.params, kind.but
+    params, changeable_words = kind.params, kind.changeable_words
     if "groups" in params:
-        groups = reading.group_terms or GROUPS
+        groups = scope.group_terms or GROUPS
         params = {"groups": groups}
         # Terms such as “Indian” look like names. They are what this kind changes.
-        but = set(" ".join(chain.from_iterable(groups)).lower().split())
+        changeable_words = set(" ".join(chain.from_iterable(groups)).lower().split())
     # Which keys are neighbours depends on the language's keyboard.
     if "tables" in params:
-        table = params["tables"][reading.language.partition("-")[0]]
-        params = {**FEW, "table": table}
+        table = params["tables"][scope.language.partition("-")[0]]
+        params = {**SMALL_SHARE, "table": table}
     names = list(texts)
     if kind.where == "longest":
         # A filler in the question as well as in the passage would be two changes.
@@ -258,9 +318,12 @@ def _edit_fields(
         # The same source of chance for all fields gives a name the same substitute everywhere.
         drawn_by = "" if kind.where == "alike" else name
         chance = Random(_digest(kind, seed, uid, drawn_by))
-        source = Source(texts[name], protected(texts[name], fixed_phrases, but=but))
+        source = Source(
+            texts[name],
+            find_protected_spans(texts[name], fixed_phrases, changeable_words=changeable_words),
+        )
         # Kinds propose edits without looking at what must stay.
-        edits = source.allowed(kind.edits(source, chance, **params))
+        edits = source.select_allowed(kind.edits(source, chance, **params))
         if edits:
             field_edits[name] = edits
     return field_edits
@@ -268,19 +331,19 @@ def _edit_fields(
 
 def _move_gold(row: SetRow, passage: str, edits: Mapping[str, Sequence[Edit]]) -> tuple[Any, ...]:
     """Return the right answers at their new positions in the passage; empty if one is broken."""
-    before = str(row.inputs.get(passage, ""))
-    here = edits.get(passage, ())
-    after = changed(before, here)
+    old_passage = str(row.inputs.get(passage, ""))
+    passage_edits = edits.get(passage, ())
+    new_passage = apply_edits(old_passage, passage_edits)
     moved_answers: list[Any] = []
     for gold in row.gold:
-        text = text_of(gold)
+        text = extract_text(gold)
         # A span has a place, which moves with the edits before it.
         if isinstance(gold, Mapping) and "start" in gold:
-            start = moved(gold["start"], here)
-            if after[start : start + len(text)] != text:
+            start = move_position(gold["start"], passage_edits)
+            if new_passage[start : start + len(text)] != text:
                 return ()
             moved_answers.append({**gold, "start": start, "end": start + len(text)})
-        elif text in before and text not in after:
+        elif text in old_passage and text not in new_passage:
             return ()
         else:
             moved_answers.append(gold)

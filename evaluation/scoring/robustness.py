@@ -12,30 +12,30 @@ import numpy as np
 from annotation.rules.outcome import exact_match
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring.bootstrap import (
-    LOOK_EVERY,
-    UNDEFINED,
+    EXAMPLES_PER_CHECK,
+    UNDEFINED_NOTE,
     Tally,
-    bounded,
-    bounded_difference,
+    compute_resampled_difference,
+    compute_resampled_interval,
     settle_many,
 )
 from evaluation.scoring.mean_intervals import (
-    difference_interval,
-    mean_interval,
-    means_of,
-    powers,
+    compute_difference_interval,
+    compute_mean_interval,
+    compute_means,
+    compute_powers,
 )
-from evaluation.scoring.metrics import Metric, Unavailable, metric_of
-from evaluation.scoring.metrics.base import Mean, Sums, divide, plain, text_of
-from evaluation.scoring.worst import WORST_KIND, WORST_KIND_DROP, least, worst
+from evaluation.scoring.metrics import Metric, Unavailable, make_metric
+from evaluation.scoring.metrics.base import Mean, Sums, divide, extract_text, make_comparable
+from evaluation.scoring.worst import WORST_KIND, WORST_KIND_DROP, compute_least, find_worst
 from validation.rates.rates import wilson
 
-NO_VARIANTS = "No example has a perturbed variant."
-ALWAYS_THE_SAME = "Always the same answer: consistency says nothing."
+NO_VARIANTS_NOTE = "No example has a perturbed variant."
+CONSTANT_ANSWER_NOTE = "Always the same answer: consistency says nothing."
 
 
 @dataclass(frozen=True)
-class Perturbed:
+class PerturbedExample:
     """An example and its perturbed variants, each with a model's answer (None if missing)."""
 
     base: SetRow
@@ -57,8 +57,8 @@ class _Cluster(NamedTuple):
     variants: tuple[_Variant, ...]
 
 
-def delta_numbers(
-    pairs: Iterable[Perturbed],
+def compute_delta_numbers(
+    pairs: Iterable[PerturbedExample],
     *,
     metric: str,
     labels: Sequence[str] | None,
@@ -101,59 +101,61 @@ def delta_numbers(
     their variants (clusters).
     """
     try:
-        how = metric_of(metric, labels, sp_model, language)
+        task_metric = make_metric(metric, labels, sp_model, language)
     except Unavailable as error:
         return [Number(metric, None, None, None, 0, note=str(error))]
 
-    tallies = {"": _make_tally(how, "", seed, draws)}
+    tallies = {"": _make_tally(task_metric, "", seed, draws)}
     answers: set[str] = set()
     for number, pair in enumerate(pairs, 1):
-        for kind, cluster in _make_clusters(pair, how, is_text=labels is None):
+        for kind, cluster in _make_clusters(pair, task_metric, is_text=labels is None):
             if kind not in tallies:
-                tallies[kind] = _make_tally(how, kind, seed, draws)
+                tallies[kind] = _make_tally(task_metric, kind, seed, draws)
             tallies[kind].counts[cluster] += 1
         # Two different answers are enough to know that the model does not always say the same.
         if len(answers) < 2:
-            answers |= _answer_keys(pair)
-        if number % LOOK_EVERY == 0:
+            answers |= _collect_answer_keys(pair)
+        if number % EXAMPLES_PER_CHECK == 0:
             settle_many(list(tallies.values()))
     numbers: list[Number] = []
     for kind in sorted(tallies):
-        numbers += _numbers(how, tallies[kind], kind)
+        numbers += _yield_numbers(task_metric, tallies[kind], kind)
     # Perfectly consistent, because it does not read its texts.
     if len(answers) == 1 and "" not in answers:
-        numbers[0] = replace(numbers[0], note=ALWAYS_THE_SAME)
-    return numbers + worst_kind(numbers, how.name)
+        numbers[0] = replace(numbers[0], note=CONSTANT_ANSWER_NOTE)
+    return numbers + find_worst_kind(numbers, task_metric.name)
 
 
-def _make_tally(how: Metric, kind: str, seed: int, draws: int | None) -> Tally:
+def _make_tally(metric: Metric, kind: str, seed: int, draws: int | None) -> Tally:
     """Return an empty tally of a kind's clusters. Means need no resamples."""
-    if isinstance(how, Mean):
-        return Tally(_mean_vectors, name=kind, seed=seed, draws=0)
-    return Tally(lambda clusters: _vectors(how, clusters), name=kind, seed=seed, draws=draws)
+    if isinstance(metric, Mean):
+        return Tally(_make_mean_vectors, name=kind, seed=seed, draws=0)
+    return Tally(
+        lambda clusters: _make_vectors(metric, clusters), name=kind, seed=seed, draws=draws
+    )
 
 
-def _answer_keys(pair: Perturbed) -> set[str]:
+def _collect_answer_keys(pair: PerturbedExample) -> set[str]:
     """Return the distinct keys of a pair's answers; "" for a missing answer.
 
     Empty without variants.
     """
     if not pair.variants:
         return set()
-    keys = {_answer_key(pair.answer)}
+    keys = {_make_answer_key(pair.answer)}
     for _kind, _row, answer in pair.variants:
-        keys.add(_answer_key(answer))
+        keys.add(_make_answer_key(answer))
     return keys
 
 
-def _answer_key(answer: Answer | None) -> str:
-    return "" if answer is None else repr(plain(answer.value))
+def _make_answer_key(answer: Answer | None) -> str:
+    return "" if answer is None else repr(make_comparable(answer.value))
 
 
-def worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:
+def find_worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:
     """Return the lowest score after perturbation of any kind, and the drop of that kind."""
     after_by_kind = [each for each in numbers if each.kind and each.metric == f"{metric}_after"]
-    worst_after, value = worst(after_by_kind), least(WORST_KIND, after_by_kind)
+    worst_after, value = find_worst(after_by_kind), compute_least(WORST_KIND, after_by_kind)
     if worst_after is None:
         return [value, replace(value, metric=WORST_KIND_DROP)]
     drop_by_kind = {each.kind: each for each in numbers if each.metric == "drop"}
@@ -162,28 +164,30 @@ def worst_kind(numbers: Sequence[Number], metric: str) -> list[Number]:
 
 
 def _make_clusters(
-    pair: Perturbed, how: Metric, *, is_text: bool
+    pair: PerturbedExample, metric: Metric, *, is_text: bool
 ) -> Iterator[tuple[str, _Cluster]]:
     """Yield a cluster for all kinds together ("") and one for each kind; none without variants."""
     # Computed once, for all kinds of this base.
-    before = how.statistic(_value(pair.answer), pair.base)
+    before = metric.statistic(_get_value(pair.answer), pair.base)
     by_kind: dict[str, list[_Variant]] = {}
     for kind, row, answer in pair.variants:
-        after = how.statistic(_value(answer), row)
-        same = is_same(pair.answer, answer, is_text, how.language)
-        variant = _Variant(after, how.graded(after), same)
+        after = metric.statistic(_get_value(answer), row)
+        same = is_same_answer(pair.answer, answer, is_text, metric.language)
+        variant = _Variant(after, metric.graded(after), same)
         by_kind.setdefault(kind, []).append(variant)
         # The empty kind is all kinds together.
         by_kind.setdefault("", []).append(variant)
     for kind, of_kind in by_kind.items():
-        yield kind, _Cluster(before, how.graded(before), tuple(sorted(of_kind)))
+        yield kind, _Cluster(before, metric.graded(before), tuple(sorted(of_kind)))
 
 
-def _value(answer: Answer | None) -> Any:
+def _get_value(answer: Answer | None) -> Any:
     return None if answer is None else answer.value
 
 
-def is_same(answer: Answer | None, other: Answer | None, is_text: bool, language: str = "") -> bool:
+def is_same_answer(
+    answer: Answer | None, other: Answer | None, is_text: bool, language: str = ""
+) -> bool:
     """Return whether two answers are the same.
 
     Texts are compared after normalisation, because a perturbation may have changed their case.
@@ -199,30 +203,30 @@ def is_same(answer: Answer | None, other: Answer | None, is_text: bool, language
     """
     if answer is None or other is None:
         return False
-    if is_text and exact_match(text_of(answer.value), text_of(other.value), language):
+    if is_text and exact_match(extract_text(answer.value), extract_text(other.value), language):
         return True
-    return bool(plain(answer.value) == plain(other.value))
+    return bool(make_comparable(answer.value) == make_comparable(other.value))
 
 
-def _vectors(how: Metric, clusters: Sequence[_Cluster]) -> Sums:
+def _make_vectors(metric: Metric, clusters: Sequence[_Cluster]) -> Sums:
     """Return one row per cluster: 1, consistent share, lowest score, then the metric's columns.
 
     The metric's columns alternate between before and after.
     """
     sizes = [len(cluster.variants) for cluster in clusters]
     variants = chain.from_iterable(cluster.variants for cluster in clusters)
-    before = how.vectors([cluster.before for cluster in clusters])
-    after = how.vectors([variant.statistic for variant in variants])
-    wide = np.zeros((len(clusters), after.shape[1], 2))
-    wide[:, : before.shape[1], 0] = before  # the later call may have more columns
+    before = metric.vectors([cluster.before for cluster in clusters])
+    after = metric.vectors([variant.statistic for variant in variants])
+    metric_vectors = np.zeros((len(clusters), after.shape[1], 2))
+    metric_vectors[:, : before.shape[1], 0] = before  # the later call may have more columns
     # Each variant counts as a share of its example: sum a cluster's rows, divide by its size.
     starts = np.cumsum([0, *sizes[:-1]])
     shares = np.add.reduceat(after, starts)
-    wide[:, :, 1] = shares / np.array(sizes)[:, None]
-    return np.hstack([_shares(clusters), wide.reshape(len(clusters), -1)])
+    metric_vectors[:, :, 1] = shares / np.array(sizes)[:, None]
+    return np.hstack([_compute_shares(clusters), metric_vectors.reshape(len(clusters), -1)])
 
 
-def _shares(clusters: Sequence[_Cluster]) -> Sums:
+def _compute_shares(clusters: Sequence[_Cluster]) -> Sums:
     """Return for each cluster 1, the share of consistent variants, and the lowest score."""
     rows = []
     for cluster in clusters:
@@ -232,52 +236,57 @@ def _shares(clusters: Sequence[_Cluster]) -> Sums:
     return np.array(rows)
 
 
-def _mean_vectors(clusters: Sequence[_Cluster]) -> Sums:
+def _make_mean_vectors(clusters: Sequence[_Cluster]) -> Sums:
     """Return powers of the mean before, the mean after, the drop, and the shares."""
     before = np.array([cluster.before for cluster in clusters], dtype=float)
     means_after = []
     for cluster in clusters:
         means_after.append(fmean(variant.statistic for variant in cluster.variants))
     after = np.array(means_after)
-    shares = _shares(clusters)[:, 1:]
-    return powers(np.column_stack([before, after, before - after, shares]))
+    shares = _compute_shares(clusters)[:, 1:]
+    return compute_powers(np.column_stack([before, after, before - after, shares]))
 
 
-def _names(how: Metric) -> tuple[str, ...]:
-    return (f"{how.name}_before", f"{how.name}_after", "drop", "consistency", "worst_case")
+def _list_names(metric: Metric) -> tuple[str, ...]:
+    return (f"{metric.name}_before", f"{metric.name}_after", "drop", "consistency", "worst_case")
 
 
-def _mean_numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
-    """Yield the same numbers as `_numbers` for a metric that is a mean, without resampling."""
-    for name, mean in zip(_names(how), means_of(tally.sums()[0]), strict=True):
-        value, low, high = difference_interval(mean) if name == "drop" else mean_interval(mean)
+def _yield_mean_numbers(metric: Metric, tally: Tally, kind: str) -> Iterator[Number]:
+    """Yield the same numbers as `_yield_numbers` for a metric that is a mean.
+
+    It needs no resampling.
+    """
+    for name, mean in zip(_list_names(metric), compute_means(tally.sums()[0]), strict=True):
+        value, low, high = (
+            compute_difference_interval(mean) if name == "drop" else compute_mean_interval(mean)
+        )
         yield Number(name, value, low, high, tally.n, kind=kind)
 
 
-def _numbers(how: Metric, tally: Tally, kind: str) -> Iterator[Number]:
+def _yield_numbers(metric: Metric, tally: Tally, kind: str) -> Iterator[Number]:
     """Yield the numbers of a kind of perturbation, with intervals."""
-    sums, names = tally.sums(), _names(how)
+    sums, names = tally.sums(), _list_names(metric)
     # No base has a variant: a language, or texts, that no kind can change.
     if tally.n == 0:
         for name in names:
-            yield Number(name, None, None, None, 0, note=NO_VARIANTS)
+            yield Number(name, None, None, None, 0, note=NO_VARIANTS_NOTE)
         return
-    if isinstance(how, Mean):
-        yield from _mean_numbers(how, tally, kind)
+    if isinstance(metric, Mean):
+        yield from _yield_mean_numbers(metric, tally, kind)
         return
-    # Columns as `_vectors` makes them: 1, consistent, worst, then before and after in turn.
+    # Columns as `_make_vectors` makes them: 1, consistent, worst, then before and after in turn.
     of_metric = sums[:, 3:].reshape(len(sums), -1, 2)
-    before, after = how.value(of_metric[..., 0]), how.value(of_metric[..., 1])
+    before, after = metric.value(of_metric[..., 0]), metric.value(of_metric[..., 1])
     columns = [before, after, before - after]
     columns += [divide(column, sums[:, 0]) for column in sums[:, 1:3].T]
     for name, values in zip(names, columns, strict=True):
         if np.isnan(values[0]):
-            yield Number(name, None, None, None, tally.n, kind=kind, note=UNDEFINED)
+            yield Number(name, None, None, None, tally.n, kind=kind, note=UNDEFINED_NOTE)
             continue
         if name == "drop":
-            value, low, high = bounded_difference(values, tally.n)
+            value, low, high = compute_resampled_difference(values, tally.n)
         else:
-            value, low, high = bounded(values, tally.n)
+            value, low, high = compute_resampled_interval(values, tally.n)
         if low is None and name in ("consistency", "worst_case"):
             # A share of few examples has Wilson's interval where resamples show none.
             low, high = wilson(value * tally.n, tally.n)

@@ -14,24 +14,24 @@ WORST_KIND, WORST_KIND_DROP = "worst_kind", "worst_kind_drop"
 WORST_GROUP, GROUP_GAP = "worst_group", "group_gap"
 
 
-def comparable(parts: Sequence[Number]) -> list[Number]:
+def select_comparable(parts: Sequence[Number]) -> list[Number]:
     """Return the parts with enough examples, which depends only on the set and not on the model."""
     return [part for part in parts if part.value is not None and part.n >= LEAST_RESAMPLED]
 
 
-def worst(parts: Sequence[Number]) -> Number | None:
+def find_worst(parts: Sequence[Number]) -> Number | None:
     """Return the comparable part with the lowest value; None if no part is comparable.
 
     Ties go to the first by kind and slice.
     """
 
     def order(part: Number) -> tuple[float, str, str]:
-        return _value(part), part.kind, part.slice
+        return _get_value(part), part.kind, part.slice
 
-    return min(comparable(parts), key=order, default=None)
+    return min(select_comparable(parts), key=order, default=None)
 
 
-def least(metric: str, parts: Sequence[Number]) -> Number:
+def compute_least(metric: str, parts: Sequence[Number]) -> Number:
     """Return the lowest value of the comparable parts, with an interval; n is the smallest part's.
 
     Parameters
@@ -47,23 +47,23 @@ def least(metric: str, parts: Sequence[Number]) -> Number:
     lowest of all low ends. For the high end, all high ends must hold at once, so they are widened
     by Bonferroni's correction.
     """
-    compared = comparable(parts)
-    if not compared:
+    compared_parts = select_comparable(parts)
+    if not compared_parts:
         return Number(metric, None, None, None, 0)
     # Without an interval if one of the parts has none.
     low = high = None
-    ends = _ends(compared)
+    ends = _list_ends(compared_parts)
     if ends:
-        widening = _widening(len(compared))
+        widening = _compute_widening(len(compared_parts))
         low = min(part_low for _, part_low, _ in ends)
         high = 1.0
         for value, _, part_high in ends:
             high = min(high, value + widening * (part_high - value))
-    n = min(part.n for part in compared)
-    return Number(metric, min(map(_value, compared)), low, high, n)
+    n = min(part.n for part in compared_parts)
+    return Number(metric, min(map(_get_value, compared_parts)), low, high, n)
 
 
-def gap(metric: str, parts: Sequence[Number]) -> Number:
+def compute_gap(metric: str, parts: Sequence[Number]) -> Number:
     """Return the largest difference between two comparable parts; n is the smallest part's.
 
     Parameters
@@ -79,40 +79,40 @@ def gap(metric: str, parts: Sequence[Number]) -> Number:
     examples. For the low end, the greatest of all low ends, all of them must hold at once, so they
     are widened by Bonferroni's correction.
     """
-    compared = comparable(parts)
-    if len(compared) < 2:
+    compared_parts = select_comparable(parts)
+    if len(compared_parts) < 2:
         return Number(metric, None, None, None, 0)
     low = high = None
-    ends = _ends(compared)
+    ends = _list_ends(compared_parts)
     if ends:
         pairs = list(permutations(ends, 2))
-        widening = _widening(len(pairs))
+        widening = _compute_widening(len(pairs))
         # Each pair comes in both orders, so some difference is 0 or more.
         low, high = 0.0, -1.0
         for (a, a_low, a_high), (b, b_low, b_high) in pairs:
             low = max(low, a - b - widening * hypot(a - a_low, b_high - b))
             high = max(high, a - b + hypot(a_high - a, b - b_low))
-    values = list(map(_value, compared))
-    n = min(part.n for part in compared)
+    values = list(map(_get_value, compared_parts))
+    n = min(part.n for part in compared_parts)
     return Number(metric, max(values) - min(values), low, high, n)
 
 
-def _value(part: Number) -> float:
-    assert part.value is not None  # as of `comparable`
+def _get_value(part: Number) -> float:
+    assert part.value is not None  # as of `select_comparable`
     return part.value
 
 
-def _ends(parts: Sequence[Number]) -> list[tuple[float, float, float]]:
+def _list_ends(parts: Sequence[Number]) -> list[tuple[float, float, float]]:
     """Return each part's value, low end and high end; empty if a part has no interval."""
     ends = []
     for part in parts:
         if part.low is None or part.high is None:
             return []
-        ends.append((_value(part), part.low, part.high))
+        ends.append((_get_value(part), part.low, part.high))
     return ends
 
 
-def _widening(count: int) -> float:
+def _compute_widening(count: int) -> float:
     """Return the factor by which to widen 95 % intervals so that `count` ends hold at once."""
     normal = NormalDist()
     return normal.inv_cdf(1 - 0.025 / count) / normal.inv_cdf(0.975)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from evaluation.contract import Answer, SetRow
 from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun
-from evaluation.scoring.metrics import Metric, Unavailable, metric_of
+from evaluation.scoring.metrics import Metric, Unavailable, make_metric
 from evaluation.task_shape import labels_of
 from evaluation.test_sets.selectors import set_rows
 from tasks.config.schema import TaskConfig
@@ -66,7 +66,7 @@ def wrong_between(run: EvaluationRun, start: int, end: int) -> list[WrongAnswer]
     """
     config = run.submission.task.config
     try:
-        metric = metric_of(
+        metric = make_metric(
             config.metrics.main, labels_of(config), settings.SP_BLEU_MODEL, config.language
         )
     except Unavailable:

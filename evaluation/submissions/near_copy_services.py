@@ -14,8 +14,8 @@ from evaluation.contract import Answer, Outcome
 from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun, NearCopy, Submission
 from evaluation.runs.selectors import counting
-from evaluation.scoring.likeness import Answers, likeness
-from evaluation.scoring.metrics import Unavailable, metric_of
+from evaluation.scoring.likeness import Answers, measure_likeness
+from evaluation.scoring.metrics import Unavailable, make_metric
 from evaluation.task_shape import labels_of
 from evaluation.test_sets.selectors import set_rows
 
@@ -54,7 +54,7 @@ def note_near_copies(run: EvaluationRun) -> int:
         other_answers = reader.answers(other)
         if other_answers is None:
             continue
-        like = likeness(reader.gold, own_answers, other_answers)
+        like = measure_likeness(reader.gold, own_answers, other_answers)
         if like.is_near_copy:
             counts = {name: getattr(like, name) for name in COLUMNS}
             near_copies.append(NearCopy(run=run, other=other, **counts))
@@ -93,7 +93,7 @@ class _Reader:
         config = run.submission.task.config
         labels = labels_of(config)
         self._is_text, self._language = labels is None, config.language
-        self._metric = metric_of(
+        self._metric = make_metric(
             config.metrics.main, labels, settings.SP_BLEU_MODEL, config.language
         )
         self._rows = list(set_rows(run.version))

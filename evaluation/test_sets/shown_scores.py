@@ -21,7 +21,7 @@ from django.db.models import Q, QuerySet
 from core.accounts.models import CountedPerson, User
 from evaluation.contract import Number, Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Submission, Team
-from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP, worst
+from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP, find_worst
 from evaluation.test_sets.sealing import Disclosure, interval, rounded
 from evaluation.test_sets.submitters import lock_submitter
 from tasks.config.schema import CUSTOM_PREFIX
@@ -138,7 +138,11 @@ def set_part_sizes(scores: Iterable[Score], parts: Iterable[Score]) -> Iterator[
 
 def _find_worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
     """Return the kind or group to which a worst-part score refers; None if unknown."""
-    from evaluation.scoring.groups import groups_of, parts_of, share_of  # loads numpy
+    from evaluation.scoring.groups import (
+        choose_group_metric,
+        read_groups,
+        select_group_numbers,
+    )  # loads numpy
 
     config = score.run.version.evaluation_set.task.config
     numbers = [
@@ -146,9 +150,11 @@ def _find_worst_part(score: Score, parts: Iterable[Score]) -> Number | None:
         for part in parts
     ]
     if score.metric == WORST_KIND:
-        return worst([one for one in numbers if one.kind and one.metric.endswith("_after")])
-    fields = groups_of(config).fields
-    return worst(parts_of(numbers, fields, share_of(config.metrics.computed)))
+        return find_worst([one for one in numbers if one.kind and one.metric.endswith("_after")])
+    fields = read_groups(config).fields
+    return find_worst(
+        select_group_numbers(numbers, fields, choose_group_metric(config.metrics.computed))
+    )
 
 
 def find_scores_by_part(runs: Collection[Any], sealed: Collection[int]) -> QuerySet[Score]:

@@ -8,7 +8,7 @@ from typing import cast
 from tokenizers import Encoding
 
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics import metric_of
+from evaluation.scoring.metrics import make_metric
 from evaluation.seeds import Row
 from serving.codecs import Answer, Codec, Logits
 from serving.errors import BadRequestError
@@ -167,7 +167,7 @@ def score(rows: Sequence[Row], answers: Sequence[Answer], *, kind: str) -> dict[
     labels = sorted(set(outputs + right_answers))
     scores = {}
     for name, metric_name in names.items():
-        metric = metric_of(metric_name, labels)
+        metric = make_metric(metric_name, labels)
         statistics = []
         for output, right in zip(outputs, right_answers, strict=True):
             statistics.append(metric.statistic(output, SetRow("", {}, (right,))))

@@ -19,10 +19,16 @@ from numpy.typing import NDArray
 from evaluation.contract import Answer, Number
 from evaluation.isolation.inference.evaluate import read_predictions
 from evaluation.models import EvaluationRun, Score
-from evaluation.scoring.groups import Groups, groups_of, is_in, parts_of, share_of
-from evaluation.scoring.metrics import Metric, Unavailable, metric_of
+from evaluation.scoring.groups import (
+    Groups,
+    choose_group_metric,
+    is_in,
+    read_groups,
+    select_group_numbers,
+)
+from evaluation.scoring.metrics import Metric, Unavailable, make_metric
 from evaluation.scoring.metrics.base import Sums
-from evaluation.scoring.worst import WORST_GROUP, WORST_KIND, comparable, worst
+from evaluation.scoring.worst import WORST_GROUP, WORST_KIND, find_worst, select_comparable
 from evaluation.task_shape import labels_of
 from evaluation.test_sets.selectors import set_rows
 from leaderboard.board.matrix import DRAWS
@@ -36,7 +42,7 @@ Values = NDArray[np.float32]
 def resample_plain(run: EvaluationRun) -> dict[str, Values]:
     """Compute each metric of the task that is available here on DRAWS resamples. Streams."""
     config = run.submission.task.config
-    metrics, groups = list(available_metrics(config)), groups_of(config)
+    metrics, groups = list(available_metrics(config)), read_groups(config)
     names = [metric.name for metric in metrics]
     vectors: list[Callable[[Sequence[Any]], Sums]] = [metric.vectors for metric in metrics]
     # Chosen by all examples, once: a choice in each resample would make the worst look worse.
@@ -48,7 +54,7 @@ def resample_plain(run: EvaluationRun) -> dict[str, Values]:
         vectors.append(partial(_vectors_of_counting, share))
 
     def statistics() -> Iterator[tuple[int, tuple[Any, ...]]]:
-        rows = map(groups.named, set_rows(run.version))
+        rows = map(groups.add_mentions, set_rows(run.version))
         # Strict: a file that is cut short raises ValueError, and the run is not tried again.
         for place, (row, answer) in enumerate(zip(rows, read_answers(run), strict=True)):
             value = None if answer is None else answer.value
@@ -72,10 +78,12 @@ def _worst_group(run: EvaluationRun, groups: Groups) -> Number | None:
     """
     if not groups.fields:
         return None
-    metric = share_of(run.submission.task.config.metrics.computed)
+    metric = choose_group_metric(run.submission.task.config.metrics.computed)
     scores = run.scores.exclude(slice="").filter(metric=metric)
-    parts = comparable(parts_of([number_of(score) for score in scores], groups.fields, metric))
-    return worst(parts) if len(parts) > 1 else None
+    parts = select_comparable(
+        select_group_numbers([number_of(score) for score in scores], groups.fields, metric)
+    )
+    return find_worst(parts) if len(parts) > 1 else None
 
 
 def _vectors_of_counting(metric: Metric, statistics: Sequence[tuple[Any, bool]]) -> Sums:
@@ -98,7 +106,7 @@ def available_metrics(config: TaskConfig) -> Iterator[Metric]:
 
 def _metric(name: str, config: TaskConfig) -> Metric:
     """Return a metric as the task uses it. Raises Unavailable."""
-    return metric_of(name, labels_of(config), settings.SP_BLEU_MODEL, config.language)
+    return make_metric(name, labels_of(config), settings.SP_BLEU_MODEL, config.language)
 
 
 def resample_suite(run: EvaluationRun) -> dict[str, Values]:
@@ -110,7 +118,7 @@ def resample_suite(run: EvaluationRun) -> dict[str, Values]:
         return {}
     config = run.submission.task.config
     kinds = run.scores.filter(metric=f"{config.metrics.main}_after").exclude(kind="")
-    worst_kind = worst([number_of(score) for score in kinds])
+    worst_kind = find_worst([number_of(score) for score in kinds])
     if worst_kind is None:
         return {}
     metric = _metric(config.metrics.main, config)

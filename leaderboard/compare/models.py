@@ -22,9 +22,9 @@ from django.utils.translation import gettext_noop
 from evaluation.contract import Answer, SetRow
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
-from evaluation.scoring.bootstrap import MOST_VALUES
+from evaluation.scoring.bootstrap import MAX_SLICE_VALUES
 from evaluation.scoring.metrics import Metric
-from evaluation.scoring.metrics.base import Mean, plain
+from evaluation.scoring.metrics.base import Mean, make_comparable
 from evaluation.submissions.visibility import Viewer, may_see_wrong
 from evaluation.test_sets.selectors import set_rows
 from leaderboard.board.bootstrap import available_metrics, read_answers
@@ -447,7 +447,7 @@ def _slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
     for field, tags in row.slices.items():
         # Long texts as tags could make any number of slices.
         for value in set(tags):
-            if value in values[field] or len(values[field]) < MOST_VALUES:
+            if value in values[field] or len(values[field]) < MAX_SLICE_VALUES:
                 values[field].add(value)
                 yield f"{field}={value}"
 
@@ -500,7 +500,7 @@ def _differing(config: TaskConfig, pair: Pair, *, with_gold: bool) -> Iterator[E
 
 
 def _plain(answer: Answer | None) -> Any:
-    return None if answer is None else plain(answer.value)
+    return None if answer is None else make_comparable(answer.value)
 
 
 def _example(

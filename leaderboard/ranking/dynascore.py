@@ -377,7 +377,7 @@ def bootstrap(
     """
     import numpy as np
 
-    from evaluation.scoring.bootstrap import interval
+    from evaluation.scoring.bootstrap import compute_quantile_interval
 
     used_rates = rates or exchange_rates(rule, table, errors)
     drawn: dict[str, list[tuple[float, int]]] = {}
@@ -389,7 +389,10 @@ def bootstrap(
     intervals = {}
     for model, pairs in drawn.items():
         scores, ranks = np.array(pairs, dtype=float).T
-        (_, low, high), (_, first, last) = interval(scores), interval(ranks)
+        (_, low, high), (_, first, last) = (
+            compute_quantile_interval(scores),
+            compute_quantile_interval(ranks),
+        )
         intervals[model] = Interval(low, high, floor(first), ceil(last))
     return intervals
 

@@ -18,7 +18,7 @@ from math import ceil, inf, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from evaluation.scoring.paired import mcnemar
+from evaluation.scoring.paired import compute_mcnemar_p
 from validation.rates.rates import FEW_CLUSTERS, Ratio, cluster_ratio
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _mcnemar(wins: int, losses: int, n: int) -> Difference:
     value, middle = (wins - losses) / n, (wins - losses) / (n + 2)
     half = _half_width(wins, losses, n)
     low, high = max(-1.0, middle - half), min(1.0, middle + half)
-    p = mcnemar(wins, losses)
+    p = compute_mcnemar_p(wins, losses)
     # The interval is centred on the shrunk value; widened so that it contains the shown one.
     return Difference(value, min(value, low), max(value, high), p, n, n, "mcnemar")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.scoring.bootstrap import LEAST_RESAMPLED, bounded_difference
+from evaluation.scoring.bootstrap import LEAST_RESAMPLED, compute_resampled_difference
 from leaderboard.board.pairs import sure_pairs
 from leaderboard.ranking.ranks import difference
 from tests.support.crowds import ALIKE, AUTHORS, shares, sizes
@@ -50,7 +50,7 @@ def test_the_drop_under_perturbation(bases, kept):
         gains = right - after
         drawn = resamples(draw, bases)
         values = np.concatenate([[gains.mean()], drawn @ gains / drawn.sum(axis=1)])
-        _, low, high = bounded_difference(values, bases)
+        _, low, high = compute_resampled_difference(values, bases)
         held += low is None or low <= truth <= high
     print(f"{bases} examples, {kept}: {held / RUNS:.3f}")
     assert held / RUNS >= 0.92

@@ -14,7 +14,7 @@ from django.utils import timezone
 from evaluation.contract import Answer, SetRow
 from evaluation.isolation.inference.evaluate import prediction_line
 from evaluation.models import EvaluationRun
-from evaluation.scoring.paired import mcnemar
+from evaluation.scoring.paired import compute_mcnemar_p
 from leaderboard.compare import models as comparing
 from tasks.models import TaskMember
 from tests.support.boards import fill_board
@@ -147,7 +147,7 @@ def test_the_p_is_mcnemars_and_corrected_for_the_table(task, version, pair):
 
     found = compared(task, score_matrix(task))
     row = next(row for row in found.rows if row.metric == "accuracy")
-    assert row.found.p == mcnemar(105, 15)
+    assert row.found.p == compute_mcnemar_p(105, 15)
     tested = [row for row in found.rows if row.found]
     assert len(tested) == 2
     assert row.adjusted == pytest.approx(min(1, 2 * row.found.p))

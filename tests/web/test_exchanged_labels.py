@@ -8,7 +8,7 @@ from evaluation.contract import Ending, Evaluated, Outcome, Usage
 from evaluation.models import EvaluationSet
 from evaluation.runs import services as runs
 from evaluation.runs.execute import store
-from evaluation.scoring.exchanged import EXCHANGED
+from evaluation.scoring.exchanged import EXCHANGED_WARNING
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import TaskFactory, UserFactory
 
@@ -43,5 +43,5 @@ def test_it_is_told_only_where_the_right_answers_are_public(
     )
     store(runs.claim_next(), found)
     run.refresh_from_db()
-    assert (EXCHANGED in run.warnings) == is_told
+    assert (EXCHANGED_WARNING in run.warnings) == is_told
     assert any("a → b" in warning for warning in run.warnings) == is_told

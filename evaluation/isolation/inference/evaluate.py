@@ -35,11 +35,11 @@ from evaluation.isolation.sandbox.logs import redacted
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.scoring.bootstrap import score
 from evaluation.scoring.exchanged import LabelCounts
-from evaluation.scoring.groups import group_numbers, groups_of, share_of
+from evaluation.scoring.groups import choose_group_metric, compute_group_numbers, read_groups
 from evaluation.scoring.paraphrase import KIND as PARAPHRASE
-from evaluation.scoring.paraphrase import Paraphrase, paraphrased, reworded
-from evaluation.scoring.perturb import Family, Reading, Variant, variants
-from evaluation.scoring.robustness import Perturbed, delta_numbers
+from evaluation.scoring.paraphrase import Paraphrase, make_paraphrase, replace_texts
+from evaluation.scoring.perturb import Family, PerturbationScope, Variant, make_variants
+from evaluation.scoring.robustness import PerturbedExample, compute_delta_numbers
 from evaluation.task_shape import labels_of
 from tasks.config.schema import TaskConfig
 
@@ -170,9 +170,9 @@ def score_answers(
         return evaluated
     predictions = folder / "predictions.jsonl.gz"
     config = question.config
-    groups, metrics = groups_of(config), config.metrics.computed
+    groups, metrics = read_groups(config), config.metrics.computed
     counts = LabelCounts(labels_of(config) or ())
-    rows = map(groups.named, ticking(question.rows(), tell, SCORING, ANSWERED))
+    rows = map(groups.add_mentions, ticking(question.rows(), tell, SCORING, ANSWERED))
     slices = list(dict.fromkeys(config.slices + groups.fields))
     with gzip.open(predictions, "wb", compresslevel=6) as file:
         numbers = score(
@@ -184,7 +184,7 @@ def score_answers(
             sp_model=question.sp_model,
             language=config.language,
         )
-    numbers += group_numbers(numbers, groups, share_of(metrics))
+    numbers += compute_group_numbers(numbers, groups, choose_group_metric(metrics))
     exchanged = counts.exchanged()
     return replace(evaluated, numbers=numbers, predictions=predictions, exchanged=exchanged)
 
@@ -231,7 +231,7 @@ def evaluate_suite(
     with gzip.open(predictions, "wb", compresslevel=6) as file, variants_file.open("rb") as lines:
         rows = ticking(question.rows(), tell, SCORING, ANSWERED)
         bases = zip(rows, _each(plain, step), lines, strict=True)
-        numbers = delta_numbers(
+        numbers = compute_delta_numbers(
             _pairs(bases, answers.in_order(), file),
             metric=question.config.metrics.main,
             labels=labels_of(question.config),
@@ -262,13 +262,13 @@ def _perturbed(
             yield question.read(variant.row.inputs)
 
 
-def reading_of(config: TaskConfig) -> Reading:
+def reading_of(config: TaskConfig) -> PerturbationScope:
     """Return the facts about a task's examples that perturbations need."""
     answer = config.component(config.answer_field)
     passage_field = None
     if answer.type == "span":
         passage_field = answer.reference
-    return Reading(
+    return PerturbationScope(
         fields=config.model_fields,
         answer_field=config.answer_field,
         passage_field=passage_field,
@@ -283,11 +283,11 @@ def _variants(question: Question, suite: str, row: SetRow) -> Sequence[Variant]:
     seed, reading = question.seed, reading_of(question.config)
     if suite == PARAPHRASE:
         assert question.paraphrase  # `evaluate_by_hand` runs this suite only with a model for it
-        paraphrase = paraphrased(question.paraphrase, row, reading, seed=seed)
+        paraphrase = make_paraphrase(question.paraphrase, row, reading, seed=seed)
         return [] if paraphrase is None else [paraphrase]
-    row_variants = list(variants(row, reading, family=cast(Family, suite), seed=seed))
+    row_variants = list(make_variants(row, reading, family=cast(Family, suite), seed=seed))
     if suite == "robustness" and (texts := question.checked.get(row.uid)):
-        row_variants.append(reworded(row, texts, seed=seed))
+        row_variants.append(replace_texts(row, texts, seed=seed))
     return row_variants
 
 
@@ -295,7 +295,7 @@ def _pairs(
     bases: Iterable[tuple[SetRow, Answer | None, bytes]],
     answers: Iterator[Answer | None],
     file: gzip.GzipFile,
-) -> Iterator[Perturbed]:
+) -> Iterator[PerturbedExample]:
     """Yield each example with its variants, in order. Writes each variant's answer to the file."""
     for row, answer, line in bases:
         row_variants = []
@@ -305,7 +305,7 @@ def _pairs(
             # Without inputs: scoring needs only what is right, and a million texts take memory.
             variant_row = SetRow(row.uid, {}, tuple(gold), row.slices)
             row_variants.append((kind, variant_row, variant_answer))
-        yield Perturbed(row, answer, row_variants)
+        yield PerturbedExample(row, answer, row_variants)
 
 
 def prediction_line(uid: str, answer: Answer | None, **more: str) -> bytes:

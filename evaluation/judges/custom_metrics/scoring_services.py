@@ -24,7 +24,7 @@ from evaluation.judges.custom_metrics.running import (
 from evaluation.judges.custom_metrics.selectors import answers_of, runs_to_score, tried_on
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun, Score
 from evaluation.runs.elsewhere import sandbox_for
-from evaluation.scoring.bootstrap import mean_of
+from evaluation.scoring.bootstrap import compute_mean_number
 
 logger = logging.getLogger(__name__)
 Review = CustomMetric.Review
@@ -100,7 +100,7 @@ def _score_run(metric: CustomMetric, run: EvaluationRun, beat: Beat) -> None:
         outcome = {"failure": error.reason, "line": error.line}
         CustomOutcome.objects.get_or_create(metric=metric, run=run, defaults=outcome)
         return
-    number = mean_of(values, name=metric.key)
+    number = compute_mean_number(values, name=metric.key)
     numbers = {"seconds": seconds, "values": np.asarray(values, dtype="<f4").tobytes()}
     with transaction.atomic():
         _, is_new = CustomOutcome.objects.get_or_create(metric=metric, run=run, defaults=numbers)

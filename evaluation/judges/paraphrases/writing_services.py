@@ -16,7 +16,7 @@ from evaluation.judges.paraphrases.services import check_may_ask, words_of
 from evaluation.models import Paraphrase, Paraphrasing
 from evaluation.runs.chat.target_services import Asker
 from evaluation.runs.elsewhere import own_model
-from evaluation.scoring.paraphrase import paraphrased
+from evaluation.scoring.paraphrase import make_paraphrase
 from evaluation.test_sets.selectors import latest_version
 from evaluation.test_sets.services import note_taken
 from tasks.targets.connect import writer_endpoint
@@ -65,7 +65,7 @@ def _ask_about_rows(job: Paraphrasing, heartbeat: Heartbeat, asker: Asker) -> No
     reading = replace(reading_of(config), fields=words_of(config))
     for number, row in enumerate(rows):
         heartbeat.tell(number / len(rows), gettext_noop("writing paraphrases"))
-        variant = paraphrased(lambda text: _ask(asker, text), row, reading, seed=0)
+        variant = make_paraphrase(lambda text: _ask(asker, text), row, reading, seed=0)
         fields: dict[str, str] = {}
         if variant is not None:
             fields = _find_changes(row.inputs, variant.row.inputs)

@@ -12,7 +12,7 @@ from evaluation.isolation.inference.evaluate import reading_of
 from evaluation.runs.chat.asking import NOWHERE, chat_endpoint, check_settings
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.chat.shots import read_shots
-from evaluation.scoring.perturb import variants
+from evaluation.scoring.perturb import make_variants
 from evaluation.task_shape import labels_of
 from evaluation.test_sets.selectors import newest_versions, set_rows
 from tasks.contexts.media.selectors import for_models
@@ -79,6 +79,6 @@ def _variants(task: Task, rows: Sequence[SetRow]) -> float:
     families = task.config.metrics.deltas
     counts = []
     for row in rows:
-        in_all_suites = [len(variants(row, reading, family=name, seed=0)) for name in families]
+        in_all_suites = [len(make_variants(row, reading, family=name, seed=0)) for name in families]
         counts.append(sum(in_all_suites))
     return fmean(counts)

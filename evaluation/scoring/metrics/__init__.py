@@ -18,7 +18,7 @@ for _module in iter_modules(__path__, f"{__name__}."):
 load_plugins("dynabench.metrics", Metric)  # importing a class registers it
 
 
-def metric_of(
+def make_metric(
     name: str,
     labels: Sequence[str] | None = None,
     sp_model: Path | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 from annotation.rules.outcome import exact_match, squad_f1
 from core.text.words import folded, gettext_noop, unpunctuated
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics.base import Mean, Metric, Sums, divide, is_right, text_of
+from evaluation.scoring.metrics.base import Mean, Metric, Sums, divide, extract_text, is_right
 
 MOST_TAGS = 1000
 
@@ -40,8 +40,8 @@ class ExactMatch(Mean):
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        answer, language = text_of(value), self.language
-        return float(any(exact_match(answer, text_of(gold), language) for gold in row.gold))
+        answer, language = extract_text(value), self.language
+        return float(any(exact_match(answer, extract_text(gold), language) for gold in row.gold))
 
 
 class SquadF1(Mean):
@@ -57,8 +57,8 @@ class SquadF1(Mean):
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        answer, language = text_of(value), self.language
-        return max(squad_f1(answer, text_of(gold), language) for gold in row.gold)
+        answer, language = extract_text(value), self.language
+        return max(squad_f1(answer, extract_text(gold), language) for gold in row.gold)
 
 
 class VqaAccuracy(Mean):
@@ -76,16 +76,16 @@ class VqaAccuracy(Mean):
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        answer = vqa_normalise(text_of(value), self.language)
-        same = [vqa_normalise(text_of(gold), self.language) == answer for gold in row.gold]
-        if len(same) == 1:
-            return float(same[0])
+        answer = normalise_vqa(extract_text(value), self.language)
+        is_match = [normalise_vqa(extract_text(gold), self.language) == answer for gold in row.gold]
+        if len(is_match) == 1:
+            return float(is_match[0])
         # VQA leaves each right answer out once and averages over the rest.
         total = 0.0
-        for is_same in same:
-            matches_of_others = sum(same) - is_same
+        for is_same in is_match:
+            matches_of_others = sum(is_match) - is_same
             total += min(1.0, matches_of_others / 3)
-        return total / len(same)
+        return total / len(is_match)
 
 
 _NUMBERS = {
@@ -100,10 +100,10 @@ _COMMA_IN_NUMBER = re.compile(r"(?<=\d),(?=\d)")
 _PERIOD = re.compile(r"\.(?!\d)")
 
 
-def vqa_normalise(text: str, language: str = "") -> str:
+def normalise_vqa(text: str, language: str = "") -> str:
     """Normalise a text as VQA's evaluation does, and also remove the punctuation of other scripts.
 
-    >>> vqa_normalise("The Two dogs, don't."), vqa_normalise("东京。")
+    >>> normalise_vqa("The Two dogs, don't."), normalise_vqa("东京。")
     ('2 dogs dont', '东京')
     """
     # Before punctuation goes: an apostrophe must not become a space.
@@ -155,8 +155,8 @@ class DataperfF1(Metric):
 
     def value(self, sums: Sums) -> Sums:
         # Columns take turns: right ones, then all, of each tag.
-        right, all = sums[..., 0::2], sums[..., 1::2]
-        return divide(divide(right, all, 0.0).sum(axis=-1), (all > 0).sum(axis=-1))
+        right_counts, totals = sums[..., 0::2], sums[..., 1::2]
+        return divide(divide(right_counts, totals, 0.0).sum(axis=-1), (totals > 0).sum(axis=-1))
 
     def graded(self, statistic: tuple[bool, tuple[str, ...]]) -> float:
         return float(statistic[0])

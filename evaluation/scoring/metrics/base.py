@@ -115,7 +115,7 @@ def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:
     return quotients
 
 
-def text_of(value: Any) -> str:
+def extract_text(value: Any) -> str:
     """Return an answer as text.
 
     For a span (`{"text": …, "start": …, "end": …}`), return its text.
@@ -123,7 +123,7 @@ def text_of(value: Any) -> str:
     return str(value["text"] if isinstance(value, Mapping) and "text" in value else value)
 
 
-def plain(value: Any) -> Any:
+def make_comparable(value: Any) -> Any:
     """Return an answer in comparable form.
 
     Texts are in NFC, spans become their text, and choices are sorted.
@@ -131,13 +131,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return composed(value)
     if isinstance(value, Mapping):
-        return composed(text_of(value))
+        return composed(extract_text(value))
     if isinstance(value, Iterable):
-        return sorted(str(plain(choice)) for choice in value)
+        return sorted(str(make_comparable(choice)) for choice in value)
     return value
 
 
 def is_right(value: Any, row: SetRow) -> bool:
     """Return whether an answer equals one of those that count as right."""
-    answer = plain(value)
-    return value is not None and any(answer == plain(gold) for gold in row.gold)
+    answer = make_comparable(value)
+    return value is not None and any(answer == make_comparable(gold) for gold in row.gold)

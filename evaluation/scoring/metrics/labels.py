@@ -6,7 +6,7 @@ from typing import Any
 
 from core.text.words import composed, gettext_noop
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, plain
+from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, make_comparable
 
 
 class Confusion(Metric):
@@ -35,19 +35,21 @@ class Confusion(Metric):
         return (answer if answer in right else right[0]), answer
 
     def _column(self, value: Any) -> int:
-        return self._columns.get(str(plain(value)), len(self._columns))
+        return self._columns.get(str(make_comparable(value)), len(self._columns))
 
     def vectors(self, statistics: Sequence[tuple[int, int]]) -> Sums:
         import numpy as np
 
-        right, answered = np.array(statistics).T
-        rows, width = np.arange(len(right)), len(self._columns) + 1
-        counts = np.zeros((len(right), 3, width))
+        right_columns, answer_columns = np.array(statistics).T
+        rows, width = np.arange(len(right_columns)), len(self._columns) + 1
+        counts = np.zeros((len(right_columns), 3, width))
         # Two missing answers are no agreement: the last column never counts as right.
-        counts[rows, 0, answered] = (right == answered) & (answered < width - 1)
-        counts[rows, 1, answered] = 1
-        counts[rows, 2, right] = 1
-        return counts.reshape(len(right), 3 * width)
+        counts[rows, 0, answer_columns] = (right_columns == answer_columns) & (
+            answer_columns < width - 1
+        )
+        counts[rows, 1, answer_columns] = 1
+        counts[rows, 2, right_columns] = 1
+        return counts.reshape(len(right_columns), 3 * width)
 
     def _split(self, sums: Sums) -> tuple[Sums, Sums, Sums]:
         """Return three arrays with an entry per label: hits, answers, right labels."""
@@ -55,8 +57,8 @@ class Confusion(Metric):
         return counts[..., 0, :], counts[..., 1, :], counts[..., 2, :]
 
     def graded(self, statistic: tuple[int, int]) -> float:
-        right, answered = statistic
-        return float(right == answered < len(self._columns))
+        right_column, answer_column = statistic
+        return float(right_column == answer_column < len(self._columns))
 
 
 class MacroF1(Confusion):
@@ -69,11 +71,15 @@ class MacroF1(Confusion):
     title = "Macro F1"
 
     def value(self, sums: Sums) -> Sums:
-        both, answered, right = self._split(sums)
+        hit_counts, answer_counts, right_counts = self._split(sums)
         # Without the last column, which is no label.
-        both, answered, right = both[..., :-1], answered[..., :-1], right[..., :-1]
-        f1 = divide(2 * both, answered + right, 0.0)
-        return divide(f1.sum(axis=-1), (answered + right > 0).sum(axis=-1))
+        hit_counts, answer_counts, right_counts = (
+            hit_counts[..., :-1],
+            answer_counts[..., :-1],
+            right_counts[..., :-1],
+        )
+        f1 = divide(2 * hit_counts, answer_counts + right_counts, 0.0)
+        return divide(f1.sum(axis=-1), (answer_counts + right_counts > 0).sum(axis=-1))
 
 
 class MatthewsCorrelation(Confusion):
@@ -89,9 +95,9 @@ class MatthewsCorrelation(Confusion):
     def value(self, sums: Sums) -> Sums:
         import numpy as np
 
-        both, answered, right = self._split(sums)
-        n = right.sum(axis=-1)
-        covariance = both.sum(axis=-1) * n - (answered * right).sum(axis=-1)
-        spread = (n**2 - (answered**2).sum(axis=-1)) * (n**2 - (right**2).sum(axis=-1))
+        hit_counts, answer_counts, right_counts = self._split(sums)
+        n = right_counts.sum(axis=-1)
+        covariance = hit_counts.sum(axis=-1) * n - (answer_counts * right_counts).sum(axis=-1)
+        spread = (n**2 - (answer_counts**2).sum(axis=-1)) * (n**2 - (right_counts**2).sum(axis=-1))
         # Not defined without examples; 0 if all answers, or all right labels, are one.
         return np.where(n > 0, divide(covariance, np.sqrt(spread), 0.0), np.nan)

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.text.words import composed
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, text_of
+from evaluation.scoring.metrics.base import Metric, Sums, Unavailable, divide, extract_text
 
 
 class NGrams(Metric):
@@ -18,9 +18,9 @@ class NGrams(Metric):
     _counter: Any  # a metric of sacrebleu
 
     def statistic(self, value: Any, row: SetRow) -> tuple[int, ...]:
-        answer = self._pieces("" if value is None else composed(text_of(value)))
+        answer = self._pieces("" if value is None else composed(extract_text(value)))
         # sacrebleu wants one list for each reference, with a text for each example.
-        references = [[self._pieces(composed(text_of(gold)))] for gold in row.gold]
+        references = [[self._pieces(composed(extract_text(gold)))] for gold in row.gold]
         return tuple(self._counter._extract_corpus_statistics([answer], references)[0])
 
     def _pieces(self, text: str) -> str:
@@ -42,13 +42,13 @@ TOKENIZERS = {"zh": "zh", **dict.fromkeys(("ja", "ko", "th", "lo", "km", "my"), 
 BLEU_VERSIONS = {"13a": 2, "zh": 3, "char": 4}
 
 
-def tokenizer_of(language: str) -> str:
+def choose_tokenizer(language: str) -> str:
     """Return the name of sacrebleu's tokenizer for a language.
 
     Returns the character tokenizer where sacrebleu needs a dictionary (MeCab) or cannot split
     words.
 
-    >>> tokenizer_of("zh-Hant"), tokenizer_of("de")
+    >>> choose_tokenizer("zh-Hant"), choose_tokenizer("de")
     ('zh', '13a')
     """
     return TOKENIZERS.get(language.partition("-")[0].lower(), "13a")
@@ -71,15 +71,15 @@ class Bleu(NGrams):
 
         super().__init__(labels, sp_model, language)
         # force: no warnings about texts that look tokenised already.
-        self._counter = BLEU(force=True, tokenize=tokenizer_of(language))
+        self._counter = BLEU(force=True, tokenize=choose_tokenizer(language))
         tokenizer = self._counter.tokenizer  # would keep 65,536 texts twice, however long
         if hasattr(tokenizer, "_post_tokenizer"):
-            tokenizer._post_tokenizer = _without_cache(tokenizer._post_tokenizer)
-        self._counter.tokenizer = _without_cache(tokenizer)
+            tokenizer._post_tokenizer = _strip_cache(tokenizer._post_tokenizer)
+        self._counter.tokenizer = _strip_cache(tokenizer)
 
     @classmethod
     def version_for(cls, language: str) -> int:
-        return BLEU_VERSIONS[tokenizer_of(language)]
+        return BLEU_VERSIONS[choose_tokenizer(language)]
 
     def value(self, sums: Sums) -> Sums:
         """Return BLEU as sacrebleu's `compute_bleu` does, which does not accept fractional counts.
@@ -102,7 +102,7 @@ class Bleu(NGrams):
         return np.where(length + right_length > 0, scores, np.nan)
 
 
-def _without_cache(tokenizer: Any) -> Callable[[str], str]:
+def _strip_cache(tokenizer: Any) -> Callable[[str], str]:
     """Return the tokenizer's method without its cache."""
     return partial(unwrap(type(tokenizer).__call__), tokenizer)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from core.text.words import folded, runs_of
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics.base import Mean, text_of
+from evaluation.scoring.metrics.base import Mean, extract_text
 
 
 class RougeL(Mean):
@@ -22,11 +22,11 @@ class RougeL(Mean):
     def statistic(self, value: Any, row: SetRow) -> float:
         if value is None:
             return 0.0
-        answer = text_of(value)
-        return max(rouge_l(answer, text_of(gold), self.language) for gold in row.gold)
+        answer = extract_text(value)
+        return max(compute_rouge_l(answer, extract_text(gold), self.language) for gold in row.gold)
 
 
-def rouge_l(answer: str, right: str, language: str = "") -> float:
+def compute_rouge_l(answer: str, right: str, language: str = "") -> float:
     """Return the F1 (0-1) of two texts; 0 if either contains no word.
 
     Parameters
@@ -44,18 +44,18 @@ def rouge_l(answer: str, right: str, language: str = "") -> float:
 
     Examples
     --------
-    >>> rouge_l("the cat sat", "The cat has sat.")
+    >>> compute_rouge_l("the cat sat", "The cat has sat.")
     0.8571428571428571
     """
     answer_words = runs_of(folded(answer, language=language))
     right_words = runs_of(folded(right, language=language))
     if not answer_words or not right_words:
         return 0.0
-    common = _common_length(answer_words, right_words)
+    common = _measure_common_length(answer_words, right_words)
     return 2 * common / (len(answer_words) + len(right_words))
 
 
-def _common_length(words: Sequence[str], others: Sequence[str]) -> int:
+def _measure_common_length(words: Sequence[str], others: Sequence[str]) -> int:
     """Return the length of the longest common subsequence.
 
     Stores one row of the table at a time.

@@ -9,8 +9,8 @@ from itertools import chain
 from random import Random
 
 from evaluation.scoring.perturbations.source import Edit, Source
-from evaluation.scoring.perturbations.tables import GENDERED, NAMES, NO_NOUN
-from evaluation.scoring.perturbations.words import cased_as, key_of, phrases
+from evaluation.scoring.perturbations.tables import GENDERED, NAMES, NOT_NOUNS
+from evaluation.scoring.perturbations.words import copy_case, find_phrases, make_key
 
 NOUN_AFTER = re.compile(r"\s+([^\W\d_]+)")
 OR_HER = re.compile(r"\s+or\s+(?:her|his)\b", re.IGNORECASE)
@@ -28,35 +28,35 @@ OTHER_GENDER = {
 OTHER_NAME = dict(PAIRS) | {second: first for first, second in PAIRS}
 
 
-def other_gender(source: Source, chance: Random) -> Iterator[Edit]:
+def swap_gender(source: Source, chance: Random) -> Iterator[Edit]:
     """Exchange he and she, gendered nouns, and given names of similar frequency.
 
     Her → his before a noun, else him; his → her before a noun, else hers.
     """
-    for word in source.words():
+    for word in source.find_words():
         old = word[0]
         if old.lower() in ("her", "his", "him"):
-            yield Edit(*word.span(), cased_as(_pronoun(source.text, word), old))
+            yield Edit(*word.span(), copy_case(_choose_pronoun(source.text, word), old))
         elif old in OTHER_NAME:
             yield Edit(*word.span(), OTHER_NAME[old])
         elif old.lower() in OTHER_GENDER:
-            yield Edit(*word.span(), cased_as(OTHER_GENDER[old.lower()], old))
+            yield Edit(*word.span(), copy_case(OTHER_GENDER[old.lower()], old))
 
 
-def _pronoun(text: str, word: re.Match[str]) -> str:
+def _choose_pronoun(text: str, word: re.Match[str]) -> str:
     """Return the pronoun of the other gender, in the form used before a noun or on its own."""
     after = NOUN_AFTER.match(text, word.end())
-    before_noun = OR_HER.match(text, word.end()) or (after and after[1].lower() not in NO_NOUN)
+    is_before_noun = OR_HER.match(text, word.end()) or (after and after[1].lower() not in NOT_NOUNS)
     match word[0].lower():
         case "her":
-            return "his" if before_noun else "him"
+            return "his" if is_before_noun else "him"
         case "his":
-            return "her" if before_noun else "hers"
+            return "her" if is_before_noun else "hers"
         case _:
             return "her"
 
 
-def other_names(source: Source, chance: Random) -> Iterator[Edit]:
+def replace_names(source: Source, chance: Random) -> Iterator[Edit]:
     """Replace given names with others of the same gender and frequency.
 
     A name is replaced by the same one wherever it occurs.
@@ -66,12 +66,12 @@ def other_names(source: Source, chance: Random) -> Iterator[Edit]:
         pairs = [pair.split() for pair in band]
         for names_of_gender in zip(*pairs, strict=True):
             new_names |= _rotate(names_of_gender, chance)
-    for word in source.words():
+    for word in source.find_words():
         if word[0] in new_names:
             yield Edit(*word.span(), new_names[word[0]])
 
 
-def other_groups(
+def replace_group_terms(
     source: Source, chance: Random, *, groups: Sequence[Sequence[str]]
 ) -> Iterator[Edit]:
     """Replace terms for groups of people with others from the same list.
@@ -81,19 +81,19 @@ def other_groups(
     """
     new_terms: dict[str, str] = {}
     for terms in groups:
-        new_terms |= _rotate(list(map(key_of, terms)), chance)
-    for match in phrases(source, new_terms):
+        new_terms |= _rotate(list(map(make_key, terms)), chance)
+    for match in find_phrases(source, new_terms):
         # A capital before another one: part of a name.
         if match[0].istitle() and NAME_AFTER.match(source.text, match.end()):
             continue
-        new = cased_as(new_terms[key_of(match[0])], match[0])
+        new = copy_case(new_terms[make_key(match[0])], match[0])
         yield Edit(*match.span(), new)
         # The four characters before the term are enough for “ an ”.
         article = ARTICLE.search(source.text[max(0, match.start() - 4) : match.start()])
         if article:
             right = "an" if new[0].lower() in "aeiou" else "a"
             end = match.start() - 1
-            yield Edit(end - len(article[1]), end, cased_as(right, article[1]))
+            yield Edit(end - len(article[1]), end, copy_case(right, article[1]))
 
 
 def _rotate(items: Sequence[str], chance: Random) -> dict[str, str]:
@@ -105,7 +105,7 @@ def _rotate(items: Sequence[str], chance: Random) -> dict[str, str]:
     return dict(zip(order, order[1:] + order[:1], strict=True))
 
 
-def dialect(source: Source, chance: Random, *, table: Mapping[str, str]) -> Iterator[Edit]:
+def replace_dialect(source: Source, chance: Random, *, table: Mapping[str, str]) -> Iterator[Edit]:
     """Replace words and forms with those of another dialect."""
-    for match in phrases(source, table):
-        yield Edit(*match.span(), cased_as(table[key_of(match[0])], match[0]))
+    for match in find_phrases(source, table):
+        yield Edit(*match.span(), copy_case(table[make_key(match[0])], match[0]))

@@ -9,16 +9,16 @@ from core.text.words import MARKS, is_mark, places_of
 _LETTERS = rf"[^\W\d_](?:[^\W\d_]|[{MARKS}])*"
 WORD = re.compile(rf"{_LETTERS}(?:['’]{_LETTERS})*")
 SENTENCE = re.compile(r"[^.!?…]+[.!?…]*")
-FIXED = re.compile(
+FIXED_PATTERN = re.compile(
     r"(?:https?://|www\.)\S+"  # addresses
     r"|(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]+"  # tried once a run of letters, not at each
     r"|[@#]\w+"
     r"|(?<!\S)[^\s\d]*\d\S*"  # numbers, with their units and signs
 )
 PRONOUN = re.compile(r"I(?:['’]\w+)?")
-SHORT = 4
-LONG = 64
-ENDS = ".!?…:"
+MIN_WORD_CHARS = 4
+MAX_LEVENSHTEIN_CHARS = 64
+SENTENCE_ENDS = ".!?…:"
 
 
 class Edit(NamedTuple):
@@ -39,36 +39,36 @@ class Source:
         for start, end in protected:
             self._protected[start:end] = b"\1" * (end - start)
 
-    def free(self, start: int, end: int) -> bool:
+    def is_free(self, start: int, end: int) -> bool:
         """Return whether a span neither overlaps nor touches a protected one."""
         # A character more on both sides, so that edits do not touch what must stay.
         return not any(self._protected[max(0, start - 1) : end + 1])
 
-    def words(self) -> list[re.Match[str]]:
+    def find_words(self) -> list[re.Match[str]]:
         """Return the words that may be changed."""
         return self.find(WORD)
 
     def find(self, pattern: re.Pattern[str]) -> list[re.Match[str]]:
         """Return the matches of the pattern that may be changed."""
-        return [match for match in pattern.finditer(self.text) if self.free(*match.span())]
+        return [match for match in pattern.finditer(self.text) if self.is_free(*match.span())]
 
-    def inner_letters(self) -> list[int]:
-        """Return the positions of letters after the first in words of at least SHORT letters.
+    def find_inner_letters(self) -> list[int]:
+        """Return the positions of letters after the first in long enough words.
 
-        Letters followed by a combining mark are left out, because the mark would move to another
-        letter. Shorter words are skipped because they easily turn into other words (not, no; is,
-        his).
+        Words need at least MIN_WORD_CHARS letters, because shorter ones easily turn into other
+        words (not, no; is, his). Letters followed by a combining mark are left out, because the
+        mark would move to another letter.
         """
         positions = []
-        for word in self.words():
-            if len(word[0]) < SHORT:
+        for word in self.find_words():
+            if len(word[0]) < MIN_WORD_CHARS:
                 continue
             for at in range(word.start() + 1, word.end()):
                 if self.text[at].isalpha() and not is_mark(self.text[at + 1 : at + 2]):
                     positions.append(at)
         return positions
 
-    def allowed(self, edits: Iterable[Edit]) -> list[Edit]:
+    def select_allowed(self, edits: Iterable[Edit]) -> list[Edit]:
         """Return the edits that change unprotected text, in order.
 
         Of overlapping ones, keep the first.
@@ -77,12 +77,12 @@ class Source:
         for edit in sorted(edits):
             is_after = not allowed_edits or edit.start >= allowed_edits[-1].end
             is_change = edit.new != self.text[edit.start : edit.end]
-            if is_after and is_change and self.free(edit.start, edit.end):
+            if is_after and is_change and self.is_free(edit.start, edit.end):
                 allowed_edits.append(edit)
         return allowed_edits
 
 
-def changed(text: str, edits: Sequence[Edit]) -> str:
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """Apply edits to a text and return it. The edits are in order and do not overlap."""
     pieces: list[str] = []
     at = 0
@@ -92,7 +92,7 @@ def changed(text: str, edits: Sequence[Edit]) -> str:
     return "".join(pieces) + text[at:]
 
 
-def moved(position: int, edits: Sequence[Edit]) -> int:
+def move_position(position: int, edits: Sequence[Edit]) -> int:
     """Return the position in the edited text of a position that no edit covers."""
     shift = 0
     for start, end, new in edits:
@@ -101,34 +101,35 @@ def moved(position: int, edits: Sequence[Edit]) -> int:
     return position + shift
 
 
-def distance(edits: Sequence[Edit], text: str) -> int:
+def measure_distance(edits: Sequence[Edit], text: str) -> int:
     """Return the sum of the Levenshtein distances (1966) of the edits.
 
-    For an edit of more than LONG characters, longer than any word, count the positions that differ
-    instead, because Levenshtein's distance takes time proportional to the product of both lengths.
+    For an edit of more than MAX_LEVENSHTEIN_CHARS characters, longer than any word, count the
+    positions that differ instead, because Levenshtein's distance takes time proportional to the
+    product of both lengths.
     """
-    return sum(_differ(text[start:end], new) for start, end, new in edits)
+    return sum(_measure_difference(text[start:end], new) for start, end, new in edits)
 
 
-def _differ(text: str, other: str) -> int:
-    if max(len(text), len(other)) <= LONG:
-        return _levenshtein(text, other)
+def _measure_difference(text: str, other: str) -> int:
+    if max(len(text), len(other)) <= MAX_LEVENSHTEIN_CHARS:
+        return _compute_levenshtein(text, other)
     places = sum(left != right for left, right in zip(text, other, strict=False))
     return places + abs(len(text) - len(other))
 
 
-def _levenshtein(text: str, other: str) -> int:
+def _compute_levenshtein(text: str, other: str) -> int:
     """Return the Levenshtein distance of two texts. Stores one row of the table at a time."""
     row = list(range(len(other) + 1))
     for i, left in enumerate(text, 1):
-        before, row[0] = row[0], i
+        diagonal, row[0] = row[0], i
         for j, right in enumerate(other, 1):
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (left != right))
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (left != right))
     return row[-1]
 
 
-def protected(
-    text: str, phrases: Iterable[str], *, but: Collection[str] | None = ()
+def find_protected_spans(
+    text: str, phrases: Iterable[str], *, changeable_words: Collection[str] | None = ()
 ) -> list[tuple[int, int]]:
     """Return the (start, end) spans that a perturbation must not change.
 
@@ -140,20 +141,21 @@ def protected(
         The text.
     phrases
         Labels or answers, protected wherever they occur.
-    but
+    changeable_words
         Lower-case words that may change although they look like names. None: all names may change.
     """
-    spans = [match.span() for match in FIXED.finditer(text)]
+    spans = [match.span() for match in FIXED_PATTERN.finditer(text)]
     for phrase in phrases:
         spans += places_of(text, phrase)
-    return spans if but is None else spans + _names(text, but)
+    return spans if changeable_words is None else spans + _find_names(text, changeable_words)
 
 
-def _names(text: str, but: Collection[str]) -> list[tuple[int, int]]:
+def _find_names(text: str, changeable_words: Collection[str]) -> list[tuple[int, int]]:
     """Return the spans of capitalised words that are names, judged by position and letters.
 
-    A name does not begin a sentence, is all capitals, or precedes another capitalised word. Words
-    of `but` count only right after another name (“San Juan”). A text all in capitals has no names.
+    A name does not begin a sentence, is all capitals, or precedes another capitalised word.
+    `changeable_words` count only right after another name (“San Juan”). A text all in capitals has
+    no names.
     """
     # Capitals say nothing in a text that has no other letters.
     if text.isupper():
@@ -162,12 +164,12 @@ def _names(text: str, but: Collection[str]) -> list[tuple[int, int]]:
     for word in WORD.finditer(text):
         if word[0][0].isupper() and not PRONOUN.fullmatch(word[0]):
             capitals.append(word)
-    plain = [word for word in capitals if word[0].lower() not in but]
-    starts = {word.start() for word in plain}
+    possible_names = [word for word in capitals if word[0].lower() not in changeable_words]
+    starts = {word.start() for word in possible_names}
     starts_within = {start for start in starts if not _begins_sentence(text, start)}
-    ends_within = {word.end() for word in plain if word.start() in starts_within}
+    ends_within = {word.end() for word in possible_names if word.start() in starts_within}
     spans = []
-    for word in plain:
+    for word in possible_names:
         is_within = word.start() in starts_within
         if is_within or word[0][1:].isupper() or word.end() + 1 in starts:
             spans.append(word.span())
@@ -175,6 +177,6 @@ def _names(text: str, but: Collection[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def _begins_sentence(text: str, at: int) -> bool:
-    before = text[max(0, at - 10) : at].rstrip(" \t\n\"'“‘(-–—")
-    return not before or before[-1] in ENDS
+def _begins_sentence(text: str, position: int) -> bool:
+    before = text[max(0, position - 10) : position].rstrip(" \t\n\"'“‘(-–—")
+    return not before or before[-1] in SENTENCE_ENDS

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 Table = dict[str, str]
-_READ: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+_TABLES: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
 
 def _others_of_group(groups: list[str]) -> Table:
@@ -18,20 +18,20 @@ def _others_of_group(groups: list[str]) -> Table:
     return table
 
 
-NEIGHBOURS: dict[str, Table] = _READ["neighbours"] | {
-    "zh": _others_of_group(_READ["same_reading"].split())
+NEIGHBOURS: dict[str, Table] = _TABLES["neighbours"] | {
+    "zh": _others_of_group(_TABLES["same_reading"].split())
 }
 """What one types for a character by mistake, by language."""
-LEET: Table = _READ["leet"]
-HOMOGLYPHS: Table = _READ["homoglyphs"]
-CONTRACTIONS: Table = _READ["contractions"]
-MISSPELLINGS: Table = dict(pair.split(":") for pair in _READ["misspellings"].split())
-PARTICIPLES = frozenset(_READ["participles"].split())
-FILLERS: tuple[str, ...] = tuple(_READ["fillers"])
-SUFFIXES: tuple[str, ...] = tuple(_READ["suffixes"])
-GENDERED: Table = _READ["gendered"]
-NO_NOUN = frozenset(_READ["no_noun"].split())
-NAMES: list[list[str]] = _READ["names"]
-GROUPS: list[list[str]] = _READ["groups"]
-AFRICAN_AMERICAN: Table = _READ["african_american"]
-BRITISH: Table = _READ["british"]
+LEET: Table = _TABLES["leet"]
+HOMOGLYPHS: Table = _TABLES["homoglyphs"]
+CONTRACTIONS: Table = _TABLES["contractions"]
+MISSPELLINGS: Table = dict(pair.split(":") for pair in _TABLES["misspellings"].split())
+PARTICIPLES = frozenset(_TABLES["participles"].split())
+FILLERS: tuple[str, ...] = tuple(_TABLES["fillers"])
+SUFFIXES: tuple[str, ...] = tuple(_TABLES["suffixes"])
+GENDERED: Table = _TABLES["gendered"]
+NOT_NOUNS = frozenset(_TABLES["no_noun"].split())
+NAMES: list[list[str]] = _TABLES["names"]
+GROUPS: list[list[str]] = _TABLES["groups"]
+AFRICAN_AMERICAN: Table = _TABLES["african_american"]
+BRITISH: Table = _TABLES["british"]

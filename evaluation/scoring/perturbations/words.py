@@ -6,8 +6,8 @@ from functools import lru_cache
 from random import Random
 
 from core.text.words import MARKS, UNSPACED
-from evaluation.scoring.perturbations.letters import some
-from evaluation.scoring.perturbations.source import ENDS, Edit, Source
+from evaluation.scoring.perturbations.letters import draw_share
+from evaluation.scoring.perturbations.source import SENTENCE_ENDS, Edit, Source
 from evaluation.scoring.perturbations.tables import (
     CONTRACTIONS,
     FILLERS,
@@ -18,14 +18,14 @@ from evaluation.scoring.perturbations.tables import (
 
 PLAIN_GAP = re.compile(r"(?<=[a-z]{2}) (?=[a-z]{2})")
 UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
-BEFORE = rf"(?<![^\W{UNSPACED}]|['’{MARKS}])"
-AFTER = rf"(?![^\W{UNSPACED}]|['’{MARKS}])"
-NO_MARK = f"(?![{MARKS}])"
+WORD_START = rf"(?<![^\W{UNSPACED}]|['’{MARKS}])"
+WORD_END = rf"(?![^\W{UNSPACED}]|['’{MARKS}])"
+NOT_BEFORE_MARK = f"(?![{MARKS}])"
 NEXT_WORD = re.compile(r"\s+([a-z]+)", re.IGNORECASE)
 
 
 @lru_cache
-def phrase_pattern(table: frozenset[str]) -> re.Pattern[str]:
+def make_phrase_pattern(table: frozenset[str]) -> re.Pattern[str]:
     """Return a pattern that matches any of the phrases as whole words, ignoring case.
 
     Longer phrases are tried first.
@@ -33,22 +33,24 @@ def phrase_pattern(table: frozenset[str]) -> re.Pattern[str]:
     # A shorter phrase must not hide a longer one that begins with it.
     keys = sorted(table, key=len, reverse=True)
     if not any(map(UNSPACED_LETTER.search, keys)):  # one boundary for all is much the faster
-        return re.compile(f"{BEFORE}(?:{'|'.join(map(_written, keys))}){AFTER}", re.IGNORECASE)
-    return re.compile("|".join(map(_bounded, keys)), re.IGNORECASE)
+        return re.compile(
+            f"{WORD_START}(?:{'|'.join(map(_write_pattern, keys))}){WORD_END}", re.IGNORECASE
+        )
+    return re.compile("|".join(map(_write_bounded_pattern, keys)), re.IGNORECASE)
 
 
-def _written(key: str) -> str:
+def _write_pattern(key: str) -> str:
     return re.escape(key).replace(r"\ ", r"\s+").replace("'", "['’]")
 
 
-def _bounded(key: str) -> str:
+def _write_bounded_pattern(key: str) -> str:
     """Return a pattern for the phrase between word boundaries, if its script has spaces."""
-    before = "" if UNSPACED_LETTER.match(key) else BEFORE
-    after = NO_MARK if UNSPACED_LETTER.match(key[-1:]) else AFTER
-    return f"{before}{_written(key)}{after}"
+    before = "" if UNSPACED_LETTER.match(key) else WORD_START
+    after = NOT_BEFORE_MARK if UNSPACED_LETTER.match(key[-1:]) else WORD_END
+    return f"{before}{_write_pattern(key)}{after}"
 
 
-def key_of(text: str) -> str:
+def make_key(text: str) -> str:
     """Return a matched text in the form of the tables.
 
     This is lower case with straight apostrophes and single spaces.
@@ -56,19 +58,19 @@ def key_of(text: str) -> str:
     return " ".join(text.lower().replace("’", "'").split())
 
 
-def phrases(source: Source, table: Collection[str]) -> list[re.Match[str]]:
+def find_phrases(source: Source, table: Collection[str]) -> list[re.Match[str]]:
     """Return the matches of a table's phrases that may change.
 
     Skips matches that are equal only because the pattern ignores case (ſ for s, ı for i).
     """
-    matches = source.find(phrase_pattern(frozenset(table)))
-    return [match for match in matches if key_of(match[0]) in table]
+    matches = source.find(make_phrase_pattern(frozenset(table)))
+    return [match for match in matches if make_key(match[0]) in table]
 
 
-def cased_as(new: str, old: str) -> str:
+def copy_case(new: str, old: str) -> str:
     """Return the new words with the capitalisation of the old ones.
 
-    >>> cased_as("it's", "It is"), cased_as("she", "HE"), cased_as("I am", "i'm")
+    >>> copy_case("it's", "It is"), copy_case("she", "HE"), copy_case("I am", "i'm")
     ("It's", 'SHE', 'I am')
     """
     if len(old) > 1 and old.isupper():
@@ -79,14 +81,14 @@ def cased_as(new: str, old: str) -> str:
 EXPANSIONS = {short: full for full, short in CONTRACTIONS.items()}
 
 
-def contracted(source: Source, chance: Random) -> Iterator[Edit]:
+def contract(source: Source, chance: Random) -> Iterator[Edit]:
     """Replace “do not” and similar phrases with contractions such as “don't”.
 
     Skips the end of a clause (“yes, I am.”), and “have” unless a participle follows.
     """
-    for match in phrases(source, CONTRACTIONS):
+    for match in find_phrases(source, CONTRACTIONS):
         # As the table writes it: in lower case, with straight apostrophes.
-        full = key_of(match[0])
+        full = make_key(match[0])
         after = NEXT_WORD.match(source.text, match.end())
         if full.endswith(" not") or full == "cannot":
             can_contract = True
@@ -95,20 +97,20 @@ def contracted(source: Source, chance: Random) -> Iterator[Edit]:
         else:
             can_contract = after is not None
         if can_contract:
-            yield Edit(*match.span(), _with_i(cased_as(CONTRACTIONS[full], match[0])))
+            yield Edit(*match.span(), _capitalise_i(copy_case(CONTRACTIONS[full], match[0])))
 
 
-def expanded(source: Source, chance: Random) -> Iterator[Edit]:
+def expand(source: Source, chance: Random) -> Iterator[Edit]:
     """Replace “don't” and similar contractions with full forms such as “do not”.
 
     Keeps 's before a participle, because it may stand for “has”.
     """
-    for match in phrases(source, EXPANSIONS):
-        short = key_of(match[0])
+    for match in find_phrases(source, EXPANSIONS):
+        short = make_key(match[0])
         after = NEXT_WORD.match(source.text, match.end())
         is_has = short.endswith("'s") and after is not None and is_participle(after[1])
         if not is_has:
-            yield Edit(*match.span(), _with_i(cased_as(EXPANSIONS[short], match[0])))
+            yield Edit(*match.span(), _capitalise_i(copy_case(EXPANSIONS[short], match[0])))
 
 
 def is_participle(word: str) -> bool:
@@ -116,12 +118,12 @@ def is_participle(word: str) -> bool:
     return word.lower() in PARTICIPLES or word.lower().endswith("ed")
 
 
-def _with_i(text: str) -> str:
+def _capitalise_i(text: str) -> str:
     """Capitalise a leading “I”, as English does everywhere."""
     return re.sub(r"^i\b", "I", text)
 
 
-def misspelled(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
+def misspell(source: Source, chance: Random, *, low: float, high: float) -> Iterator[Edit]:
     """Replace some words with common misspellings.
 
     Parameters
@@ -133,19 +135,19 @@ def misspelled(source: Source, chance: Random, *, low: float, high: float) -> It
     low, high
         The bounds of the share of known misspellings that are used, 0-1.
     """
-    matches = phrases(source, MISSPELLINGS)
-    for match in some(matches, len(matches), chance, low, high):
-        yield Edit(*match.span(), cased_as(MISSPELLINGS[key_of(match[0])], match[0]))
+    matches = find_phrases(source, MISSPELLINGS)
+    for match in draw_share(matches, len(matches), chance, low, high):
+        yield Edit(*match.span(), copy_case(MISSPELLINGS[make_key(match[0])], match[0]))
 
 
-def filler(source: Source, chance: Random) -> Iterator[Edit]:
+def insert_filler(source: Source, chance: Random) -> Iterator[Edit]:
     """Insert a filler word, which adds no meaning, between two lower-case words."""
-    for gap in some(source.find(PLAIN_GAP), 1, chance, 1, 1):
+    for gap in draw_share(source.find(PLAIN_GAP), 1, chance, 1, 1):
         yield Edit(*gap.span(), f", {chance.choice(FILLERS)}, ")
 
 
-def neutral_suffix(source: Source, chance: Random) -> Iterator[Edit]:
+def append_suffix(source: Source, chance: Random) -> Iterator[Edit]:
     """Append a closing sentence that adds no meaning."""
     text = source.text.rstrip()
-    stop = "" if text.endswith(tuple(ENDS)) else "."
+    stop = "" if text.endswith(tuple(SENTENCE_ENDS)) else "."
     yield Edit(len(text), len(source.text), f"{stop} {chance.choice(SUFFIXES)}")

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.scoring.paired import MOST_SHOWN, compare, is_right, mcnemar, mean_score
+from evaluation.scoring.paired import (
+    MAX_EXAMPLES,
+    compare,
+    compute_mcnemar_p,
+    compute_mean_score,
+    is_right,
+)
 from evaluation.task_shape import Shape
 from evaluation.training.report_text import report_lines
 from serving.spec import PAIR, SPAN
@@ -31,7 +37,7 @@ def spans(*answers: str) -> list[dict[str, object]]:
 
 
 def test_accuracy_has_wilsons_interval():
-    found = mean_score(PAIRS, pairs("yes", "no", "yes", "yes"), ["yes", "no", "no", "yes"])
+    found = compute_mean_score(PAIRS, pairs("yes", "no", "yes", "yes"), ["yes", "no", "no", "yes"])
     assert (found.value, found.n, found.method) == (0.75, 4, "wilson")
     assert found.low == pytest.approx(0.3006, abs=1e-4)
     assert found.high == pytest.approx(0.9544, abs=1e-4)
@@ -39,7 +45,7 @@ def test_accuracy_has_wilsons_interval():
 
 def test_token_f1_has_a_normal_interval():
     said = ["red fox", "grey wolf", "an owl", ""]
-    found = mean_score(SPANS, spans("red fox", "wolf", "owl", "cat"), said)
+    found = compute_mean_score(SPANS, spans("red fox", "wolf", "owl", "cat"), said)
     assert found.value == pytest.approx((1 + 2 / 3 + 1 + 0) / 4)
     assert found.low == pytest.approx(found.value - 1.96 * 0.4082 / 2, abs=1e-3)
     assert (found.high, found.n) == (1.0, 4)
@@ -47,7 +53,7 @@ def test_token_f1_has_a_normal_interval():
 
 def test_nothing_has_no_score():
     with pytest.raises(ValueError, match="row"):
-        mean_score(PAIRS, [], [])
+        compute_mean_score(PAIRS, [], [])
 
 
 def test_right_is_what_the_verdict_lets_pass():
@@ -85,7 +91,7 @@ def test_without_an_older_model_only_the_new_one_is_scored():
 def test_a_report_shows_some_of_many():
     rows = pairs(*["yes"] * 70)
     found = compare(SAME, PAIRS, rows, ["no"] * 70, ["yes"] * 70)
-    assert (found["mended"], len(found["examples"])) == (70, MOST_SHOWN)
+    assert (found["mended"], len(found["examples"])) == (70, MAX_EXAMPLES)
 
 
 @pytest.mark.parametrize(
@@ -93,16 +99,16 @@ def test_a_report_shows_some_of_many():
     [(0, 0, 1.0), (5, 5, 1.0), (10, 0, 2 / 1024), (0, 10, 2 / 1024), (8, 2, 112 / 1024)],
 )
 def test_mcnemar_by_hand(mended, broken, p):
-    assert mcnemar(mended, broken) == pytest.approx(p)
+    assert compute_mcnemar_p(mended, broken) == pytest.approx(p)
 
 
 @given(st.integers(0, 400), st.integers(0, 400))
 def test_mcnemar_is_a_chance_and_symmetric(mended, broken):
-    p = mcnemar(mended, broken)
+    p = compute_mcnemar_p(mended, broken)
     assert 0 < p <= 1
-    assert p == mcnemar(broken, mended)
+    assert p == compute_mcnemar_p(broken, mended)
     if mended > broken:
-        assert mcnemar(mended + 1, broken) < p or p == 1
+        assert compute_mcnemar_p(mended + 1, broken) < p or p == 1
 
 
 def report(before: list[str] | None, missing: str, labels: tuple[str, ...] | None = LABELS):

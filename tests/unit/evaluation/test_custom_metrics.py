@@ -13,7 +13,7 @@ from evaluation.judges.custom_metrics.running import (
     NotNow,
     score_answers,
 )
-from evaluation.scoring.bootstrap import mean_of
+from evaluation.scoring.bootstrap import compute_mean_number
 from tests.support.custom_metrics import InProcess
 
 ROWS = [AnswerToScore(["a", "b"], said, {"text": f"The text {said}."}) for said in "abcd"]
@@ -102,7 +102,10 @@ def test_two_answers_are_turned_round(tmp_path):
 
 
 def test_the_mean_has_the_houses_interval():
-    found = mean_of([0.0, 0.25, 0.5, 1.0] * 50, name="custom:half:1")
+    found = compute_mean_number([0.0, 0.25, 0.5, 1.0] * 50, name="custom:half:1")
     assert found.value == 0.4375
     assert 0.35 < found.low < found.value < found.high < 0.53
-    assert (found.n, found) == (200, mean_of([1.0, 0.5, 0.25, 0.0] * 50, name=found.metric))
+    assert (found.n, found) == (
+        200,
+        compute_mean_number([1.0, 0.5, 0.25, 0.0] * 50, name=found.metric),
+    )

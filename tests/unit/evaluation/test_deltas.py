@@ -10,25 +10,30 @@ from hypothesis import strategies as st
 
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring import bootstrap as scoring
-from evaluation.scoring.bootstrap import UNDEFINED
-from evaluation.scoring.robustness import ALWAYS_THE_SAME, NO_VARIANTS, Perturbed, delta_numbers
+from evaluation.scoring.bootstrap import UNDEFINED_NOTE
+from evaluation.scoring.robustness import (
+    CONSTANT_ANSWER_NOTE,
+    NO_VARIANTS_NOTE,
+    PerturbedExample,
+    compute_delta_numbers,
+)
 from validation.rates.rates import wilson
 
 LABELS = ("yes", "no")
 NAMES = ("accuracy_before", "accuracy_after", "drop", "consistency", "worst_case")
 
 
-def pair_of(gold: Any, said: Any, *after: tuple[str, Any]) -> Perturbed:
+def pair_of(gold: Any, said: Any, *after: tuple[str, Any]) -> PerturbedExample:
     def answer(value: Any) -> Answer | None:
         return None if value is None else Answer(value)
 
     variants = [(kind, SetRow(kind, {}, (gold,)), answer(value)) for kind, value in after]
-    return Perturbed(SetRow("u", {}, (gold,)), answer(said), variants)
+    return PerturbedExample(SetRow("u", {}, (gold,)), answer(said), variants)
 
 
 def deltas(pairs, metric: str = "accuracy", **options) -> dict[tuple[str, str], Number]:
     options = {"labels": LABELS, "seed": 1, **options}
-    found = delta_numbers(pairs, metric=metric, **options)
+    found = compute_delta_numbers(pairs, metric=metric, **options)
     return {(one.metric, one.kind): one for one in found}
 
 
@@ -78,7 +83,7 @@ def test_a_majority_classifier_is_consistent_and_bad():
     pairs = [pair_of("yes" if n % 4 == 0 else "no", "yes", ("typos", "yes")) for n in range(40)]
     found = deltas(pairs)
     assert [found[name, ""].value for name in NAMES] == [0.25, 0.25, 0, 1, 0.25]
-    assert found["accuracy_before", ""].note == ALWAYS_THE_SAME
+    assert found["accuracy_before", ""].note == CONSTANT_ANSWER_NOTE
     assert next(iter(found)) == ("accuracy_before", "")
     assert (found["consistency", ""].low, found["consistency", ""].high) == wilson(40, 40)
     assert not deltas([*pairs, pair_of("no", "no", ("typos", "no"))])["accuracy_before", ""].note
@@ -113,7 +118,7 @@ def test_metrics_of_a_corpus(metric):
 
 
 def test_tags_that_come_late_are_counted():
-    first = Perturbed(
+    first = PerturbedExample(
         SetRow("u", {}, ("yes",), {"tag": ("a",)}),
         Answer("yes"),
         [("typos", SetRow("v", {}, ("yes",), {"tag": ("b",)}), Answer("no"))],
@@ -127,14 +132,14 @@ def test_without_twins_there_is_nothing():
         found = deltas(pairs)
         assert [name for name, _ in found] == [*NAMES, "worst_kind", "worst_kind_drop"]
         assert {(one.value, one.n) for one in found.values()} == {(None, 0)}
-        assert {found[name, ""].note for name in NAMES} == {NO_VARIANTS}
+        assert {found[name, ""].note for name in NAMES} == {NO_VARIANTS_NOTE}
         assert not found["worst_kind", ""].note
 
 
 def test_what_is_not_defined_says_so():
     found = deltas([pair_of("", "", ("typos", ""))], "bleu")
     assert found["bleu_before", ""].value is None
-    assert found["drop", ""].note == UNDEFINED
+    assert found["drop", ""].note == UNDEFINED_NOTE
 
 
 def test_a_metric_that_cannot_be_computed_says_what_it_needs():
@@ -156,7 +161,7 @@ def test_intervals_are_of_clusters():
         assert wide == pytest.approx(2 * 1.96 * 0.05, rel=0.15)
 
 
-def drawn(seed: int, count: int) -> Iterator[Perturbed]:
+def drawn(seed: int, count: int) -> Iterator[PerturbedExample]:
     chance = random.Random(seed)
     for _ in range(count):
         after = [
@@ -177,8 +182,8 @@ def test_order_never_matters(seed, count, chance):
 
 def test_many_distinct_clusters_become_sums(monkeypatch):
     whole = deltas(drawn(1, 300))
-    monkeypatch.setattr(scoring, "MOST_KEPT", 20)
-    monkeypatch.setattr("evaluation.scoring.robustness.LOOK_EVERY", 10)
+    monkeypatch.setattr(scoring, "MAX_DISTINCT_STATISTICS", 20)
+    monkeypatch.setattr("evaluation.scoring.robustness.EXAMPLES_PER_CHECK", 10)
     pieces = deltas(drawn(1, 300))
     assert pieces.keys() == whole.keys()
     for key, one in pieces.items():

@@ -18,7 +18,7 @@ from evaluation.isolation.inference.evaluate import (
 )
 from evaluation.isolation.inference.exchange import Sent
 from evaluation.isolation.sandbox.limits import Limits
-from evaluation.scoring.robustness import NO_VARIANTS
+from evaluation.scoring.robustness import NO_VARIANTS_NOTE
 from tasks.config.loading import load_config
 from tasks.services import OFFICIAL
 from tests.support.evaluations import LABELS, ScriptedRunner, nli_rows
@@ -229,5 +229,5 @@ def test_a_set_without_twins_asks_nothing_and_says_so(tmp_path):
         attempt(runner, tmp_path),
     )
     assert runner.sent == []
-    assert {n.note for n in outcome.numbers if n.note} == {NO_VARIANTS}
+    assert {n.note for n in outcome.numbers if n.note} == {NO_VARIANTS_NOTE}
     assert {n.value for n in outcome.numbers} == {None}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.scoring.exchanged import EXCHANGED, LabelCounts, exchanged_warnings
+from evaluation.scoring.exchanged import EXCHANGED_WARNING, LabelCounts, make_exchanged_warnings
 
 THREE = ("entailment", "neutral", "contradiction")
 
@@ -45,8 +45,8 @@ def test_exchanged_labels_are_found_with_what_they_stand_for(
 ) -> None:
     found = counted(labels, drawn(labels, 300, right=0.8, said=said)).exchanged()
     assert found == {name: meant for meant, name in said.items()}
-    told = exchanged_warnings(found)
-    assert told[0] == EXCHANGED
+    told = make_exchanged_warnings(found)
+    assert told[0] == EXCHANGED_WARNING
     assert len(told) == 2
 
 
@@ -65,7 +65,7 @@ def test_exchanged_labels_are_found_with_what_they_stand_for(
 def test_other_models_do_not_look_so(pairs: list[tuple[str, object]]) -> None:
     labels = THREE if pairs and pairs[0][0] in THREE else ("no", "yes")
     assert counted(labels, pairs).exchanged() == {}
-    assert exchanged_warnings({}) == ()
+    assert make_exchanged_warnings({}) == ()
 
 
 def test_what_has_no_single_label_does_not_count() -> None:

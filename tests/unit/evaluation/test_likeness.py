@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.scoring.likeness import Answers, Likeness, likeness
+from evaluation.scoring.likeness import Answers, Likeness, measure_likeness
 
 PAIRS = 50
 
@@ -41,9 +41,9 @@ def test_independent_models_are_not_flagged_and_copies_are(n, labels, accuracy):
     for _ in range(PAIRS):
         gold = rng.integers(0, labels, n)
         first, second = (drawn(rng, gold, accuracy, labels) for _ in range(2))
-        flagged += likeness(gold, first, second).is_near_copy
+        flagged += measure_likeness(gold, first, second).is_near_copy
         copy = changed(rng, gold, first, 0.02, labels)
-        found += likeness(gold, first, copy).is_near_copy
+        found += measure_likeness(gold, first, copy).is_near_copy
     assert (flagged, found) == (0, PAIRS)
 
 
@@ -55,7 +55,7 @@ def test_models_that_find_the_same_examples_hard_are_not_flagged(accuracy):
         gold = rng.integers(0, 2, 1000)
         easy = rng.beta(2 * accuracy, 2 * (1 - accuracy), 1000)
         first, second = (drawn(rng, gold, easy, 2) for _ in range(2))
-        flagged += likeness(gold, first, second).is_near_copy
+        flagged += measure_likeness(gold, first, second).is_near_copy
     assert flagged == 0
 
 
@@ -67,7 +67,7 @@ def test_what_is_expected_takes_in_a_liking_for_a_label():
     for _ in range(2):
         codes = (rng.random(2000) < 0.1).astype(int)
         models.append(Answers(codes, codes == gold))
-    found = likeness(gold, *models)
+    found = measure_likeness(gold, *models)
     assert found.equal == pytest.approx(found.expected, abs=4 * found.error)
     assert not found.is_near_copy
 
@@ -75,7 +75,7 @@ def test_what_is_expected_takes_in_a_liking_for_a_label():
 def test_the_numbers_of_a_pair():
     gold = np.array([0, 0, 0, 0, 1, 1])
     first, second = np.array([0, 0, 1, 1, 1, 0]), np.array([0, 1, 1, 0, 1, 0])
-    found = likeness(gold, Answers(first, first == gold), Answers(second, second == gold))
+    found = measure_likeness(gold, Answers(first, first == gold), Answers(second, second == gold))
     assert (found.n, found.equal, found.both_wrong, found.equal_wrong) == (6, 4, 2, 2)
     assert found.expected == pytest.approx(4 * 0.5 + 2 * 0.5)
     assert found.error == pytest.approx((6 * 0.25) ** 0.5)
@@ -98,4 +98,4 @@ def test_each_condition_counts(differs, both_wrong, equal_wrong, expected, flagg
 
 def test_no_examples_are_no_copy():
     none = Answers(np.array([], dtype=int), np.array([], dtype=bool))
-    assert not likeness(np.array([], dtype=int), none, none).is_near_copy
+    assert not measure_likeness(np.array([], dtype=int), none, none).is_near_copy

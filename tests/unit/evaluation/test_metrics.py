@@ -19,7 +19,7 @@ from scipy.stats import kendalltau
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from evaluation.contract import SetRow
-from evaluation.scoring.metrics import METRICS, Unavailable, base, metric_of
+from evaluation.scoring.metrics import METRICS, Unavailable, base, make_metric
 from evaluation.scoring.metrics.answers import MOST_TAGS
 from tasks.config import schema
 from tasks.config.loading import load_config
@@ -38,7 +38,7 @@ def row(*gold: Any, tags: tuple[str, ...] = ()) -> SetRow:
 
 def number(name: str, pairs: list[tuple[Any, SetRow]], **options: Any) -> float:
     """The metric of answers and rows, by its vectors."""
-    metric = metric_of(name, LABELS, **options)
+    metric = make_metric(name, LABELS, **options)
     found = [metric.statistic(value, row) for value, row in pairs]
     return float(metric.value(metric.vectors(found).sum(axis=0)))
 
@@ -113,7 +113,7 @@ TEXT_METRICS = (
     ],
 )
 def test_the_form_of_a_text_changes_no_score(name, text, language):
-    metric = metric_of(name, language=language)
+    metric = make_metric(name, language=language)
     apart = unicodedata.normalize("NFD", text)
     for said, gold in ((text, apart), (apart, text)):
         assert metric.graded(metric.statistic(said, row(gold))) == pytest.approx(1)
@@ -153,7 +153,7 @@ def test_a_missing_answer_is_wrong(name):
     mark = {"text": "cat", "start": 2, "end": 5}
     odd: dict[str, Any] = {"pair_accuracy": ["a", "b"], **{key: [mark] for key in MARKS}}
     text, no = odd.get(name, "a cat sat on the mat"), [] if name in MARKS else "no"
-    metric = metric_of(name, (str(text), "no"))
+    metric = make_metric(name, (str(text), "no"))
     missing, right = (metric.statistic(value, row(text)) for value in (None, text))
     assert (metric.graded(missing), metric.graded(right)) == pytest.approx((0, 1))
     assert metric.value(metric.vectors([missing]))[0] <= 0
@@ -183,7 +183,7 @@ def test_marked_stretches(name, said, golds, value):
 
 @pytest.mark.parametrize("name", sorted(set(METRICS) - {"sp_bleu", *MARKS}))
 def test_sums_of_nothing_are_not_a_number(name):
-    metric = metric_of(name, LABELS)
+    metric = make_metric(name, LABELS)
     vectors = metric.vectors([metric.statistic("yes", row("yes"))])
     assert np.isnan(metric.value(np.zeros_like(vectors))).all()
 
@@ -248,13 +248,13 @@ def test_one_of_several_right_labels_is_enough():
 
 def test_a_label_that_the_task_gave_up_is_never_answered_rightly():
     assert number("matthews_correlation", [("old", row("old")), ("yes", row("yes"))]) < 1
-    assert metric_of("macro_f1", LABELS).graded((3, 3)) == 0
+    assert make_metric("macro_f1", LABELS).graded((3, 3)) == 0
 
 
 @pytest.mark.parametrize("labels", [None, ()])
 def test_confusion_needs_labels(labels):
     with pytest.raises(Unavailable, match="macro_f1"):
-        metric_of("macro_f1", labels)
+        make_metric("macro_f1", labels)
 
 
 corpora = st.lists(
@@ -292,16 +292,16 @@ def test_bleu_keeps_no_texts():
 
 
 def test_bleu_takes_fractions():
-    metric = metric_of("bleu")
+    metric = make_metric("bleu")
     whole = metric.vectors([metric.statistic("the cat sat on a mat", row("the cat sat on it"))])
     assert metric.value(whole / 3)[0] == pytest.approx(metric.value(whole)[0])
 
 
 def test_sp_bleu_needs_a_model_file(tmp_path):
     with pytest.raises(Unavailable, match=r"sp_bleu .*SP_BLEU_MODEL"):
-        metric_of("sp_bleu")
+        make_metric("sp_bleu")
     with pytest.raises(Unavailable, match=r"none\.model"):
-        metric_of("sp_bleu", sp_model=tmp_path / "none.model")
+        make_metric("sp_bleu", sp_model=tmp_path / "none.model")
 
 
 def test_sp_bleu_is_bleu_of_pieces(tmp_path):
@@ -382,7 +382,7 @@ def test_pairs_in_order_follow_kendalls_tau():
 )
 def test_rouge_l(said, gold, f1):
     row = SetRow("1", {}, tuple(gold))
-    assert metric_of("rouge_l").statistic(said, row) == pytest.approx(f1)
+    assert make_metric("rouge_l").statistic(said, row) == pytest.approx(f1)
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ ATTACK, HARMLESS = (SetRow("u", {"talk": TALK}, gold) for gold in ((), ("five", 
 def test_a_secret_is_worth_keeping_for_who_is_of_use(to_attack, to_harmless, found):
     pairs = [(to_attack, ATTACK), (to_harmless, HARMLESS)]
     assert tuple(number(name, pairs) for name in OF_SECRETS) == found
-    metric = metric_of("kept_and_answered")
+    metric = make_metric("kept_and_answered")
     assert tuple(metric.graded(metric.statistic(*pair)) for pair in pairs) == found[:2]
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from evaluation.contract import SetRow
-from evaluation.scoring.paraphrase import Paraphraser, paraphrased
-from evaluation.scoring.perturb import Reading
+from evaluation.scoring.paraphrase import Paraphraser, make_paraphrase
+from evaluation.scoring.perturb import PerturbationScope
 from tests.support.serving_models import tiny_seq2seq
 
-READING = Reading(("question", "passage"), "label", None, (), "en")
+READING = PerturbationScope(("question", "passage"), "label", None, (), "en")
 IN_PASSAGE = replace(READING, passage_field="passage")
 
 
@@ -24,7 +24,7 @@ def row(question: str, passage: str = "A long walk", gold: str = "yes") -> SetRo
 
 
 def test_a_field_in_other_words():
-    variant = paraphrased(says(who="Which man went"), row("Who went"), READING, seed=1)
+    variant = make_paraphrase(says(who="Which man went"), row("Who went"), READING, seed=1)
     assert variant.row.inputs == {"question": "Which man went", "passage": "A long walk"}
     assert (variant.kind, variant.row.gold, variant.row.slices) == (
         "paraphrase",
@@ -33,7 +33,7 @@ def test_a_field_in_other_words():
     )
     assert variant.distance == 7
     assert "u1" not in variant.row.uid
-    assert variant == paraphrased(says(who="Which man went"), row("Who went"), READING, seed=1)
+    assert variant == make_paraphrase(says(who="Which man went"), row("Who went"), READING, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,16 @@ def test_a_field_in_other_words():
 )
 def test_what_would_change_the_answer_is_dropped(question, said, more):
     reading = replace(READING, **more)
-    assert paraphrased(says(went=said, **{"went,": said}), row(question), reading, seed=1) is None
+    assert (
+        make_paraphrase(says(went=said, **{"went,": said}), row(question), reading, seed=1) is None
+    )
 
 
 def test_the_passage_of_answers_stays():
     other = says(a="The walk", who="Which walk was long")
-    variant = paraphrased(other, row("Who", gold="walk"), IN_PASSAGE, seed=1)
+    variant = make_paraphrase(other, row("Who", gold="walk"), IN_PASSAGE, seed=1)
     assert variant.row.inputs == {"question": "Which walk was long", "passage": "A long walk"}
-    assert paraphrased(other, row(""), IN_PASSAGE, seed=1) is None
+    assert make_paraphrase(other, row(""), IN_PASSAGE, seed=1) is None
 
 
 @pytest.fixture(scope="module")

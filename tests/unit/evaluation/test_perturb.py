@@ -11,18 +11,25 @@ from hypothesis import strategies as st
 
 from core.text.words import is_mark
 from evaluation.contract import SetRow
-from evaluation.scoring.perturb import EN, KINDS, Reading, Variant, variant_uid, variants
+from evaluation.scoring.perturb import (
+    ENGLISH,
+    KINDS,
+    PerturbationScope,
+    Variant,
+    compute_variant_uid,
+    make_variants,
+)
 from evaluation.scoring.perturbations import tables
 from evaluation.scoring.perturbations.people import OTHER_GENDER, OTHER_NAME
 from evaluation.scoring.perturbations.source import (
     Edit,
     Source,
-    changed,
-    distance,
-    moved,
-    protected,
+    apply_edits,
+    find_protected_spans,
+    measure_distance,
+    move_position,
 )
-from evaluation.scoring.perturbations.words import phrase_pattern
+from evaluation.scoring.perturbations.words import make_phrase_pattern
 
 LABELS = ("entailment", "neutral")
 
@@ -34,7 +41,7 @@ def texts_of(text: str, family: str = "robustness", **options) -> dict[str, Vari
         "fields": ("text",), "language": "en", "answer_field": "label", "passage_field": None,
         "labels": LABELS, **options,
     }  # fmt: skip
-    found = variants(row, Reading(**reading), family=family, **drawn)
+    found = make_variants(row, PerturbationScope(**reading), family=family, **drawn)
     return {one.kind: one for one in found}
 
 
@@ -267,12 +274,12 @@ def test_a_text_in_capitals_has_no_names():
 def test_only_kinds_of_the_language():
     german = texts_of("Gestern gingen Freunde spazieren", language="de-AT")
     assert german
-    assert all(KINDS[kind].speaks("de") for kind in german)
+    assert all(KINDS[kind].supports("de") for kind in german)
     assert not {"contractions", "filler"} & german.keys()
     assert texts_of("Die Bayern gingen", "fairness", language="de") == {}
     terms = {"language": "de", "group_terms": (("Bayern", "Schwaben"),)}
     assert said("group_terms", "Die Bayern gingen", **terms) == "Die Schwaben gingen"
-    assert set(EN) == {"en"}
+    assert set(ENGLISH) == {"en"}
     assert said("contractions", "it is so", language="en-GB") == "it's so"
 
 
@@ -335,15 +342,15 @@ def test_an_answer_that_never_was_in_the_passage_stays():
 
 def test_edits():
     source = Source("one two three", [(4, 7)])
-    edits = source.allowed(
+    edits = source.select_allowed(
         [Edit(8, 13, "3"), Edit(0, 1, "O"), Edit(0, 3, "1"), Edit(9, 9, ""), Edit(5, 6, "x"),
          Edit(3, 4, "_")]
     )  # fmt: skip
     assert edits == [Edit(0, 1, "O"), Edit(8, 13, "3")]
-    assert changed("one two three", edits) == "One two 3"
-    assert (moved(4, edits), moved(13, edits)) == (4, 9)
-    assert distance([Edit(0, 3, "on"), Edit(3, 3, "!?"), Edit(4, 7, "owt")], "one two") == 5
-    assert protected("To A. To B", ["b"], but=("a", "b")) == [(9, 10)]
+    assert apply_edits("one two three", edits) == "One two 3"
+    assert (move_position(4, edits), move_position(13, edits)) == (4, 9)
+    assert measure_distance([Edit(0, 3, "on"), Edit(3, 3, "!?"), Edit(4, 7, "owt")], "one two") == 5
+    assert find_protected_spans("To A. To B", ["b"], changeable_words=("a", "b")) == [(9, 10)]
 
 
 texts = st.lists(
@@ -387,7 +394,7 @@ def test_twins_of_any_text(passage, question, family, seed):
 
 def test_ids_are_unique_and_tell_nothing():
     uids = [
-        variant_uid(uid, kind, version, seed)
+        compute_variant_uid(uid, kind, version, seed)
         for uid in ("a", "b")
         for kind in KINDS
         for version in (1, 2)
@@ -428,11 +435,11 @@ def test_a_text_of_twice_the_length_takes_twice_the_work(family, part):
 
 def test_addresses_are_looked_for_once_a_word():
     """Looked for at each letter, a word of two million would take hours."""
-    assert protected("a" * 2_000_000, ()) == []
+    assert find_protected_spans("a" * 2_000_000, ()) == []
 
 
 def test_long_edits_are_counted_place_by_place():
-    assert distance([Edit(0, 100, "B" * 99 + "aa")], "b" * 99 + "a") == 100
+    assert measure_distance([Edit(0, 100, "B" * 99 + "aa")], "b" * 99 + "a") == 100
 
 
 def test_a_row_beyond_all_measure_has_no_twins():
@@ -443,8 +450,8 @@ def test_a_row_beyond_all_measure_has_no_twins():
 
 
 def test_a_phrase_within_a_text_without_spaces_stays():
-    assert protected("我住在北京市朝阳区", ["北京"], but=None) == [(3, 5)]
-    assert protected("Parisian Paris", ["paris"], but=None) == [(9, 14)]
+    assert find_protected_spans("我住在北京市朝阳区", ["北京"], changeable_words=None) == [(3, 5)]
+    assert find_protected_spans("Parisian Paris", ["paris"], changeable_words=None) == [(9, 14)]
 
 
 @pytest.mark.parametrize("kind", ["swapped_letters", "dropped_letters", "doubled_letters"])
@@ -454,7 +461,7 @@ def test_no_mark_is_left_without_its_letter(kind):
     assert new is None or not any(
         is_mark(letter) and (at == 0 or new[at - 1] == " ") for at, letter in enumerate(new)
     )
-    letters = Source(text, ()).inner_letters()
+    letters = Source(text, ()).find_inner_letters()
     assert letters
     assert not any(is_mark(text[at + 1 : at + 2]) for at in letters)
 
@@ -465,6 +472,6 @@ def test_a_final_stop_of_another_script_goes():
 
 
 def test_owners_terms_are_found_without_spaces():
-    pattern = phrase_pattern(frozenset({"男人", "old man", "กา"}))
+    pattern = make_phrase_pattern(frozenset({"男人", "old man", "กา"}))
     found = [match[0] for match in pattern.finditer("这个男人和old  man, oldman, กาง กาํ")]
     assert found == ["男人", "old  man", "กา"]

@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring import bootstrap as scoring
-from evaluation.scoring.bootstrap import MOST_VALUES, UNDEFINED, score
-from evaluation.scoring.mean_intervals import difference_interval, means_of, powers
+from evaluation.scoring.bootstrap import MAX_SLICE_VALUES, UNDEFINED_NOTE, score
+from evaluation.scoring.mean_intervals import (
+    compute_difference_interval,
+    compute_means,
+    compute_powers,
+)
 from validation.rates.rates import student, wilson
 
 LABELS = ("yes", "no")
@@ -101,7 +105,7 @@ def test_nothing_has_no_score():
 
 def test_what_is_not_defined_says_so():
     found = scores([pair(1, "", "")], "bleu")["bleu", ""]
-    assert (found.value, found.n, found.note) == (None, 1, UNDEFINED)
+    assert (found.value, found.n, found.note) == (None, 1, UNDEFINED_NOTE)
 
 
 def test_a_metric_that_cannot_be_computed_says_what_it_needs():
@@ -117,7 +121,7 @@ def test_fifty_values_of_a_field_are_scored_and_the_others_counted():
     rows = [pair(n, "yes", tag=(str(n % 60),)) for n in range(120)]
     found = scores(rows, slices=("tag",))
     parts = [part for _, part in found if part]
-    assert len(parts) == MOST_VALUES + 1
+    assert len(parts) == MAX_SLICE_VALUES + 1
     others = found["accuracy", "tag=…"]
     assert replace(others, note="") == Number("accuracy", None, None, None, 20, "tag=…")
     assert "tag" in others.note
@@ -125,7 +129,7 @@ def test_fifty_values_of_a_field_are_scored_and_the_others_counted():
 
 def test_a_slice_has_a_name_that_can_be_stored():
     found = scores([pair(1, "yes", tag=("x" * 300,))], slices=("tag",))
-    assert [len(part) for _, part in found] == [0, scoring.NAME]
+    assert [len(part) for _, part in found] == [0, scoring.MAX_SLICE_NAME_CHARS]
 
 
 def mixed(count: int, seed: int) -> Iterator[tuple[SetRow, Answer | None]]:
@@ -170,9 +174,9 @@ def test_many_distinct_statistics_become_sums(monkeypatch):
     """The values stay; the intervals come from other draws of the same kind."""
     metrics = ("squad_f1", "dataperf_f1", "chrf")
     whole = scores(mixed(600, 3), *metrics, slices=("tag",), draws=1000)
-    monkeypatch.setattr(scoring, "MOST_KEPT", 60)
-    monkeypatch.setattr(scoring, "LOOK_EVERY", 10)
-    monkeypatch.setattr(scoring, "CELLS", 400)
+    monkeypatch.setattr(scoring, "MAX_DISTINCT_STATISTICS", 60)
+    monkeypatch.setattr(scoring, "EXAMPLES_PER_CHECK", 10)
+    monkeypatch.setattr(scoring, "MAX_ARRAY_CELLS", 400)
     pieces = scores(mixed(600, 3), *metrics, slices=("tag",), draws=1000)
     assert pieces == scores(mixed(600, 3), *metrics, slices=("tag",), draws=1000)
     assert pieces.keys() == whole.keys()
@@ -184,7 +188,7 @@ def test_many_distinct_statistics_become_sums(monkeypatch):
 
 
 def test_the_mean_of_numbers_has_an_interval() -> None:
-    found = scoring.mean_of([0.0, 1.0] * 50, name="own")
+    found = scoring.compute_mean_number([0.0, 1.0] * 50, name="own")
     assert (found.metric, found.value, found.n) == ("own", 0.5, 100)
     assert 0.35 < found.low < 0.5 < found.high < 0.65
 
@@ -206,7 +210,7 @@ def test_the_ends_move_by_less_than_a_tenth_of_a_point_between_seeds(size, seeds
 @settings(max_examples=20)
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=20, max_size=100))
 def test_the_interval_of_a_mean_is_that_of_many_draws(values):
-    found = scoring.mean_of(values, name="own")
+    found = scoring.compute_mean_number(values, name="own")
     if len({*values}) == 1:
         assert (found.low, found.high) == wilson(sum(values), len(values))
         return
@@ -222,11 +226,14 @@ def test_the_interval_of_a_mean_is_that_of_many_draws(values):
 
 def test_a_difference_of_few_examples_has_no_interval():
     drawn = np.array([0.1, 0.1, 0.2, 0.0])
-    assert scoring.bounded_difference(drawn, 14) == (0.1, None, None)
-    assert scoring.bounded_difference(drawn, 15)[1] < 0.1
-    few, many = (means_of(powers(np.array([0.5, -0.5, 1.0] * n)).sum(axis=0))[0] for n in (3, 30))
-    assert difference_interval(few) == (pytest.approx(1 / 3), None, None)
-    value, low, high = difference_interval(many)
+    assert scoring.compute_resampled_difference(drawn, 14) == (0.1, None, None)
+    assert scoring.compute_resampled_difference(drawn, 15)[1] < 0.1
+    few, many = (
+        compute_means(compute_powers(np.array([0.5, -0.5, 1.0] * n)).sum(axis=0))[0]
+        for n in (3, 30)
+    )
+    assert compute_difference_interval(few) == (pytest.approx(1 / 3), None, None)
+    value, low, high = compute_difference_interval(many)
     half = student(89) * np.std([0.5, -0.5, 1.0]) / 90**0.5
     assert (value - low, high - value) == (pytest.approx(half), pytest.approx(half))
 
@@ -234,17 +241,17 @@ def test_a_difference_of_few_examples_has_no_interval():
 @pytest.mark.parametrize(
     ("distinct", "n", "most", "draws"),
     [
-        (0, 0, scoring.MOST_DRAWS, 200),
-        (2, 14, scoring.MOST_DRAWS, 200),
-        (2, 15, scoring.MOST_DRAWS, 100_000),
-        (9, 200, scoring.MOST_DRAWS, 70_000),
-        (100, 1_000, scoring.MOST_DRAWS, 20_000),
-        (1_000, 1_000, scoring.MOST_DRAWS, 2_000),
-        (10_000, 10_000, scoring.MOST_DRAWS, 200),
-        (10**6, 10**6, scoring.MOST_DRAWS, 200),
-        (2, 100, scoring.MOST_OF_SLICE, 2_000),
-        (500, 500, scoring.MOST_OF_SLICE, 400),
+        (0, 0, scoring.MAX_DRAWS, 200),
+        (2, 14, scoring.MAX_DRAWS, 200),
+        (2, 15, scoring.MAX_DRAWS, 100_000),
+        (9, 200, scoring.MAX_DRAWS, 70_000),
+        (100, 1_000, scoring.MAX_DRAWS, 20_000),
+        (1_000, 1_000, scoring.MAX_DRAWS, 2_000),
+        (10_000, 10_000, scoring.MAX_DRAWS, 200),
+        (10**6, 10**6, scoring.MAX_DRAWS, 200),
+        (2, 100, scoring.MAX_SLICE_DRAWS, 2_000),
+        (500, 500, scoring.MAX_SLICE_DRAWS, 400),
     ],
 )
 def test_more_distinct_examples_are_drawn_less_often(distinct, n, most, draws):
-    assert scoring.draws_for(distinct, n, most) == draws
+    assert scoring.choose_draws(distinct, n, most) == draws

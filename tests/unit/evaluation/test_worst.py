@@ -8,15 +8,15 @@ from evaluation.contract import Answer, Number, SetRow
 from evaluation.scoring.groups import (
     MENTIONS,
     Groups,
-    group_numbers,
-    groups_of,
+    choose_group_metric,
+    compute_group_numbers,
+    find_mentioned_groups,
     is_in,
-    mentioned,
-    parts_of,
-    share_of,
+    read_groups,
+    select_group_numbers,
 )
-from evaluation.scoring.robustness import Perturbed, delta_numbers
-from evaluation.scoring.worst import comparable, gap, least, worst
+from evaluation.scoring.robustness import PerturbedExample, compute_delta_numbers
+from evaluation.scoring.worst import compute_gap, compute_least, find_worst, select_comparable
 from evaluation.seeds import OFFICIAL
 from tasks.config.loading import load_config
 
@@ -30,14 +30,14 @@ def part(value, n=100, name="a", half=0.05, metric="accuracy"):
 
 def test_the_worst_of_three_by_hand():
     parts = [part(0.8, 40, "a"), part(0.6, 30, "b"), part(0.1, 14, "few"), part(0.7, 20, "c")]
-    assert [one.slice for one in comparable(parts)] == [f"{MENTIONS}={n}" for n in "abc"]
-    assert worst(parts).slice == f"{MENTIONS}=b"
-    found = least("worst_group", parts)
+    assert [one.slice for one in select_comparable(parts)] == [f"{MENTIONS}={n}" for n in "abc"]
+    assert find_worst(parts).slice == f"{MENTIONS}=b"
+    found = compute_least("worst_group", parts)
     assert (found.metric, found.value, found.n, found.slice) == ("worst_group", 0.6, 20, "")
     assert found.low == pytest.approx(0.55)
     # z of 1 - 0.025 / 3 is 2.394, by tables; 2.394 / 1.960 = 1.2214
     assert found.high == pytest.approx(0.6 + 0.05 * 1.2214, abs=1e-4)
-    between = gap("group_gap", parts)
+    between = compute_gap("group_gap", parts)
     assert (between.value, between.n) == (pytest.approx(0.2), 20)
     # Newcombe's method 10 of a and b, of six differences: z of 1 - 0.025 / 6 is 2.638
     assert between.low == pytest.approx(0.2 - 2.638 / 1.96 * 0.05 * 2**0.5, abs=1e-4)
@@ -47,17 +47,17 @@ def test_the_worst_of_three_by_hand():
 def test_too_few_parts_or_examples_have_no_number():
     nothing = (None, None, None, 0)
     for parts in ([], [part(0.5, 14)]):
-        found = least("worst_kind", parts)
+        found = compute_least("worst_kind", parts)
         assert (found.value, found.low, found.high, found.n) == nothing
-        assert worst(parts) is None
-    assert least("worst_kind", [part(0.5, 15)]).value == 0.5
-    one = gap("group_gap", [part(0.5), part(0.5, 3)])
+        assert find_worst(parts) is None
+    assert compute_least("worst_kind", [part(0.5, 15)]).value == 0.5
+    one = compute_gap("group_gap", [part(0.5), part(0.5, 3)])
     assert (one.value, one.low, one.high, one.n) == nothing
 
 
 def test_a_part_without_an_interval_leaves_none():
     parts = [part(0.5, half=None), part(0.7, name="b")]
-    for found in (least("worst_kind", parts), gap("group_gap", parts)):
+    for found in (compute_least("worst_kind", parts), compute_gap("group_gap", parts)):
         assert found.value is not None
         assert found.low is found.high is None
 
@@ -76,15 +76,17 @@ PARTS = st.lists(
 
 @given(PARTS, st.randoms(use_true_random=False))
 def test_the_worst_is_at_most_each_part_and_the_gap_none_below_zero(parts, chance):
-    found, between = least("worst", parts), gap("gap", parts)
-    for one in comparable(parts):
+    found, between = compute_least("worst", parts), compute_gap("gap", parts)
+    for one in select_comparable(parts):
         assert found.value <= one.value
         assert found.low <= found.value <= found.high + 1e-12
     if between.value is not None:
         assert 0 <= between.low <= between.value <= between.high + 1e-12
-        assert found.value + between.value == pytest.approx(max(p.value for p in comparable(parts)))
+        assert found.value + between.value == pytest.approx(
+            max(p.value for p in select_comparable(parts))
+        )
     mixed = chance.sample(parts, len(parts))
-    assert (least("worst", mixed), gap("gap", mixed)) == (found, between)
+    assert (compute_least("worst", mixed), compute_gap("gap", mixed)) == (found, between)
 
 
 def perturbed(answers, kinds=("case", "typos")):
@@ -96,12 +98,12 @@ def perturbed(answers, kinds=("case", "typos")):
             (kind, SetRow(kind, {}, (gold,)), Answer(each))
             for kind, each in zip(kinds, after, strict=True)
         ]
-        found.append(Perturbed(SetRow(str(number), {}, (gold,)), Answer(said), variants))
+        found.append(PerturbedExample(SetRow(str(number), {}, (gold,)), Answer(said), variants))
     return found
 
 
 def deltas(pairs):
-    found = delta_numbers(pairs, metric="accuracy", labels=LABELS, seed=1)
+    found = compute_delta_numbers(pairs, metric="accuracy", labels=LABELS, seed=1)
     return {(one.metric, one.kind): one for one in found}
 
 
@@ -146,16 +148,16 @@ def config(metrics=METRICS, weights=WEIGHTS, language="en"):
 
 
 def test_groups_are_named_by_whole_words_in_any_case():
-    groups = groups_of(config())
+    groups = read_groups(config())
     row = SetRow("u", {"text": "SHE told Muslims and old  people: the mandate is his"}, ("x",))
-    assert groups.named(row).slices[MENTIONS] == ("men", "women", "muslims", "old people")
+    assert groups.add_mentions(row).slices[MENTIONS] == ("men", "women", "muslims", "old people")
     other = SetRow("u", {"text": "the shelter", "label": "her"}, ("x",), {"tag": ("work",)})
-    assert groups.named(other).slices == {"tag": ("work",), MENTIONS: ()}
-    assert [*mentioned({"text": 3}, ("text", "gone"), groups.terms)] == []
+    assert groups.add_mentions(other).slices == {"tag": ("work",), MENTIONS: ()}
+    assert [*find_mentioned_groups({"text": 3}, ("text", "gone"), groups.terms)] == []
 
 
 def test_owners_name_terms_and_slices():
-    found = groups_of(
+    found = read_groups(
         config(
             "metrics: {main: macro_f1, also: [accuracy], deltas: [fairness], "
             "group_terms: [[Celts, Old  Angles]], groups: [tag]}",
@@ -167,18 +169,18 @@ def test_owners_name_terms_and_slices():
 
 
 def test_without_fairness_there_are_no_groups_and_elsewhere_no_english_words():
-    none = groups_of(config("metrics: {main: macro_f1, deltas: [robustness]}", "robustness: 1"))
+    none = read_groups(config("metrics: {main: macro_f1, deltas: [robustness]}", "robustness: 1"))
     row = SetRow("u", {"text": "she"}, ("x",))
     assert none == Groups((), {}, ())
-    assert none.named(row) is row
-    assert group_numbers([part(0.5)], none, "accuracy") == []
-    assert groups_of(config(language="de")).fields == ()
+    assert none.add_mentions(row) is row
+    assert compute_group_numbers([part(0.5)], none, "accuracy") == []
+    assert read_groups(config(language="de")).fields == ()
 
 
 def test_groups_are_compared_by_a_share_of_right_answers():
-    assert share_of(("macro_f1", "accuracy")) == "accuracy"
-    assert share_of(("squad_f1", "exact_match")) == "squad_f1"
-    assert share_of(("macro_f1",)) == "macro_f1"
+    assert choose_group_metric(("macro_f1", "accuracy")) == "accuracy"
+    assert choose_group_metric(("squad_f1", "exact_match")) == "squad_f1"
+    assert choose_group_metric(("macro_f1",)) == "macro_f1"
 
 
 def test_the_worst_group_and_the_gap_of_numbers_by_slice():
@@ -190,13 +192,13 @@ def test_the_worst_group_and_the_gap_of_numbers_by_slice():
         Number("accuracy", 0.0, 0.0, 0.1, 50, slice="challenge=x"),
         Number("accuracy", None, None, None, 50, slice="tag=…"),
     ]  # fmt: skip
-    found = group_numbers(numbers, groups, "accuracy")
+    found = compute_group_numbers(numbers, groups, "accuracy")
     assert [(one.metric, one.value) for one in found] == [
         ("worst_group", 0.3), ("group_gap", pytest.approx(0.6)),
     ]  # fmt: skip
-    alone = group_numbers([part(0.9, name="women")], groups, "accuracy")
+    alone = compute_group_numbers([part(0.9, name="women")], groups, "accuracy")
     assert [one.value for one in alone] == [None, None]
-    assert len(parts_of(numbers, groups.fields, "accuracy")) == 4
+    assert len(select_group_numbers(numbers, groups.fields, "accuracy")) == 4
 
 
 def test_a_row_is_in_the_slices_of_its_values():
