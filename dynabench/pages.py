@@ -18,6 +18,7 @@ from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.text.markdown import render_markdown
 from core.web.htmx import htmx_partial, render_page
+from core.web.lists import NoSuchRows
 from core.web.refusals import Curable
 from dynabench.cards import TaskCard, cards_for, cards_of
 from dynabench.communities.permissions import listed_communities
@@ -76,6 +77,14 @@ def not_allowed(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, Curable):
         values["cure"] = exception
     return render(request, "403.html", values, status=403)
+
+
+@requires_csrf_token
+@login_not_required
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Show that there is no such page; for a list, which of its pages there are."""
+    values = {"rows": exception if isinstance(exception, NoSuchRows) else None}
+    return render(request, "404.html", values, status=404)
 
 
 @login_not_required

@@ -17,6 +17,7 @@ from dynabench.people import joining, personal
 from tasks.contexts.media.views import media_file
 
 handler403 = "dynabench.pages.not_allowed"
+handler404 = "dynabench.pages.not_found"
 handler500 = "dynabench.api.server_error"
 of_group = login_not_required(RedirectView.as_view(pattern_name="communities:community"))
 

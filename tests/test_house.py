@@ -137,6 +137,63 @@ def test_rule(name):
     assert not found, "\n".join(found)
 
 
+PAGED = {
+    # These are no lists of the page, or they link to the whole one.
+    "annotation/selectors.py": "texts that an aid compares or starts from",
+    "dynabench/campaigns/templatetags/campaigns.py": "the latest; each campaign's page has all",
+    "dynabench/manage/review_many.py": "names in one sentence",
+    "dynabench/manage/setup/health.py": "what a median is of, and the days of a table",
+    "dynabench/manage/setup/passages.py": "what a form sends",
+    "dynabench/manage/wizard/field_forms.py": "a label that is too long",
+    "dynabench/task_pages.py": "the first models, with a link to the leaderboard",
+    "evaluation/judges/custom_metrics/selectors.py": "what a metric is tried on",
+    "evaluation/judges/paraphrases/views.py": "the rows of a page, for `list_page`",
+    "evaluation/submissions/selectors.py": "samples for a model that is checked",
+    "leaderboard/arena/battles/selectors.py": "a pool that is too large to count",
+    "leaderboard/board/page.py": "charts of the models on a page",
+    "tasks/contexts/forms.py": "a preview of a file",
+    "validation/decisions/filter_forms.py": "a choice that becomes a field of text",
+}
+
+
+def ends_at_a_limit(text):
+    """Whether code takes the beginning of some rows: up to a constant, or of a query a number."""
+    for node in ast.walk(ast.parse(text.strip())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("islice", "Paginator"):
+            return True
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+            continue
+        upper = node.slice.upper
+        if isinstance(upper, ast.BinOp):  # one more, which tells whether there are others
+            upper = upper.left
+        if node.slice.lower is not None:
+            continue
+        if isinstance(upper, ast.Name) and upper.id.isupper():
+            return True
+        is_query = re.search(r"objects|\.(all|filter|order_by)\(", ast.unparse(node.value))
+        if is_query and isinstance(upper, ast.Constant) and upper.value > 1:
+            return True
+    return False
+
+
+def test_lists_of_pages_end_where_their_rows_do():
+    """A page shows rows by `core.web.lists`, whose pager reaches the last one."""
+    assert not ends_at_a_limit("rows = list_page(request, models, size=LISTED)")
+    assert not ends_at_a_limit("names[place:], text[:20], round.contexts.all()[:1]")
+    assert ends_at_a_limit("rows = models[:LISTED]")
+    assert ends_at_a_limit("rows = task.models.all()[:100]")
+    assert ends_at_a_limit("page = Paginator(rows, 100)")
+    found = set()
+    for path in PYTHON:
+        text = path.read_text()
+        shows = "HttpRequest" in text or path.stem.endswith(("selectors", "page", "forms"))
+        is_page = shows or path.parent.name == "templatetags"
+        if is_page and path.parent.name != "api" and ends_at_a_limit(text):
+            found.add(str(path.relative_to(ROOT)))
+    found -= {"core/web/lists.py", "core/web/downloads.py"}
+    assert found == set(PAGED)
+
+
 def places(rule, path):
     """File, number and text of each line where a match ends; an HTML tag may span lines."""
     text = path.read_text()

@@ -16,6 +16,7 @@ from core.accounts.people import person
 from core.errors import Refused
 from core.text.markdown import render_markdown
 from core.web.downloads import csv_file
+from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.campaigns import payment_services, quality_services, services
@@ -30,6 +31,8 @@ from dynabench.campaigns.selectors import approval_due, numbers_of, payments_of,
 from tasks.access import ANY, find_task, require
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, can_own, can_read
+
+A_PAGE = 20
 
 FORMS = {"open": OpenForm, "paid": PaidForm, "invite": InviteForm}
 
@@ -261,10 +264,12 @@ def quality(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 def coverage(request: HttpRequest, code: str, slug: str) -> HttpResponse:
     """Show which failures were found, and which of them repeatedly."""
     campaign = find_campaign(request, code, slug)
+    findings = coverage_of(campaign)
     values = {
         "task": campaign.task,
         "campaign": campaign,
-        "coverage": coverage_of(campaign),
+        "coverage": findings,
+        "page": list_page(request, findings.groups, size=A_PAGE),
         "groups": groups_by_question_of(campaign),
     }
     return render(request, "own/campaign_coverage.html", values)

@@ -33,7 +33,7 @@ from dynabench.communities.joint_services import (
 from dynabench.communities.models import Community, JointSubmission, Post
 from dynabench.communities.permissions import listed_communities
 from dynabench.communities.rules import Line
-from dynabench.communities.selectors import NEWS, entries_for
+from dynabench.communities.selectors import entries_for
 from dynabench.communities.services import change_community, check_runs
 from evaluation.api.models import upload_of
 from evaluation.models import Submission
@@ -243,7 +243,7 @@ class CommunityView(APIView):
         body = CommunitySerializer(community).data | {
             "text": community.text,
             "tasks": CommunityTaskSerializer(entries, many=True).data,
-            "news": PostSerializer(community.posts.all()[:NEWS], many=True).data,
+            "news": PostSerializer(community.posts.all(), many=True).data,
             "files": JointFileSerializer(files, many=True).data,
         }
         return Response(body)

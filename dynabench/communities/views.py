@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.text.markdown import render_markdown
+from core.web.lists import list_page
 from core.web.refusals import as_form_error
 from dynabench.cards import cards_of
 from dynabench.communities.board import board_of, data_rows
@@ -60,10 +61,12 @@ def community(request: HttpRequest, slug: str) -> HttpResponse:
     tasks = [entry.task for entry in entries_for(request.user, community)]
     # Of all tasks at once: the cards would ask for each.
     tops = tops_of(tasks)
+    page = list_page(request, community.posts.all(), size=NEWS)
     values = _frame(request, community, "community") | {
         "text": render_markdown(community.text),
         "cards": [replace(card, top=tops.get(card.task.pk)) for card in cards_of(tasks)],
-        "posts": [(post, render_markdown(post.text)) for post in community.posts.all()[:NEWS]],
+        "page": page,
+        "posts": [(post, render_markdown(post.text)) for post in page],
     }
     return render(request, "communities/community.html", values)
 

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.models import Example
 from core.accounts.people import shown_name
 from core.web.api import wanted
 from dynabench.manage.activity import round_activity
@@ -23,7 +24,7 @@ from dynabench.manage.people import (
     skipped,
     validators_of,
 )
-from dynabench.manage.second_opinion import SHOWN, otherwise
+from dynabench.manage.second_opinion import disagreements
 from tasks.access import find_task
 from tasks.models import Round
 from tasks.permissions import can_read, can_review
@@ -243,8 +244,8 @@ class SecondOpinionSerializer(serializers.Serializer[Any]):
     labels = serializers.ListField(child=serializers.CharField())
     prior = serializers.DictField(child=serializers.FloatField())
     warnings = serializers.ListField(child=serializers.CharField())
-    otherwise = OtherwiseSerializer(many=True, help_text=f"The {SHOWN} surest.")
-    validators: Any = BelievedSerializer(many=True, help_text=f"The {SHOWN} least reliable.")
+    otherwise = OtherwiseSerializer(many=True, help_text="The surest first.")
+    validators: Any = BelievedSerializer(many=True, help_text="The least reliable first.")
 
 
 class SecondOpinionView(APIView):
@@ -268,7 +269,7 @@ def _opinion(round: Round) -> dict[str, Any]:
         )
         return {"reason": model.reason, "prior": {}, **nothing}
     validators = []
-    for validator in model.validators[:SHOWN]:
+    for validator in model.validators:
         validators.append(
             {
                 "validator": shown_name(validator.annotator),
@@ -276,12 +277,15 @@ def _opinion(round: Round) -> dict[str, Any]:
                 "confusion": validator.confusion,
             }
         )
+    surest = disagreements(round, model)
+    examples = Example.objects.only("uuid", "by_program").in_bulk([row.example for row in surest])
+    otherwise = [row._asdict() | {"example": examples[row.example]} for row in surest]
     return {
         "reason": None,
         "labels": model.labels,
         "prior": model.prior,
         "warnings": model.warnings,
-        "otherwise": _rows(("example", "consensus", "label", "posterior"), otherwise(round, model)),
+        "otherwise": otherwise,
         "validators": validators,
     }
 

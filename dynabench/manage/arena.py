@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from core.accounts.people import person, shown_name
 from core.web.htmx import form_status
+from core.web.lists import list_page, rows_after
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.approval import approval_of
 from dynabench.manage.setup.choose_target import BriefForm, chat_settings, checked_settings
@@ -31,8 +32,8 @@ from tasks.targets.endpoints.live import LONGEST_ANSWER
 from tasks.targets.forms import SettingsForm
 from tasks.targets.spending_services import used_outside
 
-MOST_SHOWN = 100
-"""Voters and conversations on the page."""
+A_PAGE = 20
+"""Conversations on a page, each of which is read whole."""
 
 
 class ModelForm(SettingsForm):
@@ -140,12 +141,14 @@ def _models_page(
 
 def _voters_page(request: HttpRequest, task: Task, form: GoldForm | None = None) -> HttpResponse:
     """Show voters and gold pairs. form: the one of a new pair, with its errors."""
+    page = list_page(request, voters_of(task))
     values = {
         "task": task,
         "may": can_edit(request.user, task),
         # All of them: owners make few, and each is edited here.
         "gold_pairs": task.gold_pairs.all(),
-        "voters": [(shown_name(voter.annotator), voter) for voter in voters_of(task)[:MOST_SHOWN]],
+        "voters": [(shown_name(voter.annotator), voter) for voter in page],
+        "page": page,
         "gold_form": form or GoldForm(),
     }
     return render(request, "own/arena_voters.html", values, status=form_status(form))
@@ -203,7 +206,7 @@ def arena_conversations(request: HttpRequest, code: str) -> HttpResponse:
     waiting = Battle.objects.filter(task=task, release=Battle.Release.WAITING).order_by("pk")
     values = {
         "task": task,
-        "waiting": waiting.prefetch_related("turns__replies")[:MOST_SHOWN],
+        "page": rows_after(request, waiting.prefetch_related("turns__replies"), size=A_PAGE),
         "waiting_count": waiting.count(),
     }
     return render(request, "own/arena_conversations.html", values)

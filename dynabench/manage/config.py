@@ -20,6 +20,7 @@ from core.errors import Invalid
 from core.text.docs import anchor_of_key
 from core.text.words import with_lf
 from core.web.htmx import form_status, render_page
+from core.web.lists import list_page
 from core.web.made_for import made_for, name_for, renamed
 from dynabench.manage.access import owned_task
 from dynabench.manage.preview import judge_values, show_framed, write_values
@@ -30,6 +31,8 @@ from tasks.making.draft_services import forget_drafts
 from tasks.models import Task
 from tasks.permissions import can_edit
 from tasks.services import save_config
+
+A_PAGE = 10
 
 PAGE = "own/config.html"
 
@@ -199,7 +202,6 @@ def _editor(
         # A person who has read that the text was changed elsewhere may save over it.
         base = digest(task.config_text)
     initial = {"text": text, "base": base or digest(task.config_text)}
-    # Who changed it lately; the log has all.
     entries = LogEntry.objects.filter(action="task.changed", target=str(task))
     values: dict[str, Any] = {
         "task": task,
@@ -209,7 +211,7 @@ def _editor(
         "why": why,
         "fixed": fixed,
         "errors": form.errors.get("text", []),
-        "entries": entries.select_related("actor__annotator")[:10],
+        "page": list_page(request, entries.select_related("actor__annotator"), size=A_PAGE),
         "problems": problem_lines(problems, text),
         "counted": count_words(problems),
         "has_errors": any(problem.severity == "error" for problem in problems),

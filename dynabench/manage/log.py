@@ -2,13 +2,13 @@
 
 from collections.abc import Collection
 
-from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from core.accounts.models import LogEntry
+from core.web.lists import list_page
 from dynabench.manage.access import owned_task
 from tasks.permissions import can_own, can_read, can_review
 
@@ -30,7 +30,7 @@ def log(request: HttpRequest, code: str) -> HttpResponse:
     reviews = can_review(request.user, task)
     reviewed = [code] if reviews else []
     entries = readable_entries([code], reviewed).select_related("actor__annotator")
-    page = Paginator(entries.order_by("-pk"), A_PAGE).get_page(request.GET.get("page"))
+    page = list_page(request, entries.order_by("-pk"), size=A_PAGE)
     hidden: tuple[str, ...] = LONG
     if not can_own(request.user, task):
         hidden = LONG + PRIVATE

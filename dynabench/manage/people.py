@@ -4,14 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, get_args
 
+from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
 from core.accounts.models import Annotator
 from core.accounts.people import shown_name
 from core.web.downloads import csv_file
+from core.web.lists import ListFilter, list_page
 from dynabench.manage.access import owned_task
 from tasks.models import Round, Task
 from validation.consensus.gold_check import Check
@@ -23,8 +26,6 @@ from validation.statistics.people import (
     validator_statistics,
 )
 
-MOST_SHOWN = 100
-"""People in a table; the file has all of them."""
 WORDS = {
     Check.PASS: _("pass"),
     Check.FAIL: _("fail: look at their examples"),
@@ -75,19 +76,34 @@ def _need_of_validator(validator: ValidatorStatistics) -> tuple[bool, bool, floa
     return validator.gold_check is not Check.FAIL, has_read, -surely_differs, -validator.votes
 
 
+class RoundFilter(ListFilter):
+    """The round whose people are shown, or all rounds."""
+
+    round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"))
+
+    def __init__(self, request: HttpRequest, task: Task) -> None:
+        all_rounds = list(task.rounds.order_by("-number"))
+        words = gettext("Round %(number)d")
+        choices = [(round.number, words % {"number": round.number}) for round in all_rounds]
+        super().__init__(request, round=choices)
+        number = self.cleaned_data["round"]
+        self.rounds = [round for round in all_rounds if number in ("", round.number)]
+
+
 @require_safe
 def annotators(request: HttpRequest, code: str) -> HttpResponse:
     """Show authors and validators, those first whose work needs a look."""
     task = owned_task(request, code)
-    rounds, named = _rounds(request, task)
-    authors, validators = authors_of(named or rounds), validators_of(named or rounds)
+    filters = RoundFilter(request, task)
+    author_page = list_page(request, authors_of(filters.rounds), name="authors")
+    validator_page = list_page(request, validators_of(filters.rounds), name="validators")
     values = {
         "task": task,
-        "rounds": rounds,
-        "chosen": next(iter(named), None),
-        "authors": [_author_row(author) for author in authors[:MOST_SHOWN]],
-        "validators": [_validator_row(validator) for validator in validators[:MOST_SHOWN]],
-        "counts": {"authors": len(authors), "validators": len(validators)},
+        "filters": filters,
+        "authors": [_author_row(author) for author in author_page],
+        "author_page": author_page,
+        "validators": [_validator_row(validator) for validator in validator_page],
+        "validator_page": validator_page,
     }
     return render(request, "own/annotators.html", values)
 
@@ -113,13 +129,13 @@ def _validator_row(validator: ValidatorStatistics) -> tuple[Any, ...]:
 def annotators_file(request: HttpRequest, code: str, who: str) -> HttpResponse:
     """Download all rows of one of the two tables as CSV. Unknown numbers are empty."""
     task = owned_task(request, code)
-    rounds, named = _rounds(request, task)
+    rounds = RoundFilter(request, task).rounds
     people: Sequence[Person]
     if who == "authors":
-        people = authors_of(named or rounds)
+        people = authors_of(rounds)
         columns = list(_columns(AuthorStatistics))
     else:
-        people = validators_of(named or rounds)
+        people = validators_of(rounds)
         columns = list(_columns(ValidatorStatistics))
     lines: list[list[Any]] = [["_".join(path) for path in columns]]
     for row in people:
@@ -150,16 +166,6 @@ def _cell(person: Person, path: tuple[str, ...]) -> Any:
         case Annotator():
             return shown_name(value)
     return value
-
-
-def _rounds(request: HttpRequest, task: Task) -> tuple[list[Round], list[Round]]:
-    """Return all rounds of the task, and those that the address asks for.
-
-    The second list is empty where it asks for none; then all rounds are meant.
-    """
-    rounds = list(task.rounds.order_by("-number"))
-    named = [round for round in rounds if str(round.number) == request.GET.get("round")]
-    return rounds, named
 
 
 def authors_of(rounds: Sequence[Round]) -> list[AuthorStatistics]:

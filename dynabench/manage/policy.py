@@ -13,6 +13,7 @@ from annotation.models import Example
 from core.accounts.models import LogEntry
 from core.accounts.people import person
 from core.web.htmx import form_status, render_page
+from core.web.lists import list_page
 from dynabench.manage.access import owned_round
 from dynabench.manage.selectors import decision_words, shown_texts
 from tasks.access import require
@@ -25,8 +26,8 @@ from validation.decisions.policy_forms import PolicyForm
 from validation.decisions.policy_preview import Preview, in_words, is_too_large, preview
 from validation.decisions.replay import ExampleStatus
 
-SHOWN = 20
-"""Former policies of a round on its page."""
+A_PAGE = 20
+"""Former policies of a round on a page."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -66,13 +67,16 @@ def _apply(request: HttpRequest, round: Round) -> HttpResponse:
 def _show(
     request: HttpRequest, round: Round, form: PolicyForm, *, status: int = 200
 ) -> HttpResponse:
+    entries = LogEntry.objects.filter(action="policy.changed", target=str(round))
+    page = list_page(request, entries.select_related("actor__annotator"), size=A_PAGE)
     values: dict[str, Any] = {
         "task": round.task,
         "round": round,
         "form": form,
         "in_force": in_words(policy_of(round)),
         "released": round.state == Round.State.RELEASED,
-        "former": _former(round),
+        "former": [_former(entry) for entry in page],
+        "page": page,
     }
     if form.is_bound and form.is_valid():
         values["chosen"] = in_words(form.policy)
@@ -82,14 +86,10 @@ def _show(
     return render_page(request, "own/policy.html", values, part="work", status=status)
 
 
-def _former(round: Round) -> list[tuple[LogEntry, str, str]]:
-    """Return the policies applied before, the newest first: entry, words, and query to see it."""
-    entries = LogEntry.objects.filter(action="policy.changed", target=str(round))
-    former = []
-    for entry in entries.select_related("actor__annotator")[:SHOWN]:
-        query = {name: value or "" for name, value in entry.data.items()}  # None: left empty
-        former.append((entry, in_words(Policy(**entry.data)), urlencode(query)))
-    return former
+def _former(entry: LogEntry) -> tuple[LogEntry, str, str]:
+    """Return the entry of a policy that was applied, its words, and the query to see it."""
+    query = {name: value or "" for name, value in entry.data.items()}  # None: left empty
+    return entry, in_words(Policy(**entry.data)), urlencode(query)
 
 
 def _previewed(round: Round, change: Preview) -> dict[str, Any]:

@@ -1,15 +1,17 @@
 """The owners' page of reports about passages."""
 
+from django import forms
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Report
 from annotation.moderation import resolve_reports
 from core.accounts.people import person, shown_name
+from core.web.lists import ListFilter, list_page
 from dynabench.manage.access import owned_task
 from tasks.contexts.services import set_retired
 from tasks.models import Context
@@ -19,14 +21,23 @@ from validation.models import Comment
 A_PAGE = 20
 
 
+class ReportFilter(ListFilter):
+    """The state of the reports that are shown."""
+
+    state = forms.ChoiceField(
+        choices=[("open", _("Open")), ("resolved", _("Resolved"))], initial="open", label=_("State")
+    )
+
+
 @require_safe
 def reports(request: HttpRequest, code: str) -> HttpResponse:
     """Show the open reports, the newest first, or the resolved ones on request."""
     task = owned_task(request, code)
-    is_open = "resolved" not in request.GET
+    filters = ReportFilter(request)
+    is_open = filters.cleaned_data["state"] == "open"
     task_reports = Report.objects.filter(context__round__task=task, resolved_at__isnull=is_open)
     rows = task_reports.select_related("annotator", "context__round").order_by("-pk")
-    page = Paginator(rows, A_PAGE).get_page(request.GET.get("page"))
+    page = list_page(request, rows, size=A_PAGE)
     listed = []
     for report in page:
         listed.append((report, shown_name(report.annotator), report.context.fields.items()))
@@ -38,6 +49,7 @@ def reports(request: HttpRequest, code: str) -> HttpResponse:
         "page": page,
         "reports": listed,
         "is_open": is_open,
+        "filters": filters,
         "comments": comments.select_related("example"),
     }
     return render(request, "own/reports.html", {**values, "may": can_edit(request.user, task)})
@@ -53,5 +65,5 @@ def report_resolve(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         chosen = Context.objects.filter(pk=report.context_id)
         set_retired(contexts=chosen, is_retired=True, actor=person(request))
     resolve_reports(reports=[report], actor=person(request))
-    messages.success(request, _("The report is dealt with."))
+    messages.success(request, gettext("The report is dealt with."))
     return redirect("own:reports", code=code)

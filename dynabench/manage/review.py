@@ -1,8 +1,6 @@
 """The review queue: a sample of what is judged and all disagreements, decided by an expert."""
 
 from collections.abc import Callable
-from typing import Any
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms
@@ -19,6 +17,7 @@ from annotation.moderation import withdraw_example
 from core.accounts.people import person
 from core.errors import Refused
 from core.web.htmx import form_status, htmx_partial, render_page
+from core.web.lists import ListFilter, page_after, read_after
 from dynabench.manage.access import owned_task
 from dynabench.manage.selectors import case_file, shown_texts
 from tasks.models import Task
@@ -28,39 +27,23 @@ from validation.judging import gold
 from validation.judging.forms import DecisionForm
 
 
-class QueueFilter(forms.Form):
-    """The shown part of the queue. A filter that is not understood counts as everything."""
+class QueueFilter(ListFilter):
+    """The shown part of the queue."""
 
-    kind = forms.ChoiceField(choices=Kind.choices, label=_("Show"))
+    kind = forms.ChoiceField(choices=Kind.choices, initial=Kind.ALL, label=_("Show"))
     round = forms.TypedChoiceField(coerce=int, required=False, label=_("Round"))
-    after = forms.IntegerField(min_value=0, required=False)
 
     def __init__(self, request: HttpRequest, task: Task) -> None:
-        # Always bound, with the default in place, so that `cleaned_data` is there.
-        super().__init__({"kind": Kind.ALL, **request.GET.dict()})
         self.rounds = list(task.rounds.order_by("-number"))
-        named = gettext("Round %(number)d")
-        choices: list[tuple[Any, str]] = [("", gettext("All rounds"))]
-        for round in self.rounds:
-            choices.append((round.number, named % {"number": round.number}))
-        self.fields["round"].choices = choices  # type: ignore[attr-defined]
-        self.full_clean()
+        words = gettext("Round %(number)d")
+        choices = [(round.number, words % {"number": round.number}) for round in self.rounds]
+        super().__init__(request, round=choices)
 
     def examples(self, after: int, size: int = PAGE) -> ReviewPage:
         """Return the examples behind the id `after`."""
-        number = self.cleaned_data.get("round", "")
+        number = self.cleaned_data["round"]
         rounds = [round for round in self.rounds if number in ("", round.number)]
-        return to_review(rounds, Kind(self.cleaned_data.get("kind", Kind.ALL)), after, size)
-
-    @property
-    def query(self) -> str:
-        """Return the filters as the end of an address."""
-        chosen = {}
-        for name in ("kind", "round"):
-            value = self.cleaned_data.get(name, "")
-            if value != "":
-                chosen[name] = value
-        return "?" + urlencode(chosen)
+        return to_review(rounds, Kind(self.cleaned_data["kind"]), after, size)
 
 
 class WithdrawalForm(forms.Form):
@@ -79,10 +62,11 @@ def review_queue(request: HttpRequest, code: str) -> HttpResponse:
     """Show the examples that need an expert's look, oldest first."""
     task = owned_task(request, code)
     filters = QueueFilter(request, task)
-    review_page = filters.examples(filters.cleaned_data.get("after") or 0)
-    texts = shown_texts(task, [item.pk for item in review_page.items])
-    rows = [(item, texts[item.pk]) for item in review_page.items]
-    values = {"task": task, "wanted": filters, "found": review_page, "rows": rows}
+    review_page = filters.examples(read_after(request), size=PAGE)
+    page = page_after(request, review_page.items, review_page.after)
+    texts = shown_texts(task, [item.pk for item in page])
+    rows = [(item, texts[item.pk]) for item in page]
+    values = {"task": task, "wanted": filters, "page": page, "rows": rows}
     return render_page(request, "own/review.html", values, part="queue")
 
 

@@ -22,6 +22,7 @@ from annotation.selectors import with_outputs
 from core.accounts.people import person, shown_name
 from core.errors import Refused
 from core.web.htmx import form_status
+from core.web.lists import AFTER, read_after, rows_after
 from dynabench.manage.selectors import one_line
 from tasks.access import find_task
 from tasks.models import Task
@@ -50,11 +51,9 @@ class ExampleRow:
     author: str
 
 
-class PlaceForm(forms.Form):
-    """The place in the list, and the person's action that just happened."""
+class ActionForm(forms.Form):
+    """The person's action that just happened."""
 
-    # What a database can compare an id with.
-    after = forms.IntegerField(min_value=0, max_value=2**63 - 1, required=False)
     # The id of an action as its log entry has it.
     run = forms.RegexField(r"^[0-9a-f]{32}$", required=False)
 
@@ -108,20 +107,19 @@ def _report_done(request: HttpRequest, task: Task, filters: FilterForm, done: Do
             few_names += " …"
         messages.warning(request, f"{message % {'number': len(names)}} {reason} ({few_names})")
     query_values = dict(filters.chosen)
-    place = _place(request)
-    if place.get("after"):
-        query_values["after"] = place["after"]
+    if after := read_after(request):
+        query_values[AFTER] = after
     if done.changed:
         query_values["run"] = done.run  # the page offers to undo it
     query = urlencode(query_values)
     return redirect(f"{reverse('own:review-examples', args=[task.code])}?{query}")
 
 
-def _place(request: HttpRequest) -> dict[str, Any]:
-    """Return what the address says of the place in the list, without what is not valid."""
-    form = PlaceForm(request.GET)
+def _run_of(request: HttpRequest) -> str:
+    """Return the action that the address says has just happened; "" for none or another text."""
+    form = ActionForm(request.GET)
     form.is_valid()
-    return form.cleaned_data
+    return str(form.cleaned_data.get("run", ""))
 
 
 def _page(
@@ -131,7 +129,7 @@ def _page(
     form: WishForm | None = None,
     error: Refused | None = None,
 ) -> HttpResponse:
-    place, is_valid = _place(request), filters.is_valid()
+    is_valid = filters.is_valid()
     values: dict[str, Any] = {
         "task": task,
         "filters": filters,
@@ -141,34 +139,29 @@ def _page(
         "picked": set(request.POST.getlist("example")),
         # An action leaves alone what others have decided since this moment.
         "looked_at": timezone.now().isoformat(),
-        "run": place.get("run"),
+        "run": _run_of(request),
         "actions": Action,
     }
     if is_valid:
         values["query"] = urlencode(filters.chosen)
-        values |= _matching_rows(task, filters, place.get("after") or 0)
+        values |= _matching_rows(request, task, filters)
     status = form_status(filters, form)
     if error:
         status = error.status
     return render(request, "own/review_many.html", values, status=status)
 
 
-def _matching_rows(task: Task, filters: FilterForm, after: int) -> dict[str, Any]:
-    """Return a page of the examples that the filters match, behind the id `after`."""
+def _matching_rows(request: HttpRequest, task: Task, filters: FilterForm) -> dict[str, Any]:
+    """Return a page of the examples that the filters match."""
     matching = filters.examples()
-    rows = matching.filter(pk__gt=after).select_related("round", "annotator", "consensus")
+    rows = matching.select_related("round", "annotator", "consensus")
     # One condition for all rows in place of a query for each.
     rows = rows.annotate(waits=ExpressionWrapper(filters.waits, BooleanField()))
-    # One more than a page shows tells whether there is a next page.
-    page = list(rows.prefetch_related("tags", with_outputs())[: PAGE + 1])
-    next_after = None
-    if len(page) > PAGE:
-        next_after = page[PAGE - 1].pk
+    page = rows_after(request, rows.prefetch_related("tags", with_outputs()), size=PAGE)
     return {
         "matched": matched(matching),
-        "rows": [_row(task, example) for example in page[:PAGE]],
-        "after": next_after,
-        "is_later": after > 0,
+        "rows": [_row(task, example) for example in page],
+        "page": page,
     }
 
 

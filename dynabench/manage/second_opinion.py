@@ -1,6 +1,6 @@
 """Where Dawid and Skene's model of a round differs from what the policy decided."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from annotation.models import Example
 from core.accounts.people import shown_name
+from core.web.lists import list_page
 from dynabench.manage.access import owned_round
 from tasks.models import Round
 from validation.decisions.second_opinion import SecondOpinion
@@ -15,8 +16,17 @@ from validation.decisions.second_opinion import second_opinion as fitted
 from validation.models import Consensus
 from validation.rates.rates import Undefined
 
-SHOWN = 50
-"""Of each table, those that come first."""
+A_PAGE = 50
+"""Rows of each of the two tables on a page."""
+
+
+class Disagreement(NamedTuple):
+    """An example, by its id, for which the model is surer of another label than the consensus."""
+
+    example: int
+    consensus: str
+    label: str
+    posterior: float
 
 
 @require_safe
@@ -30,18 +40,23 @@ def second_opinion(request: HttpRequest, code: str, number: int) -> HttpResponse
     else:
         values["model"] = model
         values["validators"] = []
-        for validator in model.validators[:SHOWN]:
+        validator_page = list_page(request, model.validators, size=A_PAGE, name="validators")
+        for validator in validator_page:
             name = shown_name(validator.annotator)
             confusion = []
             for true_label, chances in validator.confusion.items():
                 confusion.append((true_label, list(chances.values())))
             values["validators"].append((name, validator.reliability, confusion))
-        values["otherwise"] = otherwise(round, model)
+        values["validator_page"] = validator_page
+        page = list_page(request, disagreements(round, model), size=A_PAGE)
+        examples = Example.objects.in_bulk([row.example for row in page])
+        values["page"] = page
+        values["otherwise"] = [(examples[row.example], row) for row in page]
     return render(request, "own/second_opinion.html", values)
 
 
-def otherwise(round: Round, model: SecondOpinion) -> list[tuple[Any, str, str, float]]:
-    """Return (example, consensus, the model's label, its posterior), the surest first."""
+def disagreements(round: Round, model: SecondOpinion) -> list[Disagreement]:
+    """Return where the model says otherwise than the consensus, the surest first."""
     rows = []
     decided = Consensus.objects.filter(round=round, state=Consensus.State.DECIDED)
     # Many rows, of which few are shown: no instances, and not all at once.
@@ -49,7 +64,5 @@ def otherwise(round: Round, model: SecondOpinion) -> list[tuple[Any, str, str, f
         posterior = model.posteriors.get(pk, {})
         best = max(posterior, key=lambda name: posterior[name], default=label)
         if best != label:
-            rows.append((pk, label, best, posterior[best]))
-    surest = sorted(rows, key=lambda row: -row[3])[:SHOWN]
-    examples = Example.objects.in_bulk([row[0] for row in surest])
-    return [(examples[pk], label, best, posterior) for pk, label, best, posterior in surest]
+            rows.append(Disagreement(pk, label, best, posterior[best]))
+    return sorted(rows, key=lambda row: -row.posterior)

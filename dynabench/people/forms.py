@@ -1,28 +1,22 @@
 """The forms of a person's own pages."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 from django import forms
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from core.web.lists import ListFilter
 from dynabench.people.work import STATUS_WORDS
-from tasks.models import Task
 
 
-class FilterForm(forms.Form):
-    """Filters of the person's examples."""
+class ExampleFilter(ListFilter):
+    """Filters of the person's examples. Links choose the status, the form chooses the task."""
 
-    task = forms.ChoiceField(required=False)
-    status = forms.ChoiceField(required=False, choices=[("", _("All")), *STATUS_WORDS.items()])
-    before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
-
-    def __init__(self, data: Mapping[str, Any], tasks: Iterable[Task]) -> None:
-        super().__init__(data, auto_id="filter-%s")
-        choices = [("", gettext("All"))]
-        choices += [(task.code, task.name) for task in tasks]
-        self.fields["task"].choices = choices  # type: ignore[attr-defined]
+    task = forms.ChoiceField(required=False, label=_("Task"))
+    status = forms.ChoiceField(
+        required=False,
+        label=_("Status"),
+        choices=[("", _("All")), *STATUS_WORDS.items()],
+        widget=forms.HiddenInput,
+    )
 
 
 class GoalForm(forms.Form):

@@ -19,11 +19,12 @@ from core.accounts.models import Annotator
 from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.web.htmx import form_status, htmx_partial, render_page
+from core.web.lists import rows_after
 from core.web.refusals import as_message
-from dynabench.people.forms import FilterForm, GoalForm
+from dynabench.people.forms import ExampleFilter, GoalForm
 from dynabench.people.play import game_of, judged_of
 from dynabench.people.work import (
-    PAGE,
+    A_PAGE,
     chips_of,
     draw_trend,
     example_rows,
@@ -81,30 +82,21 @@ def _page(request: HttpRequest, me: Annotator, form: GoalForm | None = None) -> 
 
 
 def _mine(request: HttpRequest, me: Annotator, tasks: Sequence[Task]) -> dict[str, Any]:
-    """Return the person's examples that the address asks for, ignoring filters without meaning."""
-    form = FilterForm(request.GET, tasks)
-    form.is_valid()  # leaves out of `cleaned_data` what is not valid
-    filters = {name: form.cleaned_data.get(name, "") for name in ("task", "status")}
-    before, statuses = form.cleaned_data.get("before"), statuses_of(me)
+    """Return a page of the person's examples, by the filters of the address."""
+    filters = ExampleFilter(request, task=[(task.code, task.name) for task in tasks])
+    chosen = filters.cleaned_data
+    statuses = statuses_of(me)
     totals = status_counts(me, statuses)
-    chips = chips_of(totals, **filters)
-    examples = own_examples(me, statuses, **filters)
-    if before:
-        examples = examples.filter(pk__lt=before)
-    # One more than a page shows tells whether there are older ones.
-    rows = example_rows(me, examples[: PAGE + 1])
-    older = None
-    if len(rows) > PAGE:
-        older = rows[PAGE - 1].example.pk
+    chips = chips_of(totals, **chosen)
+    page = rows_after(request, own_examples(me, statuses, **chosen), size=A_PAGE)
     return {
-        "filters": form,
-        "status": filters["status"],
+        "filters": filters,
         "chips": chips,
         "counts": tiles_of(totals),
-        "rows": rows[:PAGE],
-        "older": older,
+        "page": page,
+        "rows": example_rows(me, page.rows),
         "count": next(chip.count for chip in chips if chip.is_shown),
-        "is_filtered": any(filters.values()) or before,
+        "is_filtered": bool(filters.chosen or page.first),
     }
 
 

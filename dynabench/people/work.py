@@ -31,7 +31,7 @@ from validation.models import Choice, Consensus, GoldAnswer, OwnerDecision, Vali
 from validation.rewards.points import day_total
 from validation.rewards.scores import points_of, written
 
-PAGE = 20
+A_PAGE = 20
 TREND_WEEKS = 12
 COMMENTS = 10
 State = Consensus.State
@@ -170,26 +170,26 @@ def own_examples(
         examples = examples.filter(statuses[status])
     if task:
         examples = examples.filter(round__task__code=task)
-    return examples
-
-
-def example_rows(me: Annotator, examples: QuerySet[Example]) -> list[OwnExampleRow]:
-    """Return the examples of `own_examples` as rows. Seven queries, whatever their number."""
     # Prefetched, as are the decisions: a page has up to 20 rows.
     outputs = TargetOutput.objects.select_related("target")
     standing = OwnerDecision.objects.filter(withdrawn_at__isnull=True)
-    rows = list(
-        examples.select_related("round__task", "context", "consensus").prefetch_related(
-            Prefetch("target_outputs", outputs), Prefetch("owner_decisions", standing)
-        )
+    return examples.select_related("round__task", "context", "consensus").prefetch_related(
+        Prefetch("target_outputs", outputs), Prefetch("owner_decisions", standing)
     )
-    points = points_of(me, rows)
+
+
+def example_rows(me: Annotator, examples: Sequence[Example]) -> list[OwnExampleRow]:
+    """Return examples of `own_examples` as rows. Four queries, whatever their number."""
+    points = points_of(me, examples)
     votes: dict[int, list[Validation]] = {}
     # Votes of an example that still needs some are nobody's to see.
-    closed = [example.pk for example in rows if _is_over(example)]
+    closed = [example.pk for example in examples if _is_over(example)]
     for vote in Validation.objects.filter(example__in=closed):
         votes.setdefault(vote.example_id, []).append(vote)
-    return [_row(example, points.get(example.pk), votes.get(example.pk, [])) for example in rows]
+    rows = []
+    for example in examples:
+        rows.append(_row(example, points.get(example.pk), votes.get(example.pk, [])))
+    return rows
 
 
 def _is_over(example: Example) -> bool:

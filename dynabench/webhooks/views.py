@@ -10,14 +10,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from core.accounts.people import person
+from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from dynabench.webhooks import services
 from dynabench.webhooks.delivery import greet
 from dynabench.webhooks.forms import WebhookForm
 from dynabench.webhooks.models import Webhook
 
-SHOWN = 100
-"""Deliveries on a webhook's page."""
+A_PAGE = 100
+"""Deliveries on a page."""
 
 
 def _find_own(request: HttpRequest, pk: int) -> Webhook:
@@ -45,8 +46,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 def webhook(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a webhook's deliveries, and how they ended."""
     hook = _find_own(request, pk)
-    # The newest ones: the log has those of 30 days.
-    values = {"webhook": hook, "deliveries": hook.deliveries.all()[:SHOWN], "shown": SHOWN}
+    values = {"webhook": hook, "page": list_page(request, hook.deliveries.all(), size=A_PAGE)}
     return render(request, "webhooks/webhook.html", values)
 
 

@@ -232,11 +232,13 @@ class WrongView(APIView):
         Available to everybody if a release has published texts and labels, otherwise to the task's
         editors. Only for plain runs with stored predictions.
         """
-        from evaluation.submissions.mistakes import SHOWN, wrong_answers  # it loads numpy
+        from evaluation.submissions.mistakes import SHOWN, wrong_between  # it loads numpy
 
         evaluation, _ = find_run(request, pk, run, may_see_wrong)
         page = wanted(WrongQuery, request)["page"]
-        rows = wrong_answers(evaluation, page)  # one more than a page, if there is a next one
+        start = (page - 1) * SHOWN
+        # One more than the page shows tells whether there is a next one.
+        rows = wrong_between(evaluation, start, start + SHOWN + 1)
         answers = {
             "examples": rows[:SHOWN],
             "next_page": page + 1 if len(rows) > SHOWN else None,

@@ -53,12 +53,6 @@ class WrongAnswer:
         return [config.display(config.answer_field, gold) for gold in self.row.gold]
 
 
-def wrong_answers(run: EvaluationRun, page: int) -> list[WrongAnswer]:
-    """Return a page of examples that a model did not get wholly right, and one more if any."""
-    start = (page - 1) * SHOWN
-    return wrong_between(run, start, start + SHOWN + 1)
-
-
 def wrong_between(run: EvaluationRun, start: int, end: int) -> list[WrongAnswer]:
     """Return examples that a model did not get wholly right, from place `start` to `end`.
 

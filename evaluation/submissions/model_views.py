@@ -19,6 +19,7 @@ from core.accounts.people import person
 from core.text.markdown import render_markdown
 from core.web.downloads import attachment
 from core.web.htmx import render_page
+from core.web.lists import RowStream, list_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.judges.llm_judges.selectors import scores_of
 from evaluation.models import EvaluationRun, Submission
@@ -257,29 +258,16 @@ def run_log(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
 @require_safe
 def wrong(request: HttpRequest, pk: UUID, run_id: UUID) -> HttpResponse:
     """Show a page of examples that a model got wrong, to people who may see right answers."""
-    from evaluation.submissions.mistakes import SHOWN, wrong_answers  # loads numpy
+    from evaluation.submissions.mistakes import SHOWN, wrong_between  # loads numpy
 
     run, viewer = find_run(request, pk, run_id, may_see_wrong)
-    number = _page_number(request.GET.get("page", ""))
-    examples = wrong_answers(run, number)
-    next_number = None
-    if len(examples) > SHOWN:
-        next_number = number + 1
+    # Nobody knows how many there are without reading all answers.
+    examples = RowStream(partial(wrong_between, run))
     values = {
         "run": run,
         "submission": run.submission,
         "task": run.submission.task,
         "name": shown_name(run.submission, viewer),
-        "examples": examples[:SHOWN],
-        "number": number,
-        "previous": number - 1 or None,
-        "next": next_number,
+        "page": list_page(request, examples, size=SHOWN),
     }
     return render(request, "evaluation/wrong.html", values)
-
-
-def _page_number(text: str) -> int:
-    """Return the number of a page from an address; 1 for anything else."""
-    if text.isdecimal() and 0 < len(text) < 6:
-        return int(text) or 1
-    return 1

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.people import person
+from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.selectors import submissions_for
@@ -18,8 +19,6 @@ from evaluation.submissions.teams import services
 from evaluation.submissions.teams.access import find_team
 from evaluation.submissions.teams.forms import InvitationForm, TeamForm
 from evaluation.submissions.teams.selectors import invitations_of, teams_of
-
-LISTED = 100
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -59,10 +58,18 @@ def team(request: HttpRequest, pk: int) -> HttpResponse:
             messages.success(request, _("The address is invited."))
             return redirect("evaluation:team", pk)
     members = own_team.members.select_related("user__annotator")
+    page = list_page(request, submissions_for(own_team, user))
     rows = []
-    for submission in submissions_for(own_team, user)[:LISTED]:
+    for submission in page:
         rows.append((submission, progress_of(submission, submission.runs.all())))
-    values = {"team": own_team, "place": place, "members": members, "rows": rows, "form": form}
+    values = {
+        "team": own_team,
+        "place": place,
+        "members": members,
+        "page": page,
+        "rows": rows,
+        "form": form,
+    }
     return render(request, "evaluation/team.html", values, status=_status_of(form))
 
 

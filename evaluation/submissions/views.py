@@ -16,6 +16,7 @@ from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.web.bodies import FORM_BYTES, takes
 from core.web.htmx import render_page
+from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.contract import GIB
 from evaluation.isolation.uploads.allowances import most_a_day
@@ -42,8 +43,6 @@ from tasks.permissions import can_edit, can_submit
 
 if TYPE_CHECKING:
     from evaluation.runs.chat.estimate import Estimate
-
-LISTED = 100
 
 
 def _room(user: User) -> int:
@@ -143,16 +142,18 @@ def _upload(user: User, form: SubmitForm) -> Upload | None:
 def models(request: HttpRequest, code: str) -> HttpResponse:
     """Show the models of a task that everybody may see, with their main score on each set."""
     task = find_task(request, code)
-    values = {"task": task, **list_with_scores(published(task)[:LISTED], task, request.user)}
+    page = list_page(request, published(task))
+    values = {"task": task, "page": page, **list_with_scores(page, task, request.user)}
     if can_edit(request.user, task):
-        values["near_copies"] = near_copies_in(task)[:LISTED]
+        values["near_copies"] = list_page(request, near_copies_in(task), name="near-copies")
     return render(request, "evaluation/models.html", values)
 
 
 @require_safe
 def mine(request: HttpRequest) -> HttpResponse:
     """Show everything that the person has submitted, newest first."""
+    page = list_page(request, submissions_of(person(request)))
     rows = []
-    for submission in submissions_of(person(request))[:LISTED]:
+    for submission in page:
         rows.append((submission, progress_of(submission, submission.runs.all())))
-    return render(request, "evaluation/my_models.html", {"rows": rows})
+    return render(request, "evaluation/my_models.html", {"page": page, "rows": rows})

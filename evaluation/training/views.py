@@ -10,13 +10,14 @@ from django.views.decorators.http import require_http_methods
 
 from core.charts import Point, line_chart
 from core.web.htmx import render_page
+from core.web.lists import list_page
 from core.web.refusals import as_form_error
 from evaluation.models import TrainingRun
 from evaluation.training.forms import RegisterForm, TrainingForm
 from evaluation.training.services import register_trained, request_training
 from tasks.access import find_edited
 
-LISTED = 50
+A_PAGE = 50
 
 
 @require_http_methods(["GET", "POST"])
@@ -29,8 +30,8 @@ def trainings(request: HttpRequest, code: str) -> HttpResponse:
             run = request_training(task=task, actor=user, **form.arguments)
             return redirect("evaluation:training", code=code, pk=run.pk)
     # Reports and uploaded rows may take megabytes, and the list shows neither.
-    runs = task.training_runs.defer("report", "rows").select_related("target", "round")[:LISTED]
-    values = {"task": task, "form": form, "runs": runs}
+    runs = task.training_runs.defer("report", "rows").select_related("target", "round")
+    values = {"task": task, "form": form, "page": list_page(request, runs, size=A_PAGE)}
     return render(request, "evaluation/trainings.html", values, status=_status(form))
 
 
@@ -49,6 +50,7 @@ def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
             return redirect("evaluation:training", code=code, pk=pk)
     values = {"task": task, "run": run, "form": form, "report": run.report}
     values |= _describe_report(run)
+    values["page"] = list_page(request, values.pop("examples", ()), size=A_PAGE)
     return render_page(
         request, "evaluation/training.html", values, part="training", status=_status(form)
     )
@@ -79,4 +81,4 @@ def _describe_report(run: TrainingRun) -> dict[str, Any]:
     examples = []
     for test in run.report["tests"]:
         examples += [(test["name"], example) for example in test["examples"]]
-    return {"metric": metric, "chart": chart, "examples": examples[:50]}
+    return {"metric": metric, "chart": chart, "examples": examples}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import CharField, IntegerField, Serializer
 from rest_framework.views import APIView
 
 from core.errors import Refused
@@ -13,7 +14,7 @@ from core.web.api import versioned
 from leaderboard.api.asking import MINE, matrix_for, version_of
 from leaderboard.api.schemas import Compared
 from leaderboard.board.columns import OF_RUNS
-from leaderboard.compare.views import SAME, SIDES, model_places, requested_page
+from leaderboard.compare.views import SAME, SIDES, model_places
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit, can_take
@@ -23,6 +24,13 @@ if TYPE_CHECKING:  # it loads numpy
     from leaderboard.compare.models import ComparedMetric, Comparison, Example
 
 BETTER: Mapping[str, str] = {"first": "a", "second": "b"}
+
+
+class ExamplesQuery(Serializer[Any]):
+    """A page of the examples of a set."""
+
+    set = CharField(default="", allow_blank=True)
+    page = IntegerField(min_value=1, max_value=99_999, default=1)
 
 
 class CompareView(APIView):
@@ -50,7 +58,9 @@ class CompareView(APIView):
         matrix = matrix_for(request, task, "a", "b", "set", "page")
         pair = _pair(request, matrix)
         is_editor, takes = can_edit(request.user, task), can_take(request.user, task)
-        name, page = request.query_params.get("set", ""), requested_page(request.query_params)
+        query = ExamplesQuery(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        name, page = query.validated_data["set"], query.validated_data["page"]
 
         def body() -> dict[str, Any]:
             return _body(task, matrix, pair, name, page, is_editor=is_editor, takes=takes)
@@ -93,19 +103,28 @@ def _body(
 
     takes: whether the reader may download the task's data, and so see examples.
     """
-    from leaderboard.compare.models import compare_models, example_page, shared_runs
+    from leaderboard.compare.models import (
+        EXAMPLES,
+        choose_set,
+        compare_models,
+        differing_examples,
+        shared_runs,
+    )
 
     pairs = shared_runs(matrix, *pair)
     compared = compare_models(task, matrix, *pair, pairs)
-    examples = example_page(task, pairs if takes else {}, name, page, is_editor=is_editor)
+    chosen = choose_set(pairs if takes else {}, name, is_editor=is_editor)
+    start = (page - 1) * EXAMPLES
+    # One more than the page shows tells whether there is a next one.
+    examples = differing_examples(task, chosen, start, start + EXAMPLES + 1)
     return {
         "a": _model(matrix, pair[0]),
         "b": _model(matrix, pair[1]),
         "judge": matrix.judge.told if matrix.judge else None,
         **_tested(compared),
-        "readable": examples.readable,
-        "examples": [_example(example) for example in examples.examples],
-        "next_page": examples.next,
+        "readable": chosen.readable,
+        "examples": [_example(example) for example in examples[:EXAMPLES]],
+        "next_page": page + 1 if len(examples) > EXAMPLES else None,
     }
 
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
@@ -11,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from core.charts import matrix, reach
 from core.data.adaptive_cache import Kept
+from core.web.lists import list_page
 from leaderboard.arena.board import (
     Table,
     arena_lines,
@@ -47,7 +47,7 @@ def arena(request: HttpRequest, code: str) -> HttpResponse:
     values: dict[str, Any] = {"task": task, "kept": cached, "here": "leaderboard"}
     if cached and cached.numbers["models"]:
         values |= board_values(cached.numbers)
-        values["page"] = Paginator(values["page"], ROWS).get_page(request.GET.get("page"))
+        values["page"] = list_page(request, values["page"], size=ROWS)
     return render(request, "leaderboard/arena.html", values)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from django.core.paginator import Page, Paginator
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -24,6 +23,7 @@ from core.charts import (
     scatter,
     stacked_bars,
 )
+from core.web.lists import numbered_page
 from evaluation.judges.custom_metrics.selectors import Column as Custom
 from evaluation.judges.llm_judges.selectors import MetricJudge
 from evaluation.models import EvaluationRun
@@ -141,7 +141,12 @@ def page_values(
         options.get("sort", ""),
     )
     rows = sort_rows(board, sort, matrix.less_is_better)
-    page = Paginator(rows, ROWS).get_page(options.get("page"))
+    page = numbered_page(
+        rows,
+        options.get("page", ""),
+        lambda number: board_request.link(page=number),
+        size=ROWS,
+    )
     columns = board_columns(matrix, board_request, board)
     opened = options.get("open", "")
     metric_sliders = sliders(METRIC, board_request.weighting.metrics)
@@ -156,18 +161,18 @@ def page_values(
         "columns": columns,
         "scale": _reach(board.rows[0].scores) if board.rows else None,
         "width": len(columns) + 3,
-        "lines": [_line(matrix, row, columns, board_request) for row in page.object_list],
+        "lines": [_line(matrix, row, columns, board_request) for row in page],
         "results": opened_results(matrix, opened) if opened else [],
         "opened": _name_of(matrix, opened),
         "sort": sort,
         "model_order": {"model": "ascending", "-model": "descending"}.get(sort, ""),
-        "links": _links(board_request, page),
+        "links": _links(board_request),
         "presets": list(presets(board_request, matrix.main)),
         "metric_sliders": metric_sliders,
         "set_sliders": set_sliders,
         "sliders": metric_sliders + set_sliders,
         "formulas": _formulas(matrix, board_request, board),
-        "parts": draw_parts(list(page.object_list)),
+        "parts": draw_parts(page.rows),
         "formula": _formula(matrix, board_request, board),
         "plane": draw_plane(board, matrix, board_request),
         "trend": draw_trend(board, matrix),
@@ -205,24 +210,18 @@ def _describe_effect(
     return _("Compared with the weights it opens with: %(moves)s") % {"moves": sentences}
 
 
-def _links(board_request: BoardRequest, page: Page[RankedModel]) -> dict[str, str]:
+def _links(board_request: BoardRequest) -> dict[str, str]:
     """Return the queries of the page's other links."""
     options, link = board_request.options, board_request.link
     is_by_model = options.get("sort") == "model"
     links = {
         "rank": link(sort=""),
         "model": link(sort="-model" if is_by_model else "model"),
-        "previous": "",
-        "next": "",
         # Each click turns these two on or off.
         "all": link(all="" if options.get("all") else "1"),
         "mine": link(mine="" if options.get("mine") else "1"),
         "fork": link(mode="", mine="", sort="", all="", x="", y=""),
     }
-    if page.has_previous():
-        links["previous"] = link(page=str(page.number - 1))
-    if page.has_next():
-        links["next"] = link(page=str(page.number + 1))
     for name in ("csv", "json", "latex"):
         links[name] = link(mine="", format=name)  # no file has unpublished models
     return links

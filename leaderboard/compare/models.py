@@ -146,14 +146,17 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class ExamplePage:
-    """The sets whose examples the reader may see, and a page of those of the chosen set."""
+class ChosenSet:
+    """The sets whose examples the reader may see, and the one that they chose.
+
+    set: empty where none is chosen; then there is no pair. with_gold: whether the reader may know
+    what is right.
+    """
 
     readable: list[str]
-    set: str  # empty: none is chosen
-    examples: list["Example"]
-    with_gold: bool  # whether the reader may know what is right
-    next: int | None  # the number of the next page
+    set: str
+    pair: Pair | None
+    with_gold: bool
 
 
 @dataclass(frozen=True)
@@ -457,32 +460,28 @@ def side_by_side(pair: Pair) -> Iterator[tuple[SetRow, Answer | None, Answer | N
     return zip(set_rows(pair[0].version), *map(read_answers, pair), strict=True)
 
 
-def example_page(
-    task: Task, pairs: Mapping[int, Pair], name: str, page: int, *, is_editor: bool
-) -> ExamplePage:
-    """Return a page of examples of the set with this name, as far as the reader may see them.
+def choose_set(pairs: Mapping[int, Pair], name: str, *, is_editor: bool) -> ChosenSet:
+    """Return the set with this name, as far as the reader may see its examples.
 
     Right answers are only for readers who may see the mistakes of both models.
     """
     runs = readable_runs(pairs, is_editor=is_editor)
     if name not in runs:
-        return ExamplePage(list(runs), "", [], with_gold=False, next=None)
+        return ChosenSet(list(runs), "", None, with_gold=False)
     with_gold = tells_gold(runs[name], is_editor=is_editor)
-    examples = differing_examples(task, runs[name], page, with_gold=with_gold)
-    next_page = page + 1 if len(examples) > EXAMPLES else None
-    return ExamplePage(list(runs), name, examples[:EXAMPLES], with_gold=with_gold, next=next_page)
+    return ChosenSet(list(runs), name, runs[name], with_gold=with_gold)
 
 
-def differing_examples(task: Task, pair: Pair, page: int, *, with_gold: bool) -> list[Example]:
-    """Return a page of examples on which the models differ, and one more if there is one.
+def differing_examples(task: Task, chosen: ChosenSet, start: int, end: int) -> list[Example]:
+    """Return the examples on which the models differ, from place `start` to `end`.
 
     With gold these are the examples that only one of them has right. Without it, those with
     different answers, because which one is right would tell the gold. Reads no further than needed.
     """
-    start = (page - 1) * EXAMPLES
-    # One more than a page tells whether there is a next page.
-    examples = _differing(task.config, pair, with_gold=with_gold)
-    return list(islice(examples, start, start + EXAMPLES + 1))
+    if chosen.pair is None:
+        return []
+    examples = _differing(task.config, chosen.pair, with_gold=chosen.with_gold)
+    return list(islice(examples, start, end))
 
 
 def _differing(config: TaskConfig, pair: Pair, *, with_gold: bool) -> Iterator[Example]:

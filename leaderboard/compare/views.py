@@ -1,6 +1,7 @@
 """The page that compares two models of a leaderboard."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext, gettext_noop
 from django.views.decorators.http import require_safe
 
+from core.web.lists import RowStream, list_page
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_edit, can_take
@@ -96,13 +98,22 @@ def _compared(
     request: HttpRequest, task: Task, matrix: "Matrix", pair: tuple[int, int]
 ) -> dict[str, Any]:
     """Return what is shown of two models, with examples of the set that the query names."""
-    from leaderboard.compare.models import LEAST, compare_models, example_page, shared_runs
+    from leaderboard.compare.models import (
+        EXAMPLES,
+        LEAST,
+        choose_set,
+        compare_models,
+        differing_examples,
+        shared_runs,
+    )
 
-    pairs, page = shared_runs(matrix, *pair), requested_page(request.GET)
+    pairs = shared_runs(matrix, *pair)
     # Examples are for readers who may download the task's data.
     readable = pairs if can_take(request.user, task) else {}
-    is_editor, set_name = can_edit(request.user, task), request.GET.get("set", "")
-    examples = example_page(task, readable, set_name, page, is_editor=is_editor)
+    is_editor = can_edit(request.user, task)
+    chosen = choose_set(readable, request.GET.get("set", ""), is_editor=is_editor)
+    # Nobody knows how many there are without reading all answers.
+    examples = RowStream(partial(differing_examples, task, chosen))
     compared = compare_models(task, matrix, *pair, pairs)
     loops = [(matrix.models[pair[which]].name, name) for which, name in compared.in_the_loop]
     return {
@@ -114,16 +125,8 @@ def _compared(
         "seconds": compared.count("second"),
         "least": LEAST,
         "loops": loops,
-        **vars(examples),
-        "number": page,
-        "previous": page - 1 or None,
+        "readable": chosen.readable,
+        "set": chosen.set,
+        "with_gold": chosen.with_gold,
+        "page": list_page(request, examples, size=EXAMPLES),
     }
-
-
-def requested_page(query: Mapping[str, str]) -> int:
-    """Return the page of examples that a query names, by default the first."""
-    text = query.get("page", "")
-    # No set has a page with a longer number.
-    if text.isdecimal() and len(text) < 6 and int(text):
-        return int(text)
-    return 1

@@ -1,13 +1,13 @@
 """The page of all models against all rounds."""
 
 from django.contrib.auth.decorators import login_not_required
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from core.web.downloads import attachment
+from core.web.lists import list_page
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.board.views import sentence
 from tasks.access import find_task
@@ -37,7 +37,7 @@ def rounds_page(request: HttpRequest, code: str) -> HttpResponse:
         "task": task,
         "matrix": matrix,
         "found": table,
-        "page": Paginator(table.lines, ROWS).get_page(request.GET.get("page")),
+        "page": list_page(request, table.lines, size=ROWS),
         "charts": draw_charts(table, _("%(metric)s by round") % {"metric": in_words(matrix.main)}),
         "is_counting": len(numbers) < len(seen),
         "mine": "mine" in request.GET,

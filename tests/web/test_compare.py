@@ -242,8 +242,7 @@ def test_readers_see_where_answers_differ_but_not_which_is_right(client, pair):
     assert "<dt>Right</dt>" not in page
     more = hypotheses(ask(client, pair, set="round-1", page=2).text)
     assert not set(found) & set(more)
-    assert hypotheses(ask(client, pair, set="round-1", page=50).text) == []
-    assert hypotheses(ask(client, pair, set="round-1", page="x").text) == found
+    assert ask(client, pair, set="round-1", page=50).status_code == 404
 
 
 def test_owners_see_what_is_right(client, task, pair):

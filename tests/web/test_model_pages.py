@@ -217,10 +217,8 @@ def test_what_was_wrong_comes_in_pages(as_alice, model, monkeypatch):
     first, second = as_alice.get(url).text, as_alice.get(f"{url}?page=2").text
     assert ("Premise 2." in first, "Premise 3." in first, "page=2" in first) == (True, False, True)
     assert ("Premise 2." in second, "Premise 3." in second) == (False, True)
-    assert "page=1" in second
     assert "page=3" not in second
-    assert "No more errors" in as_alice.get(f"{url}?page=3").text
-    assert "Premise 1." in as_alice.get(f"{url}?page=0").text
+    assert as_alice.get(f"{url}?page=3").status_code == 404
     perturbed = scored(model, run.version, "robustness", consistency=1.0)
     answered(perturbed, "neutral")
     assert as_alice.get(url_of(model, f"runs/{perturbed.pk}/wrong/")).status_code == 404

@@ -43,7 +43,7 @@ def test_a_moderator_without_the_admin_deals_with_reports(reviewer, nli, report)
     assert reviewer.post(f"{URL}{report.pk}/").status_code == 302
     assert Report.objects.get().resolved_at
     assert "It ends in the middle." not in reviewer.get(URL).text
-    assert "It ends in the middle." in reviewer.get(f"{URL}?resolved").text
+    assert "It ends in the middle." in reviewer.get(f"{URL}?state=resolved").text
 
 
 def test_an_editor_retires_the_passage(reviewer, nli, report):

@@ -247,7 +247,7 @@ def test_how_a_target_fares(as_alice, owner, nli, monkeypatch):
     target.save()
     url = f"{TARGETS}{target.pk}/health/"
     page = as_alice.get(url)
-    assert [one.example for one in page.context["latest"]] == [example]
+    assert [one.example for one in page.context["page"]] == [example]
     assert page.context["versions"][0].answers == 1
     assert page.context["median"] is not None
     found = as_alice.post(url).context["answered"]

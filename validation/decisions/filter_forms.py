@@ -23,6 +23,7 @@ from validation.decisions.awaited import waits_for_judges
 from validation.models import Consensus, ExampleTag, OwnerDecision, Validation
 
 MOST_TAGS = 200
+"""Tags of contexts that a choice offers; where there are more, people type one."""
 STANDS = Q(retracted_at__isnull=True)
 DECIDED = Q(consensus__state=Consensus.State.DECIDED)
 BY_OWNER = Q(consensus__decided_by=Consensus.DecidedBy.OWNER)
@@ -128,8 +129,13 @@ class FilterForm(forms.Form):
         choices = {
             "round": [(number, named % {"number": number}) for number in numbers],
             "tag": [(name, name) for name in tags_of(task)],
-            "slice": [(name, name) for name in context_tags_of(task)],
         }
+        context_tags = context_tags_of(task)
+        choices["slice"] = [(name, name) for name in context_tags]
+        if len(context_tags) > MOST_TAGS:
+            # A longer choice is slow to read and to send, so that people type the tag.
+            label = self.fields["slice"].label
+            self.fields["slice"] = forms.CharField(required=False, max_length=200, label=label)
         for searched_field in self.searched:
             self.fields[searched_field.name] = _field(searched_field)
         for name, field in self.fields.items():
@@ -241,9 +247,9 @@ def tags_of(task: Task) -> list[str]:
 
 
 def context_tags_of(task: Task) -> list[str]:
-    """List the tags of a task's contexts, in alphabetical order; MOST_TAGS at most."""
+    """List the tags of a task's contexts, by name; at most one more than MOST_TAGS."""
     tagged = Context.objects.filter(round__task=task).exclude(tag="").order_by("tag")
-    return list(tagged.values_list("tag", flat=True).distinct()[:MOST_TAGS])
+    return list(tagged.values_list("tag", flat=True).distinct()[: MOST_TAGS + 1])
 
 
 def _answers() -> QuerySet[Any]:

@@ -21,8 +21,6 @@ from validation.models import Consensus, ExampleTag
 
 MOST = 5000
 """The newest verified errors are looked at, up to this many."""
-MOST_SHOWN = 20
-"""Groups of examples that the page shows."""
 MOST_ALIKE = 100
 """Maximum texts that one is compared with by words."""
 MOST_COMPARED = 20_000
@@ -80,7 +78,7 @@ def coverage_of(campaign: Campaign) -> Coverage:
     # In the order of size, so a single example ends what is worth showing.
     groups = [
         Group(len(cluster), written_text(config, examples[cluster[0]].inputs))
-        for cluster in clustered[:MOST_SHOWN]
+        for cluster in clustered
         if len(cluster) > 1
     ]
     return Coverage(

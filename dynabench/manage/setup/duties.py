@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from core.accounts.models import User
 from core.accounts.people import account_name, person
 from core.web.htmx import form_status
+from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_task
 from tasks.members.duties.selectors import MAY, may_be_asked
@@ -22,6 +23,8 @@ from tasks.members.duties.services import change_duty, end_duty, set_duties
 from tasks.models import Duty, Round, Task
 from tasks.permissions import can_edit, can_own
 from validation.judging.duties import due_before, progress_of
+
+A_PAGE = 20
 
 MOST = 100_000
 
@@ -143,12 +146,14 @@ def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
             messages.success(request, words % {"n": count})
             return redirect("own:duties", code)
     standing = progress_of(task.duties.standing())
-    # Only the latest ones that ended: the page is about what is open.
-    ended = progress_of(task.duties.exclude(ended_at=None)[:20])
+    # In pages after those that are open, which the page is about and which all are shown.
+    page = list_page(request, task.duties.exclude(ended_at=None), size=A_PAGE)
+    shown_duties = task.duties.filter(pk__in=[duty.pk for duty in page])
     values = {
         "task": task,
         "form": form,
-        "rows": sorted(standing, key=due_before) + list(ended),
+        "page": page,
+        "rows": sorted(standing, key=due_before) + progress_of(shown_duties),
     }
     return render(request, "own/setup/duties.html", values, status=form_status(form))
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from annotation.models import TargetOutput
 from core.accounts.people import person
 from core.web.htmx import htmx_partial
+from core.web.lists import rows_after
 from core.web.throttles import is_used_up
 from dynabench.manage.access import owned_task
 from tasks.config.schema import TaskConfig
@@ -23,7 +24,11 @@ from tasks.selectors import PLANNED
 from tasks.targets.send_test import NoAnswer, send_test
 from tasks.targets.three_texts import TEXTS, ask_three, samples
 
-LATEST, SHOWN, DAYS = 200, 20, 14
+A_PAGE = 20
+"""Answers on a page."""
+TIMED = 200
+"""How many of the latest answers the seconds are of."""
+DAYS = 14
 
 
 TOO_MANY = gettext_noop("You have sent many tests. Go on in an hour.")
@@ -43,7 +48,7 @@ def target_health(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     if request.method == "POST" and "text" in request.GET:
         values |= _answered_one(request, target)
         return render(request, "own/setup/target_health.html#rows", values)
-    values |= {**_health(target), "can_edit": can_edit(request.user, task)}
+    values |= {**_health(request, target), "can_edit": can_edit(request.user, task)}
     values["uses"], values["planned"] = _rounds(target)
     if request.method == "POST" and htmx_partial(request):
         # The page comes at once, with the row that asks for the first answer.
@@ -119,10 +124,9 @@ def _row(config: TaskConfig, inputs: Any, answer: Any) -> dict[str, Any]:
     return {**texts, "said": answers, "seconds": answer.seconds}
 
 
-def _health(target: TargetModel) -> dict[str, Any]:
+def _health(request: HttpRequest, target: TargetModel) -> dict[str, Any]:
     rows = TargetOutput.objects.filter(target=target).order_by("-pk")
-    latest = list(rows.select_related("example", "version")[:LATEST])
-    seconds = [output.seconds for output in latest]
+    seconds = list(rows.values_list("seconds", flat=True)[:TIMED])
     median_seconds = p95_seconds = None
     if seconds:
         median_seconds = median(seconds)
@@ -130,8 +134,8 @@ def _health(target: TargetModel) -> dict[str, Any]:
         p95_seconds = quantiles(seconds, n=20)[-1]
     calls = target.uses.values("day").annotate(requests=Sum("requests")).order_by("-day")
     return {
-        "latest": latest[:SHOWN],
-        "counted": len(latest),
+        "page": rows_after(request, rows.select_related("example", "version"), size=A_PAGE),
+        "counted": len(seconds),
         "median": median_seconds,
         "p95": p95_seconds,
         "failed": TargetFailure.objects.filter(target=target).first(),

@@ -2,17 +2,18 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
 from core.accounts.people import person
+from core.web.lists import ListFilter, list_page
 from dynabench.manage.access import owned_round
 from tasks.contexts.media.markup import in_words
 from tasks.contexts.services import set_retired
@@ -22,6 +23,14 @@ from tasks.permissions import can_edit, can_oversee
 A_PAGE = 50
 
 
+class ContextFilter(ListFilter):
+    """The only context that is shown, by its id."""
+
+    context = forms.IntegerField(
+        min_value=0, max_value=2**63 - 1, required=False, label=_("Context")
+    )
+
+
 @require_http_methods(["GET", "POST"])
 def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
     """Show all contexts, the newest first. Editors retire or restore the selected ones."""
@@ -29,12 +38,11 @@ def contexts_all(request: HttpRequest, code: str, number: int) -> HttpResponse:
         return _changed(request, owned_round(request, code, number, can_edit))
     round = owned_round(request, code, number, can_oversee)
     rows = round.contexts.order_by("-pk")
-    searched = request.GET.get("context", "")
-    if _is_id(searched):
+    searched = ContextFilter(request).cleaned_data["context"]
+    if searched is not None:
         rows = rows.filter(pk=searched)
-    page = Paginator(rows, A_PAGE).get_page(request.GET.get("page"))
-    # Counted for the shown page only: a round may have 100,000 contexts.
-    page.object_list = _count_uses(page.object_list)  # type: ignore[arg-type]
+    # The database counts for the rows of the page only: a round may have 100,000 contexts.
+    page = list_page(request, _count_uses(rows), size=A_PAGE)
     values: dict[str, Any] = {"task": round.task, "round": round, "page": page, "wanted": searched}
     values["rows"] = []
     for context in page:
@@ -66,7 +74,7 @@ def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     # Of this round, and no more than a page shows.
     chosen = round.contexts.filter(pk__in=ticked[:A_PAGE])
     if not chosen:
-        messages.error(request, _("Tick a context first."))
+        messages.error(request, gettext("Tick a context first."))
     elif "retire" in request.POST:
         n = set_retired(contexts=chosen, is_retired=True, actor=person(request))
         message = ngettext("%(n)d context is retired.", "%(n)d contexts are retired.", n)

@@ -1,5 +1,6 @@
 """The page on which a task's editors request paraphrases of a set and check them."""
 
+from functools import partial
 from itertools import islice
 
 from django.contrib import messages
@@ -10,7 +11,9 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.models import User
+from core.web.lists import RowStream, list_page
 from core.web.refusals import as_form_error, as_message
+from evaluation.contract import SetRow
 from evaluation.judges.paraphrases.forms import ParaphraseForm
 from evaluation.judges.paraphrases.selectors import beside, counts, fitting_rows
 from evaluation.judges.paraphrases.services import (
@@ -18,7 +21,7 @@ from evaluation.judges.paraphrases.services import (
     decide_paraphrases,
     take_paraphrases,
 )
-from evaluation.models import EvaluationSet, Paraphrase
+from evaluation.models import EvaluationSet, EvaluationSetVersion, Paraphrase
 from evaluation.test_sets.selectors import latest_version
 from tasks.access import find_edited
 
@@ -47,10 +50,11 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
     state = State.WAITING
     if request.GET.get("state") in CHECKED:
         state = State(request.GET["state"])
-    items, in_version = [], 0
+    page, items, in_version = None, [], 0
     if version:
-        pairs = islice(fitting_rows(version, state), AT_ONCE)
-        items = [beside(task.config, paraphrase, row) for paraphrase, row in pairs]
+        pairs = RowStream(partial(_some_pairs, version, state))
+        page = list_page(request, pairs, size=AT_ONCE)
+        items = [beside(task.config, paraphrase, row) for paraphrase, row in page]
         # What the version has is decided for good; the page says how many these are.
         in_version = version.paraphrases.count()
     values = {
@@ -61,12 +65,20 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
         "numbers": [(each, numbers[each]) for each in State],
         "listed": CHECKED,
         "shown": state,
+        "page": page,
         "items": items,
         "in_version": in_version,
         "job": evaluation_set.paraphrasings.select_related("target").first(),
     }
     status = 422 if form.errors else 200
     return render(request, "evaluation/paraphrases.html", values, status=status)
+
+
+def _some_pairs(
+    version: EvaluationSetVersion, state: State, start: int, end: int
+) -> list[tuple[Paraphrase, SetRow]]:
+    """Return the paraphrases in a state with their examples, from place `start` to `end`."""
+    return list(islice(fitting_rows(version, state), start, end))
 
 
 @require_POST

@@ -172,7 +172,7 @@ def held_in(task: Task) -> Sequence[HeldRun]:
 
 
 def answered_in(task: Task) -> QuerySet[HandedAnswers]:
-    """Return the answers to a task's runs that machines handed in last."""
+    """Return the answers to a task's runs that machines handed in, the latest first."""
     rows = HandedAnswers.objects.filter(run__submission__task=task).order_by("-handed_at")
     about = ("user", "run__submission", "run__version__evaluation_set")
-    return rows.select_related(*about)[:LAST]
+    return rows.select_related(*about)

@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.people import person
+from core.web.lists import list_page
 from core.web.refusals import as_form_error
 from evaluation.submissions.own_workers.forms import OwnWorkerForm
 from evaluation.submissions.own_workers.selectors import answered_in, held_in
@@ -14,6 +15,8 @@ from evaluation.submissions.own_workers.services import add_worker, remove_worke
 from tasks.access import find_task
 from tasks.permissions import can_own
 from tasks.services import account_for
+
+A_PAGE = 50
 
 
 @require_http_methods(["GET", "POST"])
@@ -35,7 +38,7 @@ def own_workers(request: HttpRequest, code: str) -> HttpResponse:
         "form": form,
         "workers": task.own_workers.select_related("user", "submission", "evaluation_set"),
         "held": held_in(task),
-        "answered": answered_in(task),
+        "page": list_page(request, answered_in(task), size=A_PAGE),
     }
     status = 200
     if form.errors:
