@@ -120,7 +120,8 @@ class Site:
         from evaluation import jobs
         from evaluation.isolation.uploads.chunked import add_file
         from evaluation.models import EvaluationRun
-        from evaluation.submissions.services import ModelCard, publish, submit_model
+        from evaluation.submissions.cards import ModelCard
+        from evaluation.submissions.services import publish, submit_model
         from evaluation.test_sets.selectors import open_versions
 
         field = self.task.config.answer_field

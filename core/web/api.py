@@ -19,7 +19,7 @@ from rest_framework.parsers import JSONParser
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import IntegerField, ListSerializer, Serializer
+from rest_framework.serializers import ChoiceField, IntegerField, ListSerializer, Serializer
 
 from core.errors import Refused
 from core.web.outages import note_reason, outage_of
@@ -112,6 +112,14 @@ class Json(JSONParser):
             return super().parse(stream, media_type, parser_context)
         except RecursionError:
             raise exceptions.ParseError("JSON that nests too deeply.") from None
+
+
+class LateChoiceField(ChoiceField):
+    """A choice whose values are asked for when it is used, such as the members of a registry."""
+
+    def __init__(self, choices: Callable[[], Iterable[Any]], **more: Any) -> None:
+        # A serializer makes its fields again for each request, so a new member is known at once.
+        super().__init__(list(choices()), **more)
 
 
 def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:

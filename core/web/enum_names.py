@@ -7,7 +7,7 @@ ENUM_NAMES = {
     "CampaignKindEnum": "dynabench.campaigns.models.Campaign.Kind",
     "CampaignStateEnum": "dynabench.campaigns.models.Campaign.State",
     "CampaignWantedStateEnum": "dynabench.campaigns.api.STATES",
-    "ModelKindEnum": "evaluation.models.Submission.Kind",
+    "ModelKindEnum": "evaluation.kinds.kind_choices",
     "RuleEnum": "tasks.models.Round.Rule",
     "PolicyRuleEnum": "validation.api.policies.RULE_CHOICES",
     "ConsensusStateEnum": "validation.models.Consensus.State",

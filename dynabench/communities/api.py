@@ -21,12 +21,12 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.accounts.people import person
-from core.web.api import NewestFirst, Pages, check_query, read, weights
+from core.web.api import LateChoiceField, NewestFirst, Pages, check_query, read, weights
 from dynabench.communities.board import WEIGHT, board_of
 from dynabench.communities.joint_services import (
-    IN_ARCHIVE,
-    KINDS,
     JointPart,
+    joint_kind_names,
+    joint_kinds,
     parts_for,
     submit_jointly,
 )
@@ -143,7 +143,7 @@ class CommunityBoardSerializer(serializers.Serializer[Any]):
 class NewJointSerializer(serializers.Serializer[Any]):
     """A model for all tasks of a community."""
 
-    kind = serializers.ChoiceField(KINDS)
+    kind = LateChoiceField(joint_kind_names)
     name = serializers.CharField(max_length=100)
     upload = serializers.UUIDField(required=False, allow_null=True, help_text="Of an archive.")
     source: Any = serializers.CharField(max_length=500, required=False, allow_blank=True)
@@ -237,8 +237,10 @@ class CommunityView(APIView):
         """Return the answer with all of a community that the person may see."""
         user = self.request.user
         files = []
-        for kind in IN_ARCHIVE:
-            files += [_file_of(kind, part) for part in parts_for(user, community, kind)]
+        for kind, joint in joint_kinds():
+            if joint.file_for != "model":
+                parts = parts_for(user, community, kind.name)
+                files += [_file_of(kind.name, part) for part in parts]
         entries = entries_for(user, community)
         body = CommunitySerializer(community).data | {
             "text": community.text,

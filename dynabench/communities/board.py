@@ -8,6 +8,7 @@ from typing import NamedTuple
 from core.data.adaptive_cache import kept_many
 from dynabench.communities.models import Community, CommunityTask, JointSubmission
 from dynabench.communities.rules import MOST, Entrant, Line, Measured, across
+from evaluation.kinds import TARGET, kind_names
 from evaluation.models import Submission
 from evaluation.templatetags.model_words import metric as in_words
 from leaderboard.ranking.anchored import anchors_of
@@ -215,7 +216,7 @@ def _rows(task: Task) -> list[BoardRow]:
     rows = []
     for ranked_row in board.rows:
         model, main = ranked_row.model, ranked_row.metrics[matrix.main]
-        if model.kind == Submission.Kind.TARGET and main.value is None:
+        if model.kind == TARGET and main.value is None:
             # Targets are on the board of their own accord: without a number they say nothing.
             continue
         whose = ""
@@ -254,7 +255,8 @@ def data_rows(board: Board) -> list[DataRow]:
     ids: set[str] = set()
     for line in board.lines:
         ids.update(line.entrant.models.values())
-    trained = Submission.objects.filter(pk__in=ids, kind=Submission.Kind.ROWS).exclude(data={})
+    of_rows = kind_names(lambda kind: kind.learns_here)
+    trained = Submission.objects.filter(pk__in=ids, kind__in=of_rows).exclude(data={})
     facts = {str(pk): data for pk, data in trained.values_list("pk", "data")}
     rows = []
     for head in board.heads:

@@ -8,15 +8,12 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from core.mail.addresses import AddressField
-from dynabench.communities.joint_services import KINDS
+from dynabench.communities.joint_services import joint_kinds
 from dynabench.communities.models import Community, CommunityTask, Post
 from dynabench.communities.rules import MOST
-from evaluation.models import Submission
 from tasks.contexts.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.models import Task
 from tasks.models.proposal import CODE
-
-Kind = Submission.Kind
 
 
 class CommunityProposalForm(forms.Form):
@@ -160,20 +157,11 @@ class JoinForm(forms.Form):
         )
 
 
-KIND_WORDS = {
-    Kind.PREDICTIONS: _("Predictions: an archive with a file for each set"),
-    Kind.LLM: _("A language model: a hub id or a folder, asked in each task's own words"),
-    Kind.HUB: _("A model on the hub: the same id and commit for each task"),
-    Kind.DIRECTORY: _("A model's folder: the same archive for each task"),
-    Kind.ROWS: _("Training data: an archive with a file for each task"),
-}
-
-
 class JointForm(forms.Form):
     """One model for all tasks."""
 
     name = forms.CharField(label=_("Name of the model"), max_length=100)
-    kind = forms.ChoiceField(label=_("Kind"), choices=[(kind, KIND_WORDS[kind]) for kind in KINDS])
+    kind = forms.ChoiceField(label=_("Kind"))
     upload = forms.FileField(
         label=_("Archive"), required=False, help_text=_(".zip, .tar or .tar.gz.")
     )
@@ -201,7 +189,7 @@ class JointForm(forms.Form):
         """Offer the kinds of models that the tasks take, and the community's tracks."""
         super().__init__(*args)
         kind = self.fields["kind"]
-        choices = [(name, KIND_WORDS[Kind(name)]) for name in kinds]
+        choices = [(one.name, joint.words) for one, joint in joint_kinds() if one.name in kinds]
         # Only those that one of its tasks takes.
         kind.choices = choices  # type: ignore[attr-defined]
         if community.tracks:

@@ -22,20 +22,14 @@ from evaluation.contract import GIB
 from evaluation.isolation.uploads.archives import ArchiveLimits, ArchiveRefused, unpack_archive
 from evaluation.isolation.uploads.chunked import MOST_OPEN, add_file, assemble, discard
 from evaluation.isolation.uploads.model_folders import remove_macos_files
+from evaluation.kinds import KINDS, Joint, Kind, kinds_of
 from evaluation.models import EvaluationSetVersion, Submission, Upload
-from evaluation.submissions.requirements import kinds_of
-from evaluation.submissions.services import ModelCard, check_quota, submit_model
+from evaluation.submissions.cards import ModelCard
+from evaluation.submissions.services import check_quota, submit_model
 from evaluation.test_sets.selectors import open_versions
 from tasks.models import Task
 from tasks.permissions import Person, can_submit
 
-Kind = Submission.Kind
-KINDS = (Kind.PREDICTIONS, Kind.LLM, Kind.HUB, Kind.DIRECTORY, Kind.ROWS)
-"""What can be the same model on many tasks."""
-ON_HUB = (Kind.HUB, Kind.LLM)
-"""Kinds that need no file."""
-IN_ARCHIVE = (Kind.PREDICTIONS, Kind.ROWS)
-"""Kinds of which an archive holds a file for each task."""
 UNPACKING = Bounds(seconds=600, memory_bytes=512 * MIB)
 LIMITS = ArchiveLimits(members=2000, bytes=GIB)
 ENDING = ".jsonl"
@@ -75,6 +69,22 @@ class JointRefused(Refused):
         self.answers = answers
 
 
+def joint_kinds() -> list[tuple[Kind, Joint]]:
+    """Return what can be the same model on many tasks, in the order of the form."""
+    kinds = [(kind, kind.joint) for kind in KINDS.values() if kind.joint]
+    return sorted(kinds, key=lambda pair: pair[1].place)
+
+
+def joint_kind_names() -> list[str]:
+    """Return the names of these kinds, in the order of the form."""
+    return [kind.name for kind, _joint in joint_kinds()]
+
+
+def joint_of(kind: str) -> Joint | None:
+    """Return how a kind is submitted to many tasks; None if it is not, or there is none."""
+    return KINDS[kind].joint if kind in KINDS else None
+
+
 def parts_for(user: Person, community: Community, kind: str) -> list[JointPart]:
     """Return what a model of this kind must bring: a part for each task that takes the kind.
 
@@ -87,7 +97,8 @@ def parts_for(user: Person, community: Community, kind: str) -> list[JointPart]:
         and kind in kinds_of(entry.task.config)
         and can_submit(user, entry.task)
     ]
-    if kind != Kind.PREDICTIONS:
+    joint = joint_of(kind)
+    if joint is None or joint.file_for != "set":
         return [JointPart(task) for task in tasks]
     parts = []
     for task in tasks:
@@ -120,12 +131,13 @@ def submit_jointly(
     submissions or none, with the locks of `submit_model`. Raises Invalid, JointRefused,
     UploadRefused.
     """
-    if kind not in KINDS:
+    how = joint_of(kind)
+    if how is None:
         raise Invalid(_("Choose one of the kinds."), field="kind")
     # A community with tracks needs one of them, and one without takes none.
     if (track or community.tracks) and track not in community.tracks:
         raise Invalid(_("Choose one of the community's tracks."), field="track")
-    if upload is None and kind not in ON_HUB:
+    if upload is None and how.needs_file:
         raise Invalid(_("Choose the archive."), field="upload")
     parts = parts_for(owner, community, kind)
     if not parts:
@@ -136,7 +148,7 @@ def submit_jointly(
     fields = {"kind": kind, "name": name, "source": source, "revision": revision, "card": card}
     _check_quotas(parts, owner)
     # Unpacked and stored before anything is locked.
-    with _files(parts, kind, upload) as files:
+    with _files(parts, how, upload) as files:
         joint = _store_joint(community, owner, files, fields, track)
     if upload:
         discard(upload)
@@ -228,7 +240,7 @@ def _submit_all(
 
 @contextmanager
 def _files(
-    parts: Sequence[JointPart], kind: str, upload: Upload | None
+    parts: Sequence[JointPart], how: Joint, upload: Upload | None
 ) -> Iterator[list[tuple[JointPart, Path | None]]]:
     """Yield each part with its file on this machine; None where it has no file.
 
@@ -239,7 +251,7 @@ def _files(
         return
     with assemble(upload) as path, scratch() as folder:
         # The archive is the model itself, the same for each task.
-        if kind not in IN_ARCHIVE:
+        if how.file_for == "model":
             yield [(part, path) for part in parts]
             return
         # In a process of its own with little memory: the archive is a stranger's.

@@ -14,8 +14,8 @@ from core.web.bodies import FORM_BYTES, takes
 from core.web.refusals import as_form_error
 from dynabench.communities.forms import JointForm
 from dynabench.communities.joint_services import (
-    KINDS,
     JointRefused,
+    joint_kind_names,
     parts_for,
     submit_jointly,
 )
@@ -39,9 +39,9 @@ def submit(request: HttpRequest, slug: str) -> HttpResponse:
     """Show and take one form for all tasks; where some refuse, a table says what each said."""
     community = find_community(request, slug)
     user = person(request)
-    parts = {kind: parts_for(user, community, kind) for kind in KINDS}
+    parts = {kind: parts_for(user, community, kind) for kind in joint_kind_names()}
     # Only kinds that one of the tasks takes from this person.
-    kinds = [kind for kind in KINDS if parts[kind]]
+    kinds = [kind for kind in parts if parts[kind]]
     posted = (request.POST, request.FILES) if request.method == "POST" else ()
     form = JointForm(community, kinds, *posted)
     answers: dict[str, str] = {}

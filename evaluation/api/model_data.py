@@ -5,7 +5,9 @@ from typing import Any
 from rest_framework import serializers
 
 from core.files.places import shown_source
+from core.web.api import LateChoiceField
 from evaluation.api.chat import ToldChatSerializer
+from evaluation.kinds import kind_choices
 from evaluation.models import EvaluationRun, Submission
 from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.told_chat import told_chat
@@ -61,7 +63,7 @@ class ModelSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     owner = serializers.CharField(help_text="A pseudonym; empty where there is none or is hidden.")
     team = serializers.CharField(help_text="For which it was submitted; empty: none, or hidden.")
-    kind = serializers.ChoiceField(Submission.Kind.choices)
+    kind = LateChoiceField(kind_choices)
     adapter = serializers.ChoiceField(Submission.Adapter.choices)
     evaluation_set = serializers.CharField(allow_null=True, help_text="Of predictions.")
     state = serializers.ChoiceField(Submission.State.choices, help_text="Of its check.")

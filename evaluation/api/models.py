@@ -16,7 +16,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.accounts.people import person
 from core.accounts.services import annotator_of
-from core.web.api import Pages, read, wanted
+from core.web.api import LateChoiceField, Pages, read, wanted
 from evaluation.api.chat import ChatSerializer, settings_of
 from evaluation.api.model_data import (
     CardSerializer,
@@ -25,8 +25,10 @@ from evaluation.api.model_data import (
 )
 from evaluation.isolation.uploads.allowances import most_a_day
 from evaluation.isolation.uploads.chunked import largest_of
+from evaluation.kinds import submitted_kinds
 from evaluation.models import EvaluationSetVersion, Submission, Team, Upload
 from evaluation.submissions import services as submissions
+from evaluation.submissions.cards import ModelCard
 from evaluation.submissions.selectors import (
     all_submissions,
     list_runs,
@@ -34,7 +36,7 @@ from evaluation.submissions.selectors import (
     submissions_of,
     with_runs,
 )
-from evaluation.submissions.services import ModelCard, remaining_quota
+from evaluation.submissions.services import remaining_quota
 from evaluation.submissions.teams.selectors import teams_of
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
 from evaluation.test_sets.selectors import open_versions
@@ -44,13 +46,12 @@ from tasks.models import Task
 from tasks.permissions import can_submit
 
 Submit = ApiToken.Scope.SUBMIT
-KINDS = [kind for kind in Submission.Kind if kind != Submission.Kind.TARGET]
 
 
 class NewModelSerializer(serializers.Serializer[Any]):
     """A model to submit. Which fields are needed depends on its kind."""
 
-    kind = serializers.ChoiceField(KINDS)
+    kind = LateChoiceField(submitted_kinds)
     name = serializers.CharField(max_length=100, help_text="With its version.")
     upload = serializers.UUIDField(
         required=False,

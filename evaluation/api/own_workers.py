@@ -21,12 +21,13 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.files.storage.disk import scratch
 from core.mail.addresses import AddressInRequest
-from core.web.api import JSON_LINES, Pages, read
+from core.web.api import JSON_LINES, LateChoiceField, Pages, read
 from core.web.downloads import OCTETS, lines
 from evaluation.api.runs import UsageSerializer
 from evaluation.contract import Outcome
 from evaluation.isolation.queue.attempt_keys import sent_to
-from evaluation.models import EvaluationRun, OwnWorker, Second, Submission
+from evaluation.kinds import kind_choices
+from evaluation.models import EvaluationRun, OwnWorker, Second
 from evaluation.submissions.own_workers import services
 from evaluation.submissions.own_workers.selectors import asked_of, leased_to, workers_of
 from evaluation.task_shape import text_for_models
@@ -143,7 +144,7 @@ class LeaseSerializer(serializers.Serializer[Any]):
     token = serializers.UUIDField(source="lease_token")
     run = serializers.UUIDField(source="pk")
     model = serializers.UUIDField(source="submission_id")
-    kind = serializers.ChoiceField(Submission.Kind.choices, source="submission.kind")
+    kind = LateChoiceField(kind_choices, source="submission.kind")
     adapter = serializers.CharField(source="submission.adapter")
     digest = serializers.CharField(
         source="submission.digest", help_text="Of the model's files, or the image's id."

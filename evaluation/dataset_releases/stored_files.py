@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple, cast
 from django.core.files.storage import default_storage
 from django.db.models import Model
 
+from evaluation.kinds import KINDS
 from evaluation.models import (
     DatasetFile,
     EvaluationRun,
@@ -69,11 +70,7 @@ def damages() -> Iterator[Damage]:
     for version in _rows(EvaluationSetVersion.objects.select_related("evaluation_set__task")):
         yield from _check_set(version)
     for submission in _rows(Submission.objects.exclude(file="")):
-        size, digest = submission.size, submission.digest
-        if submission.kind == Submission.Kind.IMAGE:
-            size, digest = None, ""  # these are the engine's own, of the unpacked image
-        how = DIGESTS[submission.kind]
-        yield from _check(submission, str(submission.file), size, digest, how)
+        yield from _check_submission(submission)
     for run in _rows(EvaluationRun.objects.exclude(predictions="")):
         yield from _check(run, str(run.predictions), None, "", _of_lines)
     for media in _rows(Media.objects.select_related("task")):
@@ -108,6 +105,21 @@ def _check(
         # Empty: no digest was stored with the row.
         if expected and actual != expected:
             yield Damage(path, _named(row), f"is damaged: its digest is {actual}, not {expected}")
+
+
+def _check_submission(submission: Submission) -> Iterator[Damage]:
+    """Check the stored file of a submission, as its kind stores it."""
+    kind, path = KINDS[submission.kind], str(submission.file)
+    if kind.is_file_of_answers:
+        yield from _check(submission, path, submission.size, submission.digest, _of_lines)
+    elif kind.is_image:
+        # Size and digest are the engine's own, of the unpacked image.
+        yield from _check(submission, path, None, "", _of_folder)
+    elif kind.has_prompt:
+        # The digest is also of its prompt and settings (`evaluation.runs.endpoints.identity_of`).
+        yield from _check(submission, path, submission.size, "", _of_folder)
+    else:
+        yield from _check(submission, path, submission.size, submission.digest, _of_folder)
 
 
 def _check_set(version: EvaluationSetVersion) -> Iterator[Damage]:
@@ -164,12 +176,3 @@ def _of_folder(file: IO[bytes]) -> str:
             while content and (block := content.read(BLOCK)):
                 digest.update(block)
     return digest.hexdigest()
-
-
-DIGESTS: dict[str, Digest] = {
-    Submission.Kind.IMAGE: _of_folder,
-    Submission.Kind.DIRECTORY: _of_folder,
-    Submission.Kind.HUB: _of_folder,
-    Submission.Kind.ROWS: _of_folder,
-    Submission.Kind.PREDICTIONS: _of_lines,
-}

@@ -13,6 +13,7 @@ from django.utils.translation import gettext, gettext_noop
 from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
+from evaluation.kinds import TARGET, kind_names
 from evaluation.models import (
     Dataset,
     EvaluationRun,
@@ -92,7 +93,7 @@ def _is_submitted(dataset: Dataset, released_at: datetime | None) -> bool:
     """Return whether anyone submitted rows of the release, or a prompt that contains some."""
     # Earlier submissions cannot contain rows of this release.
     since = Submission.objects.filter(task=dataset.round.task_id, queued_at__gte=released_at)
-    if since.filter(kind=Submission.Kind.ROWS).exists():
+    if since.filter(kind__in=kind_names(lambda kind: kind.learns_here)).exists():
         return True
     shots = since.exclude(chat={}).values_list("chat", flat=True)
     items: list[int] = []
@@ -115,7 +116,7 @@ def _is_evaluated(dataset: Dataset) -> bool:
     """
     versions = _find_versions(dataset).values("pk")
     begun = EvaluationRun.objects.filter(version__in=versions).exclude(state=State.QUEUED)
-    of_submitted = begun.exclude(submission__kind=Submission.Kind.TARGET)
+    of_submitted = begun.exclude(submission__kind=TARGET)
     answers = Submission.objects.filter(evaluation_set__in=versions)
     return of_submitted.exists() or answers.exists()
 

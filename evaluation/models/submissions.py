@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core.accounts.models import CountedPerson
 from core.days import today
+from evaluation.kinds import MOST_LETTERS, kind_choices
 from evaluation.models.evaluation_sets import EvaluationSetVersion
 from evaluation.models.jobs import Job
 from evaluation.models.teams import Team
@@ -68,17 +69,6 @@ class Submission(Job):
 
     function = "evaluation.jobs.check_submission"
 
-    class Kind(models.TextChoices):
-        DIRECTORY = "directory", _("a model directory (Hugging Face layout, safetensors)")
-        IMAGE = "image", _("a Docker image")
-        PREDICTIONS = "predictions", _("a predictions file")
-        ROWS = "rows", _("training rows, from which one model learns")
-        HUB = "hub", _("a hub id with its revision")
-        LLM = "llm", _("a language model that writes its answers here")
-        ENDPOINT = "endpoint", _("a remote endpoint")
-        CHAT = "chat", _("a chat model behind an OpenAI-compatible interface")
-        TARGET = "target", _("a target of the task")  # submitted by the platform itself
-
     class Adapter(models.TextChoices):
         """How examples are sent to an image or endpoint."""
 
@@ -103,7 +93,8 @@ class Submission(Job):
     team = models.ForeignKey(
         Team, on_delete=models.SET_NULL, null=True, blank=True, related_name="submissions"
     )
-    kind = models.CharField(max_length=11, choices=Kind)
+    # A new kind needs no migration: the choices are read when they are needed.
+    kind = models.CharField(max_length=MOST_LETTERS, choices=kind_choices)
     adapter = models.CharField(max_length=10, choices=Adapter, default=Adapter.JSONL)
     name = models.CharField(max_length=100)
     upload = models.OneToOneField(Upload, on_delete=models.SET_NULL, null=True, blank=True)

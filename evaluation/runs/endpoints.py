@@ -4,6 +4,7 @@ from typing import Any
 
 from core.data.encryption import Unreadable, decrypt
 from evaluation.contract import ENDPOINT_ADAPTERS, Writing
+from evaluation.kinds import KINDS
 from evaluation.models import Submission
 from evaluation.runs.chat.asking import asked_as, chat_endpoint
 from evaluation.runs.chat.settings import ChatSettings
@@ -31,7 +32,7 @@ def endpoint_for(submission: Submission) -> Endpoint:
     except Unreadable as error:
         raise CannotFetch(f"The endpoint's secret cannot be read: {error}") from None
     config = submission.task.config
-    if submission.kind == Submission.Kind.CHAT:
+    if KINDS[submission.kind].has_prompt:
         return asked_with(submission, submission.source, secret)
     endpoint_config = asked_as(config, submission.source, secret)
     return build(ENDPOINT_ADAPTERS[submission.adapter], endpoint_config)
@@ -55,7 +56,7 @@ def _shots(submission: Submission) -> list[dict[str, Any]]:
 
 def writing_of(submission: Submission) -> Writing | None:
     """Return how a language model writes; None for other models."""
-    if submission.kind != Submission.Kind.LLM:
+    if not KINDS[submission.kind].writes_here:
         return None
     chat = ChatSettings.of(submission.chat)
     return Writing(chat.max_tokens, chat.stop)
@@ -68,7 +69,7 @@ def identity_of(submission: Submission, where: str) -> str:
     where: the digest of its files, or the address of a chat model.
     Raises CannotFetch.
     """
-    if submission.kind not in (Submission.Kind.CHAT, Submission.Kind.LLM):
+    if not KINDS[submission.kind].has_prompt:
         return where
     if submission.base:  # the same adapter is another model on another base
         where = f"{where} on {submission.base}"

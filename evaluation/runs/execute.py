@@ -40,6 +40,7 @@ from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.isolation.sandbox import images
 from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
 from evaluation.isolation.sandbox.monitor import Runner
+from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.models.runs import predictions_path
 from evaluation.runs.endpoints import CannotFetch
@@ -93,7 +94,7 @@ def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
     Raises WorkStopped, CannotFetch, EndpointError, ImageRefused, Overdue and LeaseLost.
     """
     question = _question_of(run)
-    if run.submission.kind == Submission.Kind.PREDICTIONS:
+    if KINDS[run.submission.kind].is_file_of_answers:
         return _score_predictions_file(run.submission, question, folder, tell)
     if handed := handed_of(run):
         # A context manager that is entered only if the site has to give the second answers.

@@ -15,6 +15,7 @@ from evaluation.isolation.sandbox.endpoint import EndpointRunner
 from evaluation.isolation.sandbox.limits import CHAT_CALLS, Limits
 from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.sandbox.writing import WritingRunner
+from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.chat.asking import NOWHERE, meter_of
 from evaluation.runs.elsewhere import has_cluster, sandbox_for
@@ -26,8 +27,6 @@ from serving.errors import MisconfiguredError
 from serving.spec import find_weights
 from tasks.models import TargetModel
 from tasks.targets.connect import spec_of
-
-Kind = Submission.Kind
 
 
 def machine_limits() -> Limits:
@@ -62,7 +61,7 @@ def choose_local_runner(
     Raises NoEngine and CannotFetch.
     """
     runner = sandbox_for(model, job)
-    if submission.kind == Kind.LLM:  # it writes texts, in which the answers are found here
+    if KINDS[submission.kind].writes_here:  # it writes texts, in which the answers are found here
         return WritingRunner(runner, asked_with(submission, NOWHERE))
     return runner
 
@@ -72,7 +71,7 @@ def choose_remote_runner(submission: Submission) -> Runner:
 
     Raises EndpointError(misconfigured) and CannotFetch.
     """
-    if submission.kind == Kind.CHAT:  # its owner pays, up to a cap
+    if KINDS[submission.kind].has_prompt:  # its owner pays, up to a cap
         return EndpointRunner(endpoint_for(submission), CHAT_CALLS, meter_of(submission))
     if is_served_here(submission):
         return EndpointRunner(endpoint_for(submission), CHAT_CALLS)
@@ -88,7 +87,7 @@ def fetch_model(
     Raises CannotFetch, NoEngine, ImageRefused and what `beat` raises.
     """
     config = submission.task.config
-    if submission.kind == Kind.IMAGE:
+    if KINDS[submission.kind].is_image:
         image = runnable(config, image=_load_image(submission, beat), adapter=submission.adapter)
         with equipped(submission, image, beat, is_elsewhere=is_elsewhere) as model:
             yield model

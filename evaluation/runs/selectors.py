@@ -7,10 +7,9 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from core.accounts.models import User
 from evaluation.contract import Outcome
+from evaluation.kinds import KINDS, kind_names
 from evaluation.models import EvaluationRun, Submission
 from tasks.models import Task
-
-REMOTE = (Submission.Kind.ENDPOINT, Submission.Kind.CHAT)
 
 
 def accepted(task: Task) -> QuerySet[Submission]:
@@ -23,7 +22,7 @@ def is_remote(submission: Submission) -> bool:
     """Return whether the examples leave this installation, to an endpoint that is not ours."""
     if submission.target:  # a target without an address runs on our model server
         return bool(submission.target.url)
-    return submission.kind in REMOTE
+    return KINDS[submission.kind].is_remote
 
 
 def is_served_here(submission: Submission) -> bool:
@@ -35,7 +34,8 @@ def is_served_here(submission: Submission) -> bool:
 def base_named(task: Task, owner: User | None, pk: UUID) -> Submission | None:
     """Return the language model of a task to which this owner may add an adapter, or None."""
     may_use = Q(is_published=True) | Q(owner=owner, owner__isnull=False)
-    whole = accepted(task).filter(may_use, kind=Submission.Kind.LLM, base="", emptied_at=None)
+    writing = kind_names(lambda kind: kind.writes_here)
+    whole = accepted(task).filter(may_use, kind__in=writing, base="", emptied_at=None)
     return whole.filter(pk=pk).first()
 
 

@@ -23,13 +23,14 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
+from evaluation.kinds import KINDS, TARGET
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.models.runs import REPEATABLE
 from evaluation.runs.selectors import accepted, is_remote
 from evaluation.test_sets.selectors import newest_versions
 from tasks.models import RoundTarget, Task
 
-State, Suite, Kind = EvaluationRun.State, EvaluationRun.Suite, Submission.Kind
+State, Suite = EvaluationRun.State, EvaluationRun.Suite
 # On top of the model's own time: writing the inputs, starting, scoring a million answers.
 OVERHEAD = timedelta(minutes=30)
 GRACE = timedelta(minutes=2)  # after its deadline a run is ended by the sweep
@@ -40,14 +41,15 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 def suites_of(submission: Submission, version: EvaluationSetVersion) -> tuple[str, ...]:
     """Return the suites to run a model on with a version of a set; none if it must not be run."""
-    if submission.kind == Kind.PREDICTIONS:  # a file answers only the texts of its own version
+    kind = KINDS[submission.kind]
+    if kind.is_file_of_answers:  # a file answers only the texts of its own version
         if submission.evaluation_set_id != version.pk:
             return ()
         return (Suite.PLAIN,)
     if is_remote(submission) and not version.evaluation_set.may_leave:
         return ()
     # Perturbed examples are several times as many, and their owner pays for each call.
-    if submission.kind in (Kind.CHAT, Kind.LLM) and not submission.chat.get("perturbed"):
+    if kind.has_prompt and not submission.chat.get("perturbed"):
         return (Suite.PLAIN,)
     return (Suite.PLAIN, *submission.task.config.metrics.deltas)
 
@@ -127,7 +129,7 @@ def ensure_targets(task: Task) -> list[Submission]:
         [
             Submission(
                 task=task,
-                kind=Kind.TARGET,
+                kind=TARGET,
                 name=target.name,
                 target=target,
                 source=target.source or target.url,

@@ -8,29 +8,29 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from core.errors import Invalid
+from evaluation.kinds import KINDS, kinds_of
 from evaluation.models import Submission
 from evaluation.runs.chat.asking import check_settings
 from evaluation.runs.chat.settings import ChatSettings
-from evaluation.runs.selectors import REMOTE, base_named
+from evaluation.runs.selectors import base_named
+from evaluation.submissions.kinds import find_submission_kind
 from evaluation.submissions.requirements import (
     PINNED_HUB_ID,
+    Sources,
     gpu_problem,
-    kinds_of,
-    problem_of,
 )
 from evaluation.test_sets.selectors import open_versions
 from tasks.models import Task
-
-Kind = Submission.Kind
 
 
 def settled_chat(
     task: Task, kind: str, source: str, secret: str, chat: ChatSettings | None
 ) -> dict[str, Any]:
     """Return the settings of a model that gets a prompt; empty for others. Raises Invalid."""
-    if kind not in (Kind.CHAT, Kind.LLM):
+    facts = KINDS.get(kind)
+    if facts is None or not facts.has_prompt:
         return {}
-    return vars(check_settings(task, source, secret, chat, runs_here=kind == Kind.LLM))
+    return vars(check_settings(task, source, secret, chat, runs_here=facts.writes_here))
 
 
 def check_sources(submission: Submission) -> None:
@@ -42,21 +42,22 @@ def check_sources(submission: Submission) -> None:
 
 def _check_source(submission: Submission) -> None:
     """Check what the model is made of, by its kind. Raises Invalid."""
-    task, kind, version = submission.task, submission.kind, submission.evaluation_set
-    kinds = kinds_of(task.config)
-    if kind not in kinds:
+    task, version = submission.task, submission.evaluation_set
+    kind, kinds = find_submission_kind(submission.kind), kinds_of(task.config)
+    if kind is None or kind.name not in kinds:
         message = _("This task takes no model, but training data: `dynabench submit --rows FILE`.")
-        if kinds != (Kind.ROWS,):
+        if not task.config.training_rows:
             message = _("This task takes: %s.") % ", ".join(kinds)
         raise Invalid(message, field="kind")
-    problem = problem_of(
-        kind,
-        source=submission.source,
-        revision=submission.revision,
-        adapter=submission.adapter,
-        has_upload=submission.upload is not None,
-        has_set=version is not None,
-        private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
+    problem = kind.problem(
+        Sources(
+            source=submission.source,
+            revision=submission.revision,
+            adapter=submission.adapter,
+            has_upload=submission.upload is not None,
+            has_set=version is not None,
+            private_hosts=settings.SUBMISSION_PRIVATE_HOSTS,
+        )
     )
     if problem:
         field, sentence = problem
@@ -66,7 +67,7 @@ def _check_source(submission: Submission) -> None:
             "Predictions are for the newest version of a set whose inputs may be downloaded."
         )
         raise Invalid(message, field="evaluation_set")
-    if kind in REMOTE and not task.evaluation_sets.filter(may_leave=True).exists():
+    if kind.is_remote and not task.evaluation_sets.filter(may_leave=True).exists():
         raise Invalid(
             _("No set of this task may be sent to an endpoint. Submit the model itself."),
             field="kind",
@@ -74,10 +75,10 @@ def _check_source(submission: Submission) -> None:
 
 
 def _check_base(submission: Submission) -> None:
-    base, kind = submission.base, submission.kind
+    base = submission.base
     if not base:
         return
-    if kind != Kind.LLM:
+    if not KINDS[submission.kind].writes_here:
         raise Invalid(_("Only an adapter of a language model has a base."), field="base")
     if PINNED_HUB_ID.fullmatch(base):  # whether the hub has it shows when it is fetched
         return
@@ -94,5 +95,6 @@ def _check_base(submission: Submission) -> None:
 
 
 def _check_gpus(submission: Submission) -> None:
-    if problem := gpu_problem(submission.kind, submission.gpus, settings.EVALUATION_GPUS):
+    may_use = KINDS[submission.kind].may_use_gpu
+    if problem := gpu_problem(may_use, submission.gpus, settings.EVALUATION_GPUS):
         raise Invalid(_(problem), field="gpus")

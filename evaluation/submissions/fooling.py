@@ -21,13 +21,13 @@ from annotation.writing.views import refusal
 from core.web.bodies import takes
 from core.web.htmx import render_page
 from core.web.refusals import as_message
+from evaluation.kinds import KINDS
 from evaluation.models import Submission
 from evaluation.runs.chat.asking import Capped, asked_as
 from evaluation.runs.chat.settings import ChatSettings
 from evaluation.runs.endpoints import CannotFetch, endpoint_for
 from evaluation.submissions.practice import services as practice
 from evaluation.submissions.practice.selectors import (
-    IN_SANDBOX,
     can_run,
     last_error,
     run_of,
@@ -41,7 +41,6 @@ from tasks.targets.spending_services import Payer
 
 IMPORTED = "imported"
 """The adapter of models that answered before they came here; nobody can ask them."""
-Kind = Submission.Kind
 
 
 def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
@@ -54,7 +53,7 @@ def can_be_asked(submission: Submission, viewer: Viewer) -> bool:
     if target:
         answers = target.adapter != IMPORTED
     else:
-        answers = submission.kind != Kind.PREDICTIONS
+        answers = not KINDS[submission.kind].is_file_of_answers
     is_accepted = submission.state == Submission.State.DONE and not submission.withdrawn_at
     return answers and is_accepted and not submission.emptied_at and _may_try(submission, viewer)
 
@@ -65,7 +64,7 @@ def _may_try(submission: Submission, viewer: Viewer) -> bool:
     A chat model costs its owner money, who decides whether people outside their team may try it.
     """
     is_theirs = viewer.is_owner or viewer.is_member
-    if submission.kind == Kind.CHAT and not ChatSettings.of(submission.chat).is_open:
+    if KINDS[submission.kind].costs_per_call and not ChatSettings.of(submission.chat).is_open:
         return is_theirs
     return submission.task.allow_try_out or viewer.is_inside
 
@@ -73,7 +72,7 @@ def _may_try(submission: Submission, viewer: Viewer) -> bool:
 def fooling_values(submission: Submission, viewer: Viewer) -> Mapping[str, bool]:
     """Return which button the model's page has, or whether it says that no engine is there."""
     can_fool = can_be_asked(submission, viewer)
-    in_sandbox = can_fool and submission.kind in IN_SANDBOX
+    in_sandbox = can_fool and KINDS[submission.kind].runs_in_sandbox
     lacks_engine = in_sandbox and not can_run()
     starts_first = in_sandbox and not lacks_engine
     return {"can_fool": can_fool, "lacks_engine": lacks_engine, "starts_first": starts_first}
@@ -92,7 +91,7 @@ def _find(request: HttpRequest, pk: UUID) -> tuple[Submission, Viewer]:
 def fool(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show the write page against one model, to people who may see the model and try the task."""
     submission, viewer = _find(request, pk)
-    if submission.kind in IN_SANDBOX:
+    if KINDS[submission.kind].runs_in_sandbox:
         run = run_of(submission)
         if request.method == "GET" and not (run and run.is_ready):
             return _not_ready(request, submission, viewer)
@@ -111,7 +110,7 @@ def fool(request: HttpRequest, pk: UUID) -> HttpResponse:
 def start(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Have the model started in the sandbox, which counts as a try."""
     submission, _viewer = _find(request, pk)
-    if submission.kind not in IN_SANDBOX:
+    if not KINDS[submission.kind].runs_in_sandbox:
         raise Http404
     with as_message(request):
         if run_of(submission) is None:
@@ -153,7 +152,7 @@ def _asks(submission: Submission, viewer: Viewer) -> Answers:
     if submission.target:
         payer = Payer(submission.target)
         return lambda inputs: answers_in_time([affordable(payer)], inputs, [payer])
-    if submission.kind == Kind.CHAT:
+    if KINDS[submission.kind].costs_per_call:
         endpoint = Capped(endpoint, submission)
     model = live_target(name, endpoint, f"submission-{submission.pk}")
     return lambda inputs: answers_in_time([model], inputs, [], practice.PATIENCE_SECONDS)

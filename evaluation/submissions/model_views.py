@@ -22,14 +22,15 @@ from core.web.htmx import render_page
 from core.web.lists import RowStream, list_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.judges.llm_judges.selectors import scores_of
+from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.services import run_again
 from evaluation.submissions import services as submissions
-from evaluation.submissions.chat_form import CapForm
 from evaluation.submissions.fooling import fooling_values
 from evaluation.submissions.forms import AnonymousForm, CardForm, EmbargoForm
 from evaluation.submissions.near_copies import near_copies_of
 from evaluation.submissions.progress import progress_of, progress_steps, with_wait
+from evaluation.submissions.prompt_form import CapForm
 from evaluation.submissions.results import results_by_set, rounds_in_the_loop
 from evaluation.submissions.selectors import list_runs
 from evaluation.submissions.told_chat import told_chat
@@ -85,7 +86,7 @@ def model(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 def _other_files(submission: Submission, viewer: Viewer) -> list[Submission]:
     """Return the model's predictions for other sets that this person may see."""
-    if submission.kind != Submission.Kind.PREDICTIONS or submission.withdrawn_at:
+    if not KINDS[submission.kind].is_file_of_answers or submission.withdrawn_at:
         return []
     files = submissions.files_of(submission).exclude(pk=submission.pk)
     if not viewer.is_inside:

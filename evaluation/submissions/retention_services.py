@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
+from evaluation.kinds import kind_names
 from evaluation.models import EvaluationRun, PracticeRun, Submission
 
 State = Submission.State
@@ -27,12 +28,13 @@ def empty_old_models(most: int) -> int:
     recently_used = Q(submission=OuterRef("pk")) & recent
     bases = Submission.objects.exclude(base="").filter(withdrawn_at=None).values_list("base")
     base_ids = {base for (base,) in bases.distinct()}
+    of_answers = kind_names(lambda kind: kind.is_file_of_answers)
     idle = Submission.objects.filter(
         ~Exists(EvaluationRun.objects.filter(recently_used)),
         ~Exists(PracticeRun.objects.filter(recently_used)),
         state=State.DONE,
         finished_at__lt=old,
-    ).exclude(Q(file="") | Q(kind=Submission.Kind.PREDICTIONS))
+    ).exclude(Q(file="") | Q(kind__in=of_answers))
     emptied = 0
     for submission in idle.order_by("finished_at")[:most]:
         if str(submission.pk) not in base_ids:

@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce, Greatest
 from core.accounts.models import User
 from evaluation.contract import Outcome
 from evaluation.isolation.inference.precheck import FIVE
+from evaluation.kinds import TARGET
 from evaluation.models import EvaluationRun, Submission, Team
 from evaluation.test_sets.selectors import input_rows, open_versions
 from tasks.contexts.media.selectors import for_models
@@ -30,7 +31,7 @@ def seen_by_all() -> Q:
     scored = EvaluationRun.objects.filter(
         submission=OuterRef("pk"), suite=EvaluationRun.Suite.PLAIN, outcome=Outcome.OK
     )
-    in_use = ~Q(kind=Submission.Kind.TARGET) | (Q(Exists(met)) & Q(Exists(scored)))
+    in_use = ~Q(kind=TARGET) | (Q(Exists(met)) & Q(Exists(scored)))
     return Q(is_published=True, withdrawn_at=None) & in_use
 
 

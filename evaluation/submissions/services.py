@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, timedelta
 from math import inf
 from typing import Any
@@ -27,6 +26,7 @@ from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.allowances import most_a_day
 from evaluation.isolation.uploads.chunked import are_handed_in, check_complete, discard
+from evaluation.kinds import KINDS, TARGET, kind_names
 from evaluation.models import (
     EvaluationRun,
     EvaluationSetVersion,
@@ -37,6 +37,7 @@ from evaluation.models import (
     Upload,
 )
 from evaluation.runs.chat.settings import MOST_COST, ChatSettings
+from evaluation.submissions.cards import NO_CARD, ModelCard
 from evaluation.submissions.checks import check_sources, settled_chat
 from evaluation.submissions.looks import check_looks
 from evaluation.submissions.practice import services as practice
@@ -46,22 +47,8 @@ from evaluation.test_sets.submitters import counted_for
 from tasks.models import Task
 
 State = Submission.State
-Kind = Submission.Kind
 WITHDRAWN = "withdrawn"
 MOST_AHEAD = timedelta(days=366)
-
-
-@dataclass(frozen=True)
-class ModelCard:
-    """The owner's description of a model."""
-
-    description: str = ""
-    languages: str = ""
-    trained_on: str = ""
-    trained_until: date | None = None
-    license: str = ""
-    paper_url: str = ""
-    parameters: int | None = None
 
 
 @transaction.atomic
@@ -80,7 +67,7 @@ def submit_model(
     chat: ChatSettings | None = None,
     base: str = "",
     gpus: int = 0,
-    card: ModelCard = ModelCard(),
+    card: ModelCard = NO_CARD,
     team: Team | None = None,
 ) -> Submission:
     """Submit a model and have a worker check it.
@@ -170,7 +157,7 @@ def let_others_try(*, submission: Submission, actor: User, is_open: bool) -> Non
 
     Raises Refused.
     """
-    if submission.kind != Kind.CHAT:
+    if not KINDS[submission.kind].costs_per_call:
         raise Refused(_("Only of a chat model its owner decides who may try it."))
     _change(submission, actor, "practice", chat={**submission.chat, "is_open": is_open})
 
@@ -181,7 +168,7 @@ def files_of(submission: Submission) -> QuerySet[Submission]:
     All prediction files of its name, a file for each set; otherwise the submission itself.
     """
     standing = Submission.objects.filter(withdrawn_at=None)
-    if submission.kind != Kind.PREDICTIONS or submission.owner_id is None:
+    if not KINDS[submission.kind].is_file_of_answers or submission.owner_id is None:
         return standing.filter(pk=submission.pk)
     same = standing.filter(
         task=submission.task_id,
@@ -189,7 +176,7 @@ def files_of(submission: Submission) -> QuerySet[Submission]:
         team=submission.team_id,
         name=submission.name,
     )
-    return same.filter(kind=Kind.PREDICTIONS).order_by("queued_at", "pk")
+    return same.filter(kind=submission.kind).order_by("queued_at", "pk")
 
 
 def _check_name(submission: Submission) -> None:
@@ -200,7 +187,8 @@ def _check_name(submission: Submission) -> None:
     own = Submission.objects.filter(whose, task=submission.task)
     alive = own.filter(name=submission.name, withdrawn_at=None)
     if version := submission.evaluation_set:  # for another set it is a file of the same model
-        same = Q(kind=Kind.PREDICTIONS, owner=submission.owner, team=submission.team)
+        of_answers = kind_names(lambda kind: kind.is_file_of_answers)
+        same = Q(kind__in=of_answers, owner=submission.owner, team=submission.team)
         alive = alive.exclude(~Q(evaluation_set=version), same)
     if alive.filter(state__in=[State.QUEUED, State.RUNNING, State.DONE]).exists():
         message = _(
@@ -273,7 +261,7 @@ def _entries(rows: Iterable[Submission]) -> Iterable[Entry]:
         plain = (run for run in row.runs.all() if run.suite == EvaluationRun.Suite.PLAIN)
         runs = [(run.state, run.outcome) for run in plain]
         charge = charge_of(row.state, row.outcome, row.attempts > 0, runs)
-        is_file = row.kind == Kind.PREDICTIONS and row.withdrawn_at is None
+        is_file = KINDS[row.kind].is_file_of_answers and row.withdrawn_at is None
         if is_file and charge in (Charge.ACCEPTED, Charge.PENDING):
             # The first file has paid for the model.
             if (name := (row.owner_id, row.team_id, row.name)) in models:
@@ -464,7 +452,7 @@ def withdraw_all(*, owner: User | None) -> int:
     None: of those who have left already. One after another, each in a transaction of its own.
     Models of teams are passed on before (`pass_on`).
     """
-    standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=Kind.TARGET)
+    standing = Submission.objects.filter(owner=owner, withdrawn_at=None).exclude(kind=TARGET)
     left = list(standing)
     for submission in left:
         withdraw_model(submission=submission, actor=owner)

@@ -21,13 +21,14 @@ from core.web.refusals import as_form_error, as_message
 from evaluation.contract import GIB
 from evaluation.isolation.uploads.allowances import most_a_day
 from evaluation.isolation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
-from evaluation.models import Submission, Upload
-from evaluation.submissions.chat_form import FORMS, ChatForm
-from evaluation.submissions.forms import KINDS, SubmitForm, answer_line
+from evaluation.kinds import kinds_of
+from evaluation.models import Upload
+from evaluation.submissions.forms import SubmitForm, answer_line
 from evaluation.submissions.hub_card import read_card
+from evaluation.submissions.kinds import find_submission_kind
 from evaluation.submissions.near_copies import near_copies_in
 from evaluation.submissions.progress import progress_of
-from evaluation.submissions.requirements import kinds_of
+from evaluation.submissions.prompt_form import PromptForm
 from evaluation.submissions.results import list_with_scores
 from evaluation.submissions.selectors import published, submissions_of
 from evaluation.submissions.services import (
@@ -56,23 +57,23 @@ def submit_page(request: HttpRequest, code: str) -> HttpResponse:
     """Let a person choose the kind, then fill in its form; the model's page shows the check."""
     task = find_task(request, code, can_submit)
     user = person(request)
-    kind = request.POST.get("kind") or request.GET.get("kind", "")
+    kind = find_submission_kind(request.POST.get("kind") or request.GET.get("kind", ""))
     form, rules = None, _rules(user, task)
-    if kind in kinds_of(task.config):
-        form_class = FORMS.get(Submission.Kind(kind), SubmitForm)
+    if kind and kind.fits(task.config):
         asks_hub = "read_card" in request.POST
         data: QueryDict | None = request.POST or None
         if asks_hub:
             data = _with_card(request)
         files = request.FILES or None
-        form = form_class(task, Submission.Kind(kind), data, files, teams_of(user))
+        form = kind.form(task, kind, data, files, teams_of(user))
         is_sent = request.method == "POST" and not asks_hub and form.is_valid()
-        if is_sent and isinstance(form, ChatForm) and "estimate" in request.POST:
+        wants_estimate = "estimate" in request.POST and form.has_estimate
+        if is_sent and wants_estimate and isinstance(form, PromptForm):
             rules["estimate"] = _estimate(task, form)
         elif is_sent and (pk := _submitted(user, task, form)):
             messages.success(request, _("Received. This page says how far it is."))
             return redirect("evaluation:model", pk)
-    values = {"task": task, "form": form, "kind": kind, **rules}
+    values = {"task": task, "form": form, **rules}
     status = 200
     if form and form.errors:
         status = 422
@@ -90,7 +91,7 @@ def _with_card(request: HttpRequest) -> QueryDict:
     return data
 
 
-def _estimate(task: Task, form: ChatForm) -> "Estimate | None":
+def _estimate(task: Task, form: PromptForm) -> "Estimate | None":
     """Return the estimated cost of a chat model; None if refused, which the form then says."""
     from evaluation.runs.chat.estimate import estimate  # loads numpy
 
@@ -102,7 +103,7 @@ def _estimate(task: Task, form: ChatForm) -> "Estimate | None":
 def _rules(user: User, task: Task) -> dict[str, Any]:
     """Return what may be submitted, how many models, and what they may use."""
     return {
-        "kinds": [(kind, KINDS[Submission.Kind(kind)]) for kind in kinds_of(task.config)],
+        "kinds": [find_submission_kind(name) for name in kinds_of(task.config)],
         "open_versions": open_versions(task),
         "answer_line": answer_line(task.config),
         "quota": remaining_quota(user, task),

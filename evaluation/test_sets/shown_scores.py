@@ -20,6 +20,7 @@ from django.db.models import Q, QuerySet
 
 from core.accounts.models import CountedPerson, User
 from evaluation.contract import Number, Outcome
+from evaluation.kinds import TARGET
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Score, Submission, Team
 from evaluation.scoring.worst import GROUP_GAP, WORST_GROUP, WORST_KIND, WORST_KIND_DROP, find_worst
 from evaluation.test_sets.sealing import Disclosure, interval, rounded
@@ -200,7 +201,7 @@ def decide_if_shown(run: EvaluationRun) -> bool:
     4. A perturbed run is shown if its model's plain result is shown.
     """
     submission, version = run.submission, run.version
-    if not version.is_sealed or submission.kind == submission.Kind.TARGET:
+    if not version.is_sealed or submission.kind == TARGET:
         return True
     owner, person = submission.owner, lock_submitter(submission)
     if owner is None or person is None:

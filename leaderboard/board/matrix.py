@@ -26,7 +26,8 @@ from evaluation.contract import Outcome
 from evaluation.judges.custom_metrics.selectors import Column as Custom
 from evaluation.judges.custom_metrics.selectors import columns_of
 from evaluation.judges.llm_judges.selectors import MetricJudge, metric_judge
-from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score, Submission
+from evaluation.kinds import KINDS
+from evaluation.models import EvaluationRun, EvaluationSet, LlmScore, Score
 from evaluation.runs.selectors import accepted, counting
 from evaluation.submissions.selectors import seen_by_all
 from evaluation.submissions.teams.selectors import team_ids
@@ -68,7 +69,7 @@ class Model(NamedTuple):
     name: str
     owner: str  # empty: none, or hidden
     team: str  # likewise
-    kind: str  # of Submission.Kind
+    kind: str  # of `evaluation.kinds`
     is_published: bool
     is_anonymous: bool  # only owner, team and the task's owners see its name
     files: tuple[UUID, ...]  # the submissions it consists of: itself, and further predictions
@@ -278,7 +279,7 @@ def _models(task: Task, user: Person | None) -> tuple[Model, ...]:
     # Uploaded predictions have a file for each set, so several submissions are one model.
     files: dict[Any, list[Any]] = {}
     for row in rows:
-        is_joined = row.kind == Submission.Kind.PREDICTIONS and row.owner
+        is_joined = KINDS[row.kind].is_file_of_answers and row.owner
         # Only predictions come file by file; other submissions are models of their own.
         key = (row.owner, row.team, row.name) if is_joined else row.pk
         files.setdefault(key, []).append(row)

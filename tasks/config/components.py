@@ -15,6 +15,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
+from core.registry import check_parts
 from core.text.words import composed_value
 from tasks.config.parsing import Finding, Loc, inside
 
@@ -263,15 +264,9 @@ class FieldType(ABC):
         super().__init_subclass__(**kwargs)
         if not name:
             return
-        base = FieldType
-        missing = []
-        for p in cls.PARTS:
-            if getattr(cls, p, None) is getattr(base, p, None):
-                missing.append(p)
         # Refused at import: a type without one of them would fail only when somebody uses that
         # page.
-        if missing:
-            raise TypeError(f"The field type {name} lacks: {', '.join(missing)}.")
+        check_parts(cls, cls.PARTS, "field type", name)
         if name in FIELD_TYPES:
             raise TypeError(f"There is a field type {name} already.")
         if unknown := set(cls.keys) - Component.model_fields.keys() | set(cls.places) - set(PLACES):

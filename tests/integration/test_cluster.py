@@ -22,7 +22,7 @@ from evaluation.contract import Outcome, Runnable
 from evaluation.heartbeat import no_beat
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.isolation.uploads.model_folders import digest_folder
-from evaluation.models import EvaluationRun, Submission
+from evaluation.models import EvaluationRun
 from evaluation.runs.ray_driver import Connected, Job, NodePlace
 from evaluation.runs.ray_models import NodeTransport
 from evaluation.runs.ray_runner import OnNode, RayRunner
@@ -79,7 +79,7 @@ def test_the_scores_are_those_of_one_machine(cluster, settings, monkeypatch, tmp
         target = TargetModel.objects.create(
             task=task, name=name, source=str(weights), allowed_folder=str(weights)
         )
-        model = accepted_model(task, name=name, kind=Submission.Kind.TARGET, target=target)
+        model = accepted_model(task, name=name, kind="target", target=target)
         run = queued_run(model, version)
         jobs.evaluate_next(run.pk)
         run.refresh_from_db()

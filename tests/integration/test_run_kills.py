@@ -28,7 +28,7 @@ from evaluation import jobs
 from evaluation.isolation.queue.attempt_keys import installation
 from evaluation.isolation.sandbox import containers
 from evaluation.isolation.sandbox.choose import NO_ENGINE, has_engine
-from evaluation.models import EvaluationRun, Submission
+from evaluation.models import EvaluationRun
 from tasks.models import TargetModel, Task
 from tests.support.evaluations import accepted_model, queued_run, set_version, without_deltas
 from tests.support.factories import TaskFactory, UserFactory
@@ -140,7 +140,7 @@ def queued(weights: Path) -> EvaluationRun:
     target = TargetModel.objects.create(
         task=task, name="tiny", source=str(weights), allowed_folder=str(weights)
     )
-    model = accepted_model(task, kind=Submission.Kind.TARGET, target=target)
+    model = accepted_model(task, kind="target", target=target)
     return rung(queued_run(model, set_version(task, size=SIZE)))
 
 
@@ -324,7 +324,7 @@ def check_containers_go():
 def test_the_engine_is_killed_and_then_the_worker_of_a_container(home, engine, cluster, repeat):
     """The run waits, and its attempt does not count; the janitor removes what workers leave."""
     task, choose = plain_task(), random.Random(repeat)
-    model = accepted_model(task, UserFactory(), kind=Submission.Kind.IMAGE, digest=engine.image)
+    model = accepted_model(task, UserFactory(), kind="image", digest=engine.image)
     run = rung(queued_run(model, set_version(task, size=FEW)))
     wait_for_the_middle(run, choose)
     engine.kill()

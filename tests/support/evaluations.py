@@ -31,7 +31,7 @@ def set_version(task, name="dev", size=6, rows=None, **fields) -> EvaluationSetV
     return make_version(one, rows or nli_rows(size), None)
 
 
-def accepted_model(task, owner=None, name="mine", kind=Submission.Kind.DIRECTORY, **fields):
+def accepted_model(task, owner=None, name="mine", kind="directory", **fields):
     """A submission whose check was passed."""
     return Submission.objects.create(
         task=task, owner=owner, name=name, kind=kind, state=Submission.State.DONE, **fields

@@ -9,7 +9,6 @@ from django.core.management import CommandError, call_command
 
 from core.accounts.models import Annotator
 from core.errors import Refused
-from evaluation.models import Submission
 from evaluation.submissions.services import submit_model
 from leaderboard.models import Comparison
 from tasks.models import Round, Task
@@ -173,7 +172,7 @@ def test_nothing_is_written_for_an_arena(load):
     with pytest.raises(Refused):
         plan_round(task=task, actor=person, fields={})
     with pytest.raises(Refused):
-        submit_model(task=task, owner=person, kind=Submission.Kind.PREDICTIONS, name="m")
+        submit_model(task=task, owner=person, kind="predictions", name="m")
     round = Round.objects.create(task=task, number=1)
     with pytest.raises(Refused):
         set_round_state(round=round, state=Round.State.OPEN, actor=None)

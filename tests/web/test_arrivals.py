@@ -50,7 +50,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 def _places(settings, tmp_path, monkeypatch):
     """Files below the test's folder; no engine, so that folders run in a process of ours."""
     settings.MEDIA_ROOT, settings.MODEL_CACHE = tmp_path / "media", tmp_path / "cache"
-    monkeypatch.setattr(intake, "engine", lambda: None)
+    monkeypatch.setattr("evaluation.submissions.kinds.image.has_engine", lambda: False)
     monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: None)
 
 
@@ -161,7 +161,7 @@ def test_what_a_check_cannot_bear_is_refused_and_counts(
     bounds, written, said, task, alice, folder, monkeypatch
 ):
     monkeypatch.setattr(bounded, "BEAT_SECONDS", 0.01)
-    monkeypatch.setattr(intake, "READING", bounds)
+    monkeypatch.setattr("evaluation.submissions.receiving.READING", bounds)
     data = zipped(folder, **{"dynabench.json": written})
     submission = checked(hand_in(task, alice, data=data))
     assert (submission.state, submission.outcome) == (State.FAILED, "rejected")

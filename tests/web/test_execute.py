@@ -148,7 +148,7 @@ def test_a_predictions_file_needs_no_runner(task, version):
         json.dumps({"id": f"u{n}", "output": {"label": LABELS[n % 3]}, "prob": None})
         for n in range(6)
     ]
-    model = accepted_model(task, kind=Submission.Kind.PREDICTIONS, evaluation_set=version)
+    model = accepted_model(task, kind="predictions", evaluation_set=version)
     packed = gzip.compress("\n".join(lines).encode())
     model.file.save("predictions.jsonl.gz", ContentFile(packed), save=False)
     Submission.objects.filter(pk=model.pk).update(file=model.file.name)
@@ -296,7 +296,7 @@ def test_a_check_that_waits_goes_before_runs(task, monkeypatch):
     monkeypatch.setattr(jobs, "execute", lambda run: order.append("a run"))
     queued_run(accepted_model(task, alice), set_version(task))
     for name in ("later", "first"):
-        Submission.objects.create(task=task, owner=alice, name=name, kind=Submission.Kind.HUB)
+        Submission.objects.create(task=task, owner=alice, name=name, kind="hub")
     hour = timedelta(hours=1)
     Submission.objects.filter(name="first").update(queued_at=timezone.now() - hour)
     Submission.objects.create(

@@ -21,6 +21,7 @@ from core.errors import Unavailable
 from evaluation.contract import Ending, Outcome, Usage
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.subprocess_job import tell
+from evaluation.isolation.sandbox import images
 from evaluation.isolation.sandbox.images import ImageRefused, RegistryAway, pull_failure
 from evaluation.jobs import check_submission
 from evaluation.models import EvaluationRun, Submission
@@ -28,6 +29,7 @@ from evaluation.runs.execute import execute
 from evaluation.runs.services import claim_next
 from evaluation.submissions import intake
 from evaluation.submissions.emails import tell_ends
+from evaluation.submissions.kinds import image as image_kind
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.services import cancel, remaining_quota, submit_model
 from serving import hub as hub_rules
@@ -317,21 +319,22 @@ def test_an_image_waits_for_its_registry(task, alice, monkeypatch):
     def away(*_):
         raise RegistryAway("The registry does not answer.")
 
-    monkeypatch.setattr(intake, "engine", lambda: "an engine")
-    monkeypatch.setattr(intake.sandbox_images, "pull_image", away)
+    monkeypatch.setattr(image_kind, "has_engine", lambda: True)
+    monkeypatch.setattr(images, "pull_image", away)
     image = submit_model(task=task, owner=alice, kind="image", name="Mine", source=IMAGE)
     assert checked(image).state == State.QUEUED
     assert image.away_since
 
 
 def test_an_image_waits_for_an_engine_that_went_meanwhile(task, alice, monkeypatch):
-    engines = ["an engine", None]
+    engines = [True, False]
 
     def gone(*_):
         raise ConnectionError("the engine went")
 
-    monkeypatch.setattr(intake, "engine", lambda: engines.pop(0))
-    monkeypatch.setattr(intake.sandbox_images, "pull_image", gone)
+    for module in (image_kind, intake):
+        monkeypatch.setattr(module, "has_engine", lambda: engines.pop(0))
+    monkeypatch.setattr(images, "pull_image", gone)
     image = submit_model(task=task, owner=alice, kind="image", name="Mine", source=IMAGE)
     image = checked(image)
     assert (image.state, image.attempts) == (State.QUEUED, 0)

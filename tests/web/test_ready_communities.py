@@ -9,7 +9,8 @@ from django.core.management import call_command
 from dynabench.communities.models import Community
 from dynabench.communities.ready_services import READY
 from evaluation.models import Submission
-from evaluation.submissions import intake
+from evaluation.submissions.kinds import rows as rows_kind
+from evaluation.submissions.receiving import ReceivedModel
 from tasks.models import Task
 from tests.support.archives import zip_of
 from tests.support.evaluations import ScriptedRunner, run_with
@@ -103,8 +104,8 @@ def test_translations_have_a_board_by_pair_with_filters(as_alice, client):
 def test_data_is_chosen_from_a_pool_and_one_model_learns_from_it(as_alice, monkeypatch):
     """tests/web/test_training_data.py has it learn in earnest; here it says the same of all."""
     learned: list = []
-    monkeypatch.setattr(intake, "learn", lambda config, rows, *_: learned.extend(rows))
-    monkeypatch.setattr(intake, "_receive_weights", lambda *_: intake.ReceivedModel("sha256:1"))
+    monkeypatch.setattr(rows_kind, "learn", lambda config, rows, *_: learned.extend(rows))
+    monkeypatch.setattr(rows_kind, "receive_weights", lambda *_: ReceivedModel("sha256:1"))
     run_with(monkeypatch, ScriptedRunner(lambda inputs: "positive"))
     made = add("data-centric")
     uids = [f"pool-{n}" for n in (0, 1, 3, 4, 8, 9, 11, 12, 16, 17, 19, 20)]

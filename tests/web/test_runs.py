@@ -55,7 +55,7 @@ def suites(found):
 
 def predictions_for(task, version):
     """A model that is run on the set as it is and on nothing else."""
-    return accepted_model(task, kind=Submission.Kind.PREDICTIONS, evaluation_set=version)
+    return accepted_model(task, kind="predictions", evaluation_set=version)
 
 
 def end(run, *, outcome=Outcome.OK, seconds=60):
@@ -80,13 +80,13 @@ def test_a_model_is_run_on_the_newest_version_of_each_set_and_suite_once(task, v
 
 def test_what_may_not_leave_is_sent_to_no_endpoint(task, version):
     open_set = set_version(task, "open", may_leave=True)
-    remote = accepted_model(task, kind=Submission.Kind.ENDPOINT, source="https://a.example")
+    remote = accepted_model(task, kind="endpoint", source="https://a.example")
     assert {run.version for run in request_runs(submission=remote)} == {open_set}
 
 
 def test_predictions_answer_their_set_only_and_nothing_perturbed(task, version):
     open_set = set_version(task, "open", may_leave=True)
-    file = accepted_model(task, kind=Submission.Kind.PREDICTIONS, evaluation_set=open_set)
+    file = accepted_model(task, kind="predictions", evaluation_set=open_set)
     assert suites(request_runs(submission=file)) == [("open", "plain")]
 
 

@@ -11,7 +11,7 @@ from django.core.files.base import ContentFile
 from dynabench.operations.soundness import doctor
 from evaluation.dataset_releases.stored_files import damages
 from evaluation.isolation.uploads.model_folders import digest_folder
-from evaluation.models import DatasetFile, EvaluationSetVersion, Submission
+from evaluation.models import DatasetFile, EvaluationSetVersion
 from evaluation.runs.model_cache import pack_folder
 from tests.support.programs import _sound_engine, told  # noqa: F401
 from tests.support.releases import _own_storage, closed, people, released  # noqa: F401
@@ -38,16 +38,27 @@ def stored(closed, alice, tmp_path) -> dict[str, Path]:
     model.size, model.digest = len(content), digest_folder(folder, lambda: None)
     model.file.save("model.tar", ContentFile(content))
     answers = submission_of(closed.task, alice, state="done", outcome="ok")
-    answers.kind, answers.digest = Submission.Kind.PREDICTIONS, LINES_DIGEST
+    answers.kind, answers.digest = "predictions", LINES_DIGEST
     answers.file.save("predictions.jsonl.gz", ContentFile(gzip.compress(b"lines\n")))
     image = submission_of(closed.task, alice, state="done", outcome="ok")
-    image.kind, image.digest, image.size = Submission.Kind.IMAGE, "sha256:of-the-engine", 1
+    image.kind, image.digest, image.size = "image", "sha256:of-the-engine", 1
     image.file.save("image.tar", ContentFile(content))
+    writer = submission_of(closed.task, alice, state="done", outcome="ok")
+    writer.kind, writer.digest, writer.size = "llm", "of-its-prompt-too", len(content)
+    writer.file.save("model.tar", ContentFile(content))
     run = scored(model, version)
     answered(run, "neutral")
     train = DatasetFile.objects.get(name="train.jsonl")
-    fields = (train.file, version.inputs, version.gold, model.file, answers.file, image.file)
-    names = ("dataset", "inputs", "gold", "model", "answers", "image")
+    fields = (
+        train.file,
+        version.inputs,
+        version.gold,
+        model.file,
+        answers.file,
+        image.file,
+        writer.file,
+    )
+    names = ("dataset", "inputs", "gold", "model", "answers", "image", "writer")
     return {
         **dict(zip(names, (Path(field.path) for field in fields), strict=True)),
         "predictions": Path(run.predictions.path),
@@ -55,7 +66,7 @@ def stored(closed, alice, tmp_path) -> dict[str, Path]:
 
 
 LINES_DIGEST = "58975ca22b214d1bf824a46d50b4cdec9b721839e7331d60fc68803c54e531ac"
-KINDS = ("dataset", "inputs", "gold", "model", "answers", "image", "predictions")
+KINDS = ("dataset", "inputs", "gold", "model", "answers", "image", "writer", "predictions")
 
 
 def change_a_byte(path: Path) -> None:
@@ -82,7 +93,7 @@ def test_a_missing_file_is_told_with_its_row(stored, kind):
     assert told(quick=True)[1]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "image"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("image", "writer")])
 def test_a_damaged_file_is_told(stored, kind):
     change_a_byte(stored[kind])
     (damage,) = damages()

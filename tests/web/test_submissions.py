@@ -23,7 +23,8 @@ from evaluation.isolation.queue import leases
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import EvaluationRun, EvaluationSet, Submission, Upload
 from evaluation.submissions import services as submissions
-from evaluation.submissions.services import ModelCard, remaining_quota, submit_model
+from evaluation.submissions.cards import ModelCard
+from evaluation.submissions.services import remaining_quota, submit_model
 from evaluation.test_sets.services import create_set, make_version
 from tasks.models import TargetModel
 from tests.support.factories import TaskFactory, UserFactory

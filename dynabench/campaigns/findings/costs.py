@@ -8,8 +8,8 @@ from annotation.models import Example, TargetOutput
 from dynabench.campaigns.models import Campaign, Place
 from dynabench.campaigns.rules.cost import Parts, of_time, rounded
 from dynabench.campaigns.rules.pay import decimals
+from evaluation.kinds import kind_names
 from evaluation.models import EvaluationRun
-from evaluation.runs.selectors import REMOTE
 from tasks.models import ModelUse, TargetModel
 from validation.models import Consensus, Validation
 
@@ -116,7 +116,8 @@ def _prices_of_runs(campaign: Campaign, examples: QuerySet[Example]) -> list[flo
     seconds = Cast(KeyTextTransform("seconds", "usage"), FloatField())
     runs = EvaluationRun.objects.filter(version__evaluation_set__round__in=own_counts)
     # Remote submissions run on other people's machines.
-    runs = runs.exclude(submission__kind__in=REMOTE).order_by()
+    remote = kind_names(lambda kind: kind.is_remote)
+    runs = runs.exclude(submission__kind__in=remote).order_by()
     spent = runs.values_list("version__evaluation_set__round").annotate(seconds=Sum(seconds))
     prices = []
     for round, seconds_spent in spent:

@@ -16,7 +16,8 @@ from evaluation import jobs
 from evaluation.dataset_releases.reading import split_rows
 from evaluation.isolation.uploads.chunked import add_file
 from evaluation.models import Dataset, EvaluationSetVersion, Submission
-from evaluation.submissions.services import ModelCard, publish, submit_model
+from evaluation.submissions.cards import ModelCard
+from evaluation.submissions.services import publish, submit_model
 from evaluation.task_shape import released_row, shape_of
 from evaluation.test_sets.selectors import input_rows, open_versions
 from tasks.models import Task
@@ -94,7 +95,7 @@ def _submit(
     submission = submit_model(
         task=task,
         owner=owner,
-        kind=Submission.Kind.PREDICTIONS,
+        kind="predictions",
         name=name,
         upload=add_file(owner, f"{name}.jsonl", len(data), io.BytesIO(data)),
         evaluation_set=version,

@@ -18,6 +18,7 @@ from evaluation.isolation.sandbox import containers
 from evaluation.isolation.sandbox.engine import EngineError
 from evaluation.isolation.sandbox.images import remove_nameless
 from evaluation.isolation.uploads.chunked import purge_old_uploads
+from evaluation.kinds import kind_names
 from evaluation.models import EvaluationSetVersion, Submission
 from evaluation.models.evaluation_sets import SETS
 from evaluation.models.jobs import UNFINISHED
@@ -62,7 +63,8 @@ def _images() -> int:
 
     Takes no lock.
     """
-    submitted = Submission.objects.filter(kind=Submission.Kind.IMAGE).exclude(digest="")
+    images = kind_names(lambda kind: kind.is_image)
+    submitted = Submission.objects.filter(kind__in=images).exclude(digest="")
     under_way = (
         Q(state__in=UNFINISHED)
         | Q(runs__state__in=UNFINISHED)

@@ -4,17 +4,15 @@ Every class in this folder that has a name is one: a new metric needs no further
 """
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 
 from core.plugins import load_plugins
+from core.registry import import_modules
 from evaluation.scoring.metrics.base import METRICS, Metric, Unavailable
 
 __all__ = ["METRICS", "Metric", "Unavailable", "metric_of"]
 
-for _module in iter_modules(__path__, f"{__name__}."):
-    import_module(_module.name)
+import_modules(__path__, __name__)
 load_plugins("dynabench.metrics", Metric)  # importing a class registers it
 
 

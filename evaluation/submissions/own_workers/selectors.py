@@ -11,6 +11,7 @@ from django.utils import timezone
 from core.accounts.models import User
 from evaluation.isolation.queue.attempt_keys import tenth_of
 from evaluation.isolation.queue.leases import MAX_ATTEMPTS, ready
+from evaluation.kinds import kind_names
 from evaluation.models import (
     EvaluationRun,
     EvaluationSet,
@@ -23,13 +24,6 @@ from evaluation.models import (
 from evaluation.submissions.teams.selectors import team_ids
 from tasks.models import Task
 
-KINDS = (
-    Submission.Kind.DIRECTORY,
-    Submission.Kind.HUB,
-    Submission.Kind.ROWS,
-    Submission.Kind.IMAGE,
-)
-"""Models whose files the site keeps and that need nothing else."""
 HOST = "own worker "
 SECOND_WAITS = timedelta(days=1)
 """How long answers wait for a second machine; then the site is the second."""
@@ -62,7 +56,9 @@ def models_of(user: User, task: Task) -> QuerySet[Submission]:
 
 def own_models(task: Task) -> QuerySet[Submission]:
     """Return everybody's models of a task that a machine can evaluate, by name."""
-    able = Q(kind__in=KINDS, base="", gpus=0, withdrawn_at=None) & ~Q(file="")
+    # The site keeps their files, and they need nothing else, such as prompts.
+    kinds = kind_names(lambda kind: kind.runs_in_sandbox and not kind.has_prompt)
+    able = Q(kind__in=kinds, base="", gpus=0, withdrawn_at=None) & ~Q(file="")
     return task.submissions.filter(able).order_by("name", "queued_at")
 
 

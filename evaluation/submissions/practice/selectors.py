@@ -9,9 +9,6 @@ from evaluation.models import PracticeHost, PracticeRun, Submission
 from evaluation.models.practice import UNDER_WAY
 from evaluation.runs.selectors import counting
 
-Kind = Submission.Kind
-IN_SANDBOX = (Kind.DIRECTORY, Kind.HUB, Kind.LLM, Kind.ROWS, Kind.IMAGE)
-"""The kinds whose files run in the sandbox alone."""
 SEEN = timedelta(minutes=3)
 """For so long a machine that was seen is taken to be there."""
 

@@ -26,7 +26,8 @@ from evaluation.isolation.sandbox.containers import DockerRunner
 from evaluation.isolation.sandbox.images import ImageRefused
 from evaluation.isolation.sandbox.monitor import LOOK_SECONDS
 from evaluation.isolation.sandbox.writing import Reads, answer_in
-from evaluation.models import PracticeRun, Submission
+from evaluation.kinds import KINDS
+from evaluation.models import PracticeRun
 from evaluation.runs.chat.asking import NOWHERE, asked_as
 from evaluation.runs.endpoints import CannotFetch, asked_with
 from evaluation.runs.runners import fetch_model, machine_limits
@@ -140,7 +141,7 @@ def _serve(run: PracticeRun, heartbeat: leases.Heartbeat, warm_up: Mapping[str, 
     try:
         endpoint_config = asked_as(run.submission.task.config)
         reads = None
-        if run.submission.kind == Submission.Kind.LLM:
+        if KINDS[run.submission.kind].writes_here:
             reads = asked_with(run.submission, NOWHERE)
         error = _served(run, heartbeat, Talk(run, endpoint_config.select(warm_up), reads))
     except leases.LeaseLost:

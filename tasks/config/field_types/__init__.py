@@ -3,12 +3,9 @@
 `FieldType` in `tasks.config.components` says what a type must bring.
 """
 
-from importlib import import_module
-from pkgutil import iter_modules
-
 from core.plugins import load_plugins
+from core.registry import import_modules
 from tasks.config.components import FieldType
 
-for module in iter_modules(__path__):
-    import_module(f"{__name__}.{module.name}")
+import_modules(__path__, __name__)
 load_plugins("dynabench.field_types", FieldType)  # importing a class registers it

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.submissions.requirements import KINDS, gpu_problem, kinds_of, problem_of
+from evaluation.kinds import KINDS, kinds_of
+from evaluation.submissions.kinds import find_submission_kind
+from evaluation.submissions.requirements import Sources, gpu_problem
 from tasks.config.loading import load_config
 from tests.unit.tasks.config_texts import MINIMAL
 
@@ -15,10 +17,9 @@ PINNED = f"registry.example:5000/team/model@sha256:{'ab' * 32}"
 
 
 def field_of(kind, source="", revision="", adapter="jsonl", upload=False, evaluation_set=False):
-    found = problem_of(
-        kind, source=source, revision=revision, adapter=adapter, has_upload=upload,
-        has_set=evaluation_set, private_hosts=("10.0.0.5",),
-    )  # fmt: skip
+    found = find_submission_kind(kind).problem(
+        Sources(source, revision, adapter, upload, evaluation_set, private_hosts=("10.0.0.5",))
+    )
     assert found is None or found[1].endswith((".", ")."))
     return found and found[0]
 
@@ -68,7 +69,8 @@ def test_whatever_is_typed_is_answered(kind, source, revision):
 
 
 def test_a_task_takes_models_or_training_data() -> None:
-    assert kinds_of(load_config(MINIMAL)) == KINDS
+    models = ("directory", "image", "hub", "llm", "predictions", "chat", "endpoint")
+    assert kinds_of(load_config(MINIMAL)) == models
     rows = replace(load_config(MINIMAL), training_rows=10)
     assert kinds_of(rows) == ("rows",)
     assert {"throughput", "memory"}.isdisjoint(rows.weights)  # every model is the same
@@ -86,4 +88,5 @@ def test_a_task_takes_models_or_training_data() -> None:
     ],
 )
 def test_who_gets_a_gpu_and_one_at_most(asked, refused):
-    assert bool(gpu_problem(*asked)) == refused
+    kind, gpus, site_has = asked
+    assert bool(gpu_problem(KINDS[kind].may_use_gpu, gpus, site_has)) == refused

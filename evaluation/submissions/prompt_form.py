@@ -9,12 +9,12 @@ from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from evaluation.models import Submission, Team
+from evaluation.kinds import Kind
+from evaluation.models import Team
 from evaluation.runs.chat.settings import (
     MOST_COST,
     MOST_SHOTS,
     MOST_TEXT,
-    OF_SERVERS,
     RANGES,
     ChatSettings,
     plain_template,
@@ -30,7 +30,7 @@ PROMPTS = [
 ]
 
 
-def _number(name: str, label: Any, help_text: Any, **more: Any) -> forms.Field:
+def number_field(name: str, label: Any, help_text: Any, **more: Any) -> forms.Field:
     """Return a field for a number of the settings; left empty, it means the default."""
     low, high = RANGES[name]
     kind = more.pop("kind", forms.IntegerField)
@@ -61,13 +61,13 @@ class PromptForm(SubmitForm):
         max_length=MOST_TEXT,
         widget=forms.Textarea({"rows": 4}),
     )
-    shots = _number(
+    shots = number_field(
         "shots",
         gettext_lazy("Examples in the prompt"),
         gettext_lazy("Drawn from the train split alone; at most %(n)d.") % {"n": MOST_SHOTS},
     )
-    shots_seed = _number("shots_seed", gettext_lazy("Seed of the draw"), "")
-    max_tokens = _number(
+    shots_seed = number_field("shots_seed", gettext_lazy("Seed of the draw"), "")
+    max_tokens = number_field(
         "max_tokens", gettext_lazy("Most tokens of an answer"), gettext_lazy("256 if empty.")
     )
     stop = forms.CharField(
@@ -88,7 +88,7 @@ class PromptForm(SubmitForm):
     def __init__(
         self,
         task: Task,
-        kind: Submission.Kind,
+        kind: Kind,
         data: Mapping[str, Any] | None = None,
         files: MultiValueDict[str, Any] | None = None,
         teams: QuerySet[Team] | None = None,
@@ -126,85 +126,7 @@ class PromptForm(SubmitForm):
         """Return the arguments of `submit_model`, without the file, of a valid form."""
         names = ("name", "source", "revision", "secret", "base", "team")
         named = {name: self.cleaned_data[name] for name in names if name in self.fields}
-        return {"kind": self.kind, "card": self.card, **named, "chat": self.chat}
-
-
-class LlmForm(PromptForm):
-    """Files, prompt and examples of a language model that runs here."""
-
-    field_order = ("name", "upload", "source", "revision", "base")
-    base = forms.CharField(
-        label=gettext_lazy("Base of an adapter"),
-        required=False,
-        max_length=200,
-        help_text=gettext_lazy(
-            "If the folder holds a LoRA adapter: organisation/name@commit, or the id of a language "
-            "model of this task. Not the one that comes with this site, which is a GGUF file."
-        ),
-    )
-
-
-class ChatForm(PromptForm):
-    """Address, key, prompt, examples, price and cap of a chat model."""
-
-    settings = PromptForm.settings + OF_SERVERS
-    field_order = (
-        "name",
-        "source",
-        "secret",
-        "model",
-        "prompt",
-        "instructions",
-        "template",
-        "shots",
-        "shots_seed",
-        "temperature",
-        "seed",
-        "max_tokens",
-        "stop",
-        "price_in",
-        "price_out",
-        "most_cost",
-        "logprobs",
-        "perturbed",
-    )
-    source = forms.CharField(
-        label=gettext_lazy("Base URL"),
-        max_length=500,
-        help_text=gettext_lazy("Such as https://api.example.org/v1; /chat/completions is added."),
-    )
-    secret = forms.CharField(
-        label=gettext_lazy("API key"),
-        required=False,
-        max_length=1000,
-        widget=forms.PasswordInput({"autocomplete": "off"}),
-        help_text=gettext_lazy("Sent with each call. Stored encrypted and never shown again."),
-    )
-    model = forms.CharField(label=gettext_lazy("Name of the model on the server"), max_length=200)
-    temperature = _number(
-        "temperature", gettext_lazy("Temperature"), gettext_lazy("0 if empty."),
-        kind=forms.FloatField,
-    )  # fmt: skip
-    seed = _number(
-        "seed", gettext_lazy("Seed of the model"), gettext_lazy("Sent if you enter one.")
-    )
-    logprobs = forms.BooleanField(
-        label=gettext_lazy("Ask for log-probabilities"),
-        required=False,
-        help_text=gettext_lazy("Kept with each answer. Some servers refuse to tell them."),
-    )
-    price_in = _number(
-        "price_in", gettext_lazy("Price of a million tokens read"),
-        gettext_lazy("In any currency; empty if it costs nothing."), kind=forms.FloatField,
-    )  # fmt: skip
-    price_out = _number(
-        "price_out", gettext_lazy("Price of a million tokens written"), "", kind=forms.FloatField
-    )
-    most_cost = _number(
-        "most_cost", gettext_lazy("Cap on the cost"),
-        gettext_lazy("Of all evaluations together, those of later rounds too."),
-        kind=forms.FloatField,
-    )  # fmt: skip
+        return {"kind": self.kind.name, "card": self.card, **named, "chat": self.chat}
 
 
 class CapForm(forms.Form):
@@ -213,7 +135,3 @@ class CapForm(forms.Form):
     most_cost = forms.FloatField(
         label=gettext_lazy("Cap on the cost"), min_value=0, max_value=MOST_COST
     )
-
-
-FORMS = {Submission.Kind.CHAT: ChatForm, Submission.Kind.LLM: LlmForm}
-"""Of the kinds that get a prompt."""

@@ -1,0 +1,65 @@
+"""A server of the submitter that answers examples."""
+
+from pathlib import Path
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.models import Submission
+from evaluation.submissions.forms import SubmitForm
+from evaluation.submissions.kinds.base import SubmissionKind
+from evaluation.submissions.receiving import ReceivedModel
+from evaluation.submissions.requirements import (
+    Problem,
+    Sources,
+    adapter_problem,
+    address_problem,
+)
+from evaluation.task_shape import runnable
+
+Adapter = Submission.Adapter
+
+
+class EndpointForm(SubmitForm):
+    """An address, how it is asked, and its token."""
+
+    source = forms.CharField(
+        label=_("Address"), max_length=500, help_text=_("Such as https://example.org/model")
+    )
+    adapter = forms.ChoiceField(
+        label=_("How it is asked"),
+        choices=[
+            (Adapter.JSONL, _("Our format: POST to /predict")),
+            (Adapter.DYNALAB, "dynalab"),
+        ],
+        widget=forms.RadioSelect,
+        initial=Adapter.JSONL,
+    )
+    secret = forms.CharField(
+        label=_("Bearer token"),
+        required=False,
+        max_length=1000,
+        widget=forms.PasswordInput({"autocomplete": "off"}),
+        help_text=_("Sent with each call. Stored encrypted and never shown again."),
+    )
+
+
+class RemoteEndpoint(SubmissionKind, name="endpoint"):
+    """A model that stays on its owner's server."""
+
+    label = _("a remote endpoint")
+    place = 7
+    title = _("A remote endpoint")
+    words = _("We ask your server. Only on sets whose inputs may leave this site.")
+    answers = "elsewhere"
+    form = EndpointForm
+
+    def problem(self, sources: Sources) -> Problem | None:
+        """Require an address that can be asked, and a way to ask it."""
+        problem = address_problem(sources.source, sources.private_hosts)
+        return problem or adapter_problem(sources.adapter)
+
+    def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
+        """Return what is asked; nothing is fetched."""
+        return ReceivedModel("", model=runnable(submission.task.config))

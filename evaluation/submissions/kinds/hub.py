@@ -1,0 +1,47 @@
+"""A model on the Hugging Face Hub, by its id and commit."""
+
+from pathlib import Path
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.kinds import Joint
+from evaluation.models import Submission
+from evaluation.submissions.forms import SubmitForm, revision_field
+from evaluation.submissions.kinds.base import SubmissionKind
+from evaluation.submissions.receiving import ReceivedModel, receive_from_hub
+from evaluation.submissions.requirements import Problem, Sources, hub_problem
+
+
+class HubForm(SubmitForm):
+    """An id on the hub and a commit. The hub may know the model's card."""
+
+    has_card = True
+    source = forms.CharField(
+        label=_("Id on the hub"), max_length=500, help_text=_("Such as organisation/name.")
+    )
+    revision = revision_field(required=True)
+
+
+class Hub(SubmissionKind, name="hub"):
+    """A public folder of weights on the hub, which is fetched once."""
+
+    label = _("a hub id with its revision")
+    place = 3
+    title = _("A model on the hub")
+    words = _("Its id and a full commit; the files are fetched once.")
+    answers = "sandbox"
+    may_use_gpu = True
+    joint = Joint(
+        _("A model on the hub: the same id and commit for each task"), place=3, needs_file=False
+    )
+    form = HubForm
+
+    def problem(self, sources: Sources) -> Problem | None:
+        """Require an id and a full commit."""
+        return hub_problem(sources.source, sources.revision)
+
+    def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
+        """Fetch the files and check the folder."""
+        return receive_from_hub(submission, folder, heartbeat)

@@ -1,0 +1,94 @@
+"""An image of a container, uploaded or pulled from a registry."""
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
+
+from core.files.bounded import bounded
+from evaluation.contract import NotNow
+from evaluation.heartbeat import during
+from evaluation.isolation.inference.precheck import Refused
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.isolation.sandbox.choose import NO_ENGINE, has_engine
+from evaluation.isolation.uploads.chunked import assemble
+from evaluation.isolation.uploads.image_archives import check_image
+from evaluation.models import Submission
+from evaluation.submissions.forms import SubmitForm
+from evaluation.submissions.kinds.base import SubmissionKind
+from evaluation.submissions.receiving import UNPACKING, ReceivedModel
+from evaluation.submissions.requirements import PINNED_IMAGE, Problem, Sources
+from evaluation.task_shape import runnable
+
+
+class ImageForm(SubmitForm):
+    """An image's archive, or its name in a registry."""
+
+    file_help = _("What docker save writes. Or name the image below.")
+    is_file_needed = False
+    source = forms.CharField(
+        label=_("Or the image in a registry"),
+        max_length=500,
+        help_text=_("With its digest: registry/name@sha256:…"),
+        required=False,
+    )
+    adapter = forms.ChoiceField(
+        label=_("How it is asked"),
+        choices=Submission.Adapter.choices,
+        widget=forms.RadioSelect,
+        initial=Submission.Adapter.JSONL,
+    )
+
+
+class Image(SubmissionKind, name="image"):
+    """Any code in a container that reads JSON lines and writes JSON lines."""
+
+    label = _("a Docker image")
+    place = 2
+    title = _("A Docker image")
+    words = _(
+        "Any code: it reads JSON lines and writes JSON lines, without a network. "
+        "Also images of dynalab and Dynabench 2.0."
+    )
+    answers = "sandbox"
+    is_image = True
+    may_use_gpu = True
+    form = ImageForm
+
+    def problem(self, sources: Sources) -> Problem | None:
+        """Require the image's file, or its name with the digest."""
+        if sources.has_upload or PINNED_IMAGE.fullmatch(sources.source):
+            return None
+        return "source", gettext_noop(
+            "Upload the image (docker save), or name it with its digest: "
+            "registry/name@sha256:… (64 digits), so that it cannot change unseen."
+        )
+
+    def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
+        """Have the engine load or pull the image, and check what it says of it."""
+        from evaluation.isolation.sandbox import images  # loads Docker's library
+
+        if not has_engine():
+            raise NotNow(NO_ENGINE)
+        archive = None
+        if submission.upload:
+            archive = folder / "image.tar"
+            with assemble(submission.upload, heartbeat.beat) as path:
+                bounded(partial(check_image, path), UNPACKING, heartbeat.beat)
+                shutil.move(path, archive)
+            image = during(partial(images.load_image, archive), heartbeat.beat)
+        else:
+            hosts = settings.SUBMISSION_PRIVATE_HOSTS
+            image = images.pull_image(submission.source, hosts, heartbeat.beat)
+        facts = images.inspect_image(image)
+        # Stored before the checks: cleanup removes from the engine only images whose digest is in a
+        # row, and a refused one has to go as well.
+        Submission.objects.filter(pk=submission.pk).update(digest=facts.id)
+        if problems := images.check_image(facts):
+            raise Refused("\n".join(problems))
+        model = runnable(submission.task.config, image=facts.id, adapter=submission.adapter)
+        return ReceivedModel(facts.id, facts.size, archive, model)

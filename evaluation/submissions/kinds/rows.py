@@ -1,0 +1,85 @@
+"""Training data: rows from which the one model of the task's data board learns."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
+
+from core.files.bounded import bounded
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.isolation.uploads.chunked import assemble
+from evaluation.kinds import Joint
+from evaluation.models import Submission, TrainedRows
+from evaluation.runs.elsewhere import trainer_for
+from evaluation.submissions.forms import SubmitForm
+from evaluation.submissions.kinds.base import SubmissionKind
+from evaluation.submissions.receiving import (
+    READING,
+    ReceivedModel,
+    receive_weights,
+    uploaded_file_of,
+)
+from evaluation.submissions.requirements import Problem, Sources
+from evaluation.submissions.training_data import digests_of, facts_of, learn, training_rows
+from evaluation.training.row_files import read_rows
+from tasks.models import Task
+
+
+class RowsForm(SubmitForm):
+    """A file of rows."""
+
+    file_help = _(
+        "JSON lines: the fields that models read and their label, or %(row)s for a row of a "
+        "released train split."
+    )
+
+    def lines(self, task: Task) -> dict[str, Any]:
+        """Return a line of the file, as it is written."""
+        return {"row": '{"uid": "…"}'}
+
+
+class Rows(SubmissionKind, name="rows"):
+    """Rows for a task that takes training data instead of models."""
+
+    label = _("training rows, from which one model learns")
+    place = 8
+    title = _("Training data")
+    words = _(
+        "Rows, or uids of released ones. The same model learns from each submission here, so "
+        "that the data alone decides."
+    )
+    answers = "sandbox"
+    learns_here = True
+    joint = Joint(
+        _("Training data: an archive with a file for each task"), place=5, file_for="task"
+    )
+    form = RowsForm
+
+    def problem(self, sources: Sources) -> Problem | None:
+        """Require the file."""
+        if sources.has_upload:
+            return None
+        return "upload", gettext_noop("Choose the file with the rows (JSON lines).")
+
+    def receive(self, submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
+        """Train the one model of the task's data board on the submitted rows."""
+        task = submission.task
+        with assemble(uploaded_file_of(submission), heartbeat.beat) as path:
+            read = partial(read_rows, path, task.config.training_rows or 0)
+            numbered = bounded(read, READING, heartbeat.beat)
+            rows = training_rows(task, numbered)
+        # Not with the rest of the check, because no other kind has them. A check that begins again
+        # writes the same.
+        facts = facts_of(numbered, rows)
+        Submission.objects.filter(pk=submission.pk).update(data=facts)
+        if digests := digests_of(task, rows):
+            TrainedRows.objects.update_or_create(
+                submission=submission, defaults={"digests": digests}
+            )
+        heartbeat.begin(0.2, gettext_noop("learning from the rows"))
+        model = folder / "model"
+        with trainer_for(heartbeat.beat) as trainer:
+            learn(task.config, rows, model, trainer)
+        return receive_weights(submission, model, folder, heartbeat)

@@ -1,0 +1,99 @@
+"""Steps that several kinds of submission share when their files are received.
+
+A worker calls them in `check_arrival` of `evaluation.submissions.intake`; forms load this module
+too, so it knows no container engine.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from django.utils.translation import gettext_noop
+
+from core.files.bounded import Bounds, bounded
+from evaluation.contract import GIB, MIB, Runnable
+from evaluation.heartbeat import during
+from evaluation.isolation.inference.precheck import Refused
+from evaluation.isolation.queue.leases import Heartbeat
+from evaluation.isolation.uploads.adapters import check_adapter, check_whole
+from evaluation.isolation.uploads.archives import unpack_archive
+from evaluation.isolation.uploads.chunked import assemble, bytes_left
+from evaluation.isolation.uploads.model_folders import (
+    MOST_BYTES,
+    check_folder,
+    digest_folder,
+    remove_macos_files,
+)
+from evaluation.models import Submission, Upload
+from evaluation.runs.endpoints import identity_of, writing_of
+from evaluation.runs.hub import fetch_public
+from evaluation.runs.model_cache import pack_folder
+from evaluation.task_shape import runnable
+from serving.spec import ModelSpec
+
+# Strangers' files are read in a separate process that is bound to these.
+UNPACKING = Bounds(seconds=3600, memory_bytes=512 * MIB)
+READING = Bounds(seconds=600, memory_bytes=GIB)
+ANSWERS = Bounds(seconds=3600, memory_bytes=4 * GIB)  # ten million, most of it their ids
+
+
+@dataclass(frozen=True)
+class ReceivedModel:
+    """A submission after its files were looked through.
+
+    file: what is stored of it. model: what can be asked; None for predictions.
+    warnings: of the check, such as examples without an answer; its owner reads them in the log.
+    """
+
+    digest: str
+    size: int | None = None
+    file: Path | None = None
+    model: Runnable | None = None
+    warnings: Sequence[str] = ()
+
+
+def uploaded_file_of(submission: Submission) -> Upload:
+    """Return the uploaded file. Raises Refused if it was discarded."""
+    if submission.upload is None:
+        raise Refused(gettext_noop("The file is gone. Submit it again."))
+    return submission.upload
+
+
+def receive_archive(submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
+    """Unpack an uploaded folder of weights and check it."""
+    model = folder / "model"
+    with assemble(uploaded_file_of(submission), heartbeat.beat) as path:
+        bounded(partial(unpack_archive, path, model), UNPACKING, heartbeat.beat)
+    remove_macos_files(model)
+    return receive_weights(submission, model, folder, heartbeat)
+
+
+def receive_from_hub(submission: Submission, folder: Path, heartbeat: Heartbeat) -> ReceivedModel:
+    """Fetch a model of the hub and check it."""
+    spec = ModelSpec(submission.name, submission.source, submission.revision)
+    left = bytes_left(submission.owner) if submission.owner else 0
+    most = min(MOST_BYTES, left)
+    model = during(lambda: fetch_public(spec, folder / "model", most), heartbeat.beat)
+    return receive_weights(submission, model, folder, heartbeat)
+
+
+def receive_weights(
+    submission: Submission, model: Path, folder: Path, heartbeat: Heartbeat
+) -> ReceivedModel:
+    """Check a folder of weights, and pack it as a plain tar to be stored."""
+    config, writing = submission.task.config, writing_of(submission)
+    check: Callable[[], Path]
+    if submission.base:
+        check = partial(check_adapter, model)
+    elif writing:
+        check = partial(check_whole, model)
+    else:
+        check = partial(check_folder, model, config)
+    model = bounded(check, READING, heartbeat.beat)
+    archive = folder / "model.tar"
+    with archive.open("wb") as file:
+        pack_folder(model, file, heartbeat.beat)
+    digest = identity_of(submission, digest_folder(model, heartbeat.beat))
+    model_to_ask = runnable(config, folder=model, writing=writing)
+    return ReceivedModel(digest, archive.stat().st_size, archive, model_to_ask)
