@@ -124,30 +124,42 @@ def of_talks(code: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def pool(code: str, folders: Path, *, keeps_costs: bool) -> dict[str, Any]:
-    """A task's pool as it is shipped. keeps_costs: throughput and memory as in the one before."""
-    rows, report, before = [], {}, shipped_pool(code)
-    for name, about, report in of_folders(code, folders) if code in POOLS else of_talks(code):
-        costs = _costs(before.rows[name]) if before and keeps_costs else {}
+    """Return a task's pool as it is shipped: evaluate its models, and say how they were measured.
+
+    keeps_costs: take throughput and memory from the pool that is shipped now.
+    """
+    shipped = shipped_pool(code)
+    source = shipped if keeps_costs else None
+    packages = PACKAGES if code in POOLS else PACKAGES_OF_TALKS
+    rows: list[dict[str, Any]] = []
+    for name, about, report in evaluated_models(code, folders):
+        costs = _costs(source.rows[name]) if source else {}
         rows.append({"model": name, "about": about, **figures(report), **costs})
         print(f"{code}: {json.dumps(rows[-1])}", file=sys.stderr, flush=True)
     config = load_config((path_of(code).parent / "task.yaml").read_text())
-    return {
+    made = {
         "task": code,
-        "version": before.version + 1 if before else 1,
+        "version": shipped.version + 1 if shipped else 1,
         "main": config.metrics.main,
+        # All models answered the same set on the same runner, so the last report speaks for all.
         "set": report["dataset"],
         "examples": report["examples"],
         "measured_on": datetime.now(UTC).date().isoformat(),
         "runner": report["runner"],
         "machine": machine(),
-        **({"costs_of_version": before.version} if before and keeps_costs else {}),
-        "seeds": recipe(code) if code in CODES else _digest(OFFICIAL / code / "control.jsonl"),
-        "packages": {
-            name: version(name) for name in (PACKAGES if code in POOLS else PACKAGES_OF_TALKS)
-        },
-        "made_by": f"python bench/reference_pool.py --task {code}",
-        "rows": rows,
     }
+    if source:
+        made["costs_of_version"] = source.version
+    made["seeds"] = recipe(code) if code in CODES else _digest(OFFICIAL / code / "control.jsonl")
+    made["packages"] = {name: version(name) for name in packages}
+    made["made_by"] = f"python bench/reference_pool.py --task {code}"
+    made["rows"] = rows
+    return made
+
+
+def evaluated_models(code: str, folders: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield name, words and report of each reference model of a task."""
+    yield from of_folders(code, folders) if code in POOLS else of_talks(code)
 
 
 def _digest(file: Path) -> str:

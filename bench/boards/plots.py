@@ -4,7 +4,7 @@ python -m bench.boards.plots    # after a change of this file
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,50 +50,53 @@ def write_plots(tasks: Mapping[str, Any]) -> None:
         (PICTURES / name).write_text(plot)
 
 
-def changes(tasks: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each change with its task."""
-    for task, of in tasks.items():
-        yield from ((task, one) for one in of["changes"])
-
-
 def _text(value: float, *, sign: bool) -> str:
     return f"{value:{'+' if sign else ''}.1f}".replace("-", "−")
 
 
 def pictures(tasks: Mapping[str, Any]) -> dict[str, str]:
-    """The plots by file name."""
-    models = {
-        NAMES[task]: [
-            Dot(_ranked(one), one["accuracy"], SHADES.get(one["kind"], "b")) for one in of["models"]
-        ]
-        for task, of in tasks.items()
-    }
-    asked = {
-        WORDS[question]: [
-            Dot(f"{NAMES[task]}, {one['sets'][0]}: {_short(one)}", one["points"], "a")
-            for task, one in changes(tasks)
-            if one["question"] == question
-        ]
-        for question in WORDS
-    }
+    """Return the plots by file name."""
+    models = {NAMES[task]: _dots_of_models(board) for task, board in tasks.items()}
+    gains = {words: _dots_of_gains(tasks, question) for question, words in WORDS.items()}
     people = {
-        NAMES[task]: [
-            dot
-            for one in of["people"]
-            for best in (_model(of, one["best"]),)
-            for dot in (
-                Dot(f"{one['set']}: people", one["people"], SHADES["people"]),
-                Dot(one["best"], best["sets"][one["set"]], SHADES.get(best["kind"], "b")),
-            )
-        ]
-        for task, of in tasks.items()
-        if of["people"]
+        NAMES[task]: _dots_of_people(board) for task, board in tasks.items() if board["people"]
     }
     return {
         "boards-models.svg": svg(models, "Accuracy in percent (possible ranks)", (0, 100)),
-        "boards-rounds.svg": svg(asked, "Points of accuracy gained", _around_0(asked)),
+        "boards-rounds.svg": svg(gains, "Points of accuracy gained", _around_0(gains)),
         "boards-people.svg": svg(people, "Accuracy in percent", (0, 100)),
-    }  # fmt: skip
+    }
+
+
+def _dots_of_models(board: Mapping[str, Any]) -> list[Dot]:
+    """Return the accuracy of each model of a task."""
+    return [Dot(_ranked(model), model["accuracy"], _shade(model)) for model in board["models"]]
+
+
+def _dots_of_gains(tasks: Mapping[str, Any], question: str) -> list[Dot]:
+    """Return what each training gained on the sets that a question is about, over all tasks."""
+    dots = []
+    for task, board in tasks.items():
+        for change in board["changes"]:
+            if change["question"] == question:
+                label = f"{NAMES[task]}, {change['sets'][0]}: {_short(change)}"
+                dots.append(Dot(label, change["points"], "a"))
+    return dots
+
+
+def _dots_of_people(board: Mapping[str, Any]) -> list[Dot]:
+    """Return people's accuracy on each set, and below it that of the best model."""
+    dots = []
+    for compared in board["people"]:
+        name, best = compared["set"], _model(board, compared["best"])
+        dots.append(Dot(f"{name}: people", compared["people"], SHADES["people"]))
+        dots.append(Dot(compared["best"], best["sets"][name], _shade(best)))
+    return dots
+
+
+def _shade(model: Mapping[str, Any]) -> str:
+    """Return the colour of a model's kind."""
+    return SHADES.get(model["kind"], "b")
 
 
 def _around_0(panels: Panels) -> tuple[float, float]:
@@ -105,16 +108,16 @@ def _around_0(panels: Panels) -> tuple[float, float]:
     return -most, most
 
 
-def _ranked(one: Mapping[str, Any]) -> str:
-    return f"{one['model']} ({one['first']}–{one['last']})"
+def _ranked(model: Mapping[str, Any]) -> str:
+    return f"{model['model']} ({model['first']}–{model['last']})"
 
 
-def _short(one: Mapping[str, Any]) -> str:
-    return f"{one['before']} → {one['after']}".replace("MiniLM, ", "")
+def _short(change: Mapping[str, Any]) -> str:
+    return f"{change['before']} → {change['after']}".replace("MiniLM, ", "")
 
 
-def _model(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return next(one for one in of["models"] if one["model"] == name)
+def _model(board: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return next(model for model in board["models"] if model["model"] == name)
 
 
 def svg(panels: Panels, title: str, scale: tuple[float, float]) -> str:
