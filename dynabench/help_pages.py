@@ -1,19 +1,23 @@
 """The help pages, whose texts are in `docs/`."""
 
 from django.contrib.auth.decorators import login_not_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.cache import patch_cache_control
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from core.text.docs import docs_names, docs_page
+from core.text.docs import docs_names, docs_page, picture_path
 
 GROUPS = (
-    (_("For owners of tasks"), ("owners", "task-config", "statistics", "targets", "datasets",
-                                "evaluation", "arena", "campaigns", "communities")),
-    (_("For people who write and judge"), ("annotators",)),
-    (_("For researchers"), ("researchers", "first-model", "client", "api", "boards")),
-    (_("About this software"), ("glossary", "privacy", "operators", "deploy", "developers")),
+    (_("For owners of tasks"), ("how-to-open-a-round", "how-to-release-a-round", "owners",
+                                "task-config", "statistics", "targets", "datasets", "evaluation",
+                                "arena", "campaigns", "communities")),
+    (_("For people who write and judge"), ("how-to-write-and-judge", "annotators")),
+    (_("For researchers"), ("first-model", "how-to-read-a-leaderboard", "researchers", "client",
+                            "api", "boards")),
+    (_("About this software"), ("states-roles-limits", "glossary", "privacy", "how-to-run-a-site",
+                                "operators", "deploy", "developers")),
 )  # fmt: skip
 """The pages that the list names, by readers; pages link the others."""
 
@@ -38,3 +42,16 @@ def docs_one(request: HttpRequest, name: str) -> HttpResponse:
     if page is None:
         raise Http404
     return render(request, "docs/page.html", {"page": page})
+
+
+@login_not_required
+@require_safe
+def docs_picture(request: HttpRequest, name: str) -> FileResponse:
+    """Send a picture of these pages. Raises Http404 where this installation lacks it."""
+    path = picture_path(name)
+    if path is None:
+        raise Http404
+    response = FileResponse(path.open("rb"))
+    # A new release may bring a new picture under the same name.
+    patch_cache_control(response, public=True, max_age=3600)
+    return response

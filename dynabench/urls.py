@@ -69,6 +69,7 @@ urlpatterns = [
     path("help/numbers/", pages.numbers, name="numbers"),
     path("help/docs/", help_pages.docs_list, name="docs"),
     path("help/docs/<slug:name>/", help_pages.docs_one, name="docs-page"),
+    path("help/pictures/<str:name>", help_pages.docs_picture, name="docs-picture"),
     path("dynabench-client.zip", download.client_zip, name="client"),
     path("status/", site_status.site_status, name="status"),
     path("status/incident/", site_status.incident, name="incident"),

@@ -168,7 +168,9 @@ class People:
     """Browsers of the accounts that quickstart made."""
 
     def __init__(self, playwright: Playwright, url: str, home: Path) -> None:
-        program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+        names = ("chromium-headless-shell", "chromium", "chromium-browser")
+        installed = next(filter(None, map(shutil.which, names)), None)
+        program = os.environ.get("CHROMIUM") or installed
         self.browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         self.url = url
         lines = (home / "demo-accounts.txt").read_text().splitlines()
@@ -282,7 +284,33 @@ def pictures(people: People) -> None:
     keep(page, "result")
     keep(page, "task", DEMO)
     keep(page, "leaderboard", f"{DEMO}leaderboard/")
-    keep(people.page("admin@example.com"), "dashboard", "/own/demo-simulated/?round=3")
+    page.goto(f"{DEMO}leaderboard/compare/")
+    page.locator("select[name=a]").select_option(index=1)
+    page.locator("select[name=b]").select_option(index=2)
+    page.locator("form:has(select[name=a]) button").first.click()
+    page.wait_for_load_state("networkidle")
+    keep(page, "compare")
+    keep(people.page(), "status", "/status/")
+    for_owners(people.page("admin@example.com"))
+    for_researchers(page)
+
+
+def for_owners(page: Page) -> None:
+    """Take the pictures of docs/how-to-open-a-round.md and docs/how-to-release-a-round.md."""
+    own = "/own/demo-simulated/"
+    keep(page, "dashboard", f"{own}?round=3")
+    keep(page, "new-task", "/new/")
+    keep(page, "rounds", f"{own}rounds/")
+    keep(page, "review", f"{own}review/")
+    keep(page, "release", f"{own}rounds/3/release/")
+
+
+def for_researchers(page: Page) -> None:
+    """Take the pictures of docs/first-model.md."""
+    keep(page, "submit", f"{DEMO}submit/")
+    page.goto(f"{DEMO}models/")
+    page.locator("main a[href^='/m/']").first.click()
+    keep(page, "model")
 
 
 def main() -> None:
@@ -299,6 +327,7 @@ def main() -> None:
             people = People(playwright, url, home)
             pictures(people)
             write_for_judges(people)
+            keep(people.page("annotator@example.com"), "judge", f"{DEMO}judge/")
             film(people)
 
 

@@ -14,13 +14,15 @@ from markdown_it.token import Token
 
 FOLDER = Path(settings.BASE_DIR) / "docs"
 NAME = re.compile(r"[a-z0-9-]+")
+PICTURE = re.compile(r"pictures/(?P<name>[a-z0-9-]+\.(?:png|svg|webp))")
 _PAGE = re.compile(r"(?P<name>[a-z0-9-]+)\.md(?P<anchor>#.*)?")
 _renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
 _TAGS = {
     *("p", "br", "hr", "strong", "em", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
-    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
+    *("img", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
 }
-_ATTRIBUTES = {"a": {"href", "title"}, "code": {"id"}, **{f"h{n}": {"id"} for n in range(1, 7)}}
+_ATTRIBUTES = {"a": {"href", "title"}, "img": {"src", "alt", "loading"}, "code": {"id"}}
+_ATTRIBUTES |= {f"h{n}": {"id"} for n in range(1, 7)}
 
 SCROLLING = {
     "<pre>": '<pre tabindex="0">',
@@ -80,7 +82,9 @@ def _rendered(name: str, changed_ns: int) -> DocsPage:
             if place > 1 and tokens[place - 2].type == "list_item_open":
                 anchors |= _mark_keys(token, section)
             token.children = [
-                _linked(child) for child in token.children or () if child.type != "image"
+                _linked(child)
+                for child in token.children or ()
+                if child.type != "image" or _show_picture(child)
             ]
     html = _renderer.renderer.render(tokens, _renderer.options, {})
     clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, link_rel="nofollow")
@@ -112,6 +116,22 @@ def _linked(token: Token) -> Token:
     elif not target.startswith(("#", "https://", "http://", "/")):
         token.attrs.pop("href", None)
     return token
+
+
+def _show_picture(token: Token) -> bool:
+    """Let a picture of the folder be loaded from here; return False for any other one."""
+    match = PICTURE.fullmatch(str(token.attrGet("src") or ""))
+    if match is None or not (FOLDER / match[0]).is_file():
+        return False
+    token.attrSet("src", f"../../pictures/{match['name']}")
+    token.attrSet("loading", "lazy")
+    return True
+
+
+def picture_path(name: str) -> Path | None:
+    """Return the file of a page's picture by its name, or None."""
+    path = FOLDER / "pictures" / name
+    return path if PICTURE.fullmatch(f"pictures/{name}") and path.is_file() else None
 
 
 SECTIONS = {

@@ -39,6 +39,18 @@ def test_what_a_page_could_do_is_taken_out(tmp_path, monkeypatch):
     assert docs_page("plain").title == "plain"
 
 
+def test_pictures_of_pages_are_shown_and_no_other_file(client, db):
+    html = str(docs_page("first-model").html) + str(docs_page("how-to-write-and-judge").html)
+    sources = re.findall(r'<img src="([^"]+)"', html)
+    assert sources
+    for source in sources:
+        picture = client.get(source.replace("../../", "/help/"))
+        assert picture["Content-Type"].startswith("image/")
+        assert b"".join(picture.streaming_content)
+    for name in ("no-such.png", "..%2fowners.md", "README.md"):
+        assert client.get(f"/help/pictures/{name}").status_code == 404
+
+
 @pytest.mark.parametrize(
     ("path", "anchor"),
     [
