@@ -11,11 +11,12 @@ import io
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from PIL import Image, ImageDraw
@@ -132,6 +133,17 @@ class Film:
         )
 
 
+def copy_home(source: Path, home: Path) -> None:
+    """Copy a home, and let its targets be loaded from the copy.
+
+    A model server loads folders below its own home only, and targets name theirs in full.
+    """
+    shutil.copytree(source, home)
+    with closing(sqlite3.connect(home / "db.sqlite3")) as database, database:
+        folders = (f"{source}/", f"{home}/")
+        database.execute("UPDATE tasks_targetmodel SET source = replace(source, ?, ?)", folders)
+
+
 @contextmanager
 def site(home: Path) -> Iterator[str]:
     """The whole site on a home, as `./run` runs it."""
@@ -209,11 +221,12 @@ def text_for(page: Page, number: int = 0) -> str:
 
 def submit(page: Page) -> None:
     """Submit the form until the model answers; the first question may have to load it."""
-    for _ in range(10):
+    for _ in range(60):
         page.click("#submit")
         page.locator("#verdict, #failed").first.wait_for()
         if page.locator("#verdict").is_visible():
             return
+        page.wait_for_timeout(2000)
         page.reload()
     raise RuntimeError(f"No answer on {page.url}")
 
@@ -320,7 +333,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         home = Path(folder) / "home"
         if asked.home:
-            shutil.copytree(asked.home, home)
+            copy_home(asked.home.resolve(), home)
         else:
             home.mkdir()
         with site(home) as url:
