@@ -26,7 +26,7 @@ from core.accounts.reauthentication import ask_provider, other_ways
 from core.accounts.services import annotator_of, set_in_ranking, set_keyboard_mode, set_language
 from core.accounts.tokens import create_token, revoke_token
 from core.accounts.undo_services import find_undo, restore_account
-from core.web.htmx import htmx_partial, render_page
+from core.web.htmx import form_status, htmx_partial, render_page
 from core.web.kept_text import forget_text
 from core.web.refusals import as_form_error, as_message
 
@@ -96,7 +96,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
             values = {"token": token, "key": key}
             return render(request, "accounts/token_made.html", values, status=201)
     values = {"tokens": ApiToken.objects.filter(user=person(request)), "form": form}
-    return render(request, "accounts/tokens.html", values, status=422 if form.errors else 200)
+    return render(request, "accounts/tokens.html", values, status=form_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -16,6 +16,7 @@ from core.accounts.people import person
 from core.errors import Refused
 from core.text.markdown import render_markdown
 from core.web.downloads import csv_file
+from core.web.htmx import form_status
 from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
@@ -104,7 +105,7 @@ def campaign_change(request: HttpRequest, code: str, slug: str) -> HttpResponse:
 
 def _form_page(request: HttpRequest, values: dict[str, Any]) -> HttpResponse:
     """Render the form of a campaign's plan."""
-    status = 422 if values["form"].errors else 200
+    status = form_status(values["form"])
     return render(request, "own/campaign_form.html", values, status=status)
 
 
@@ -297,7 +298,7 @@ def place(request: HttpRequest, code: str, slug: str, pk: int) -> HttpResponse:
         "is_paused": any(pause.lifted_at is None for pause in pauses),
         "answers": _answers(place_row),
     }
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "own/campaign_place.html", values, status=status)
 
 

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from core.accounts.people import person
 from core.errors import Refused
 from core.text.markdown import render_markdown
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.campaigns import place_services, quality_services
@@ -168,7 +169,7 @@ def _consent_page(
 ) -> HttpResponse:
     """Render the consent form. is_again: the text has changed since the person agreed."""
     values = {"form": form, "is_again": is_again, **_texts(campaign)}
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return _page(request, campaign, "campaigns/consent.html", values, status=status)
 
 
@@ -380,7 +381,7 @@ def questions(request: HttpRequest, slug: str) -> HttpResponse:
             enter(request, _own_place(request, slug))
             return redirect("campaigns:progress", slug)
     values = {"form": form, "is_about": bool(questionnaire.about)}
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return _page(request, place.campaign, "campaigns/questions.html", values, status=status)
 
 

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from core.accounts.models import User
 from core.accounts.people import person
 from core.web.bodies import FORM_BYTES, takes
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error
 from dynabench.communities.forms import JointForm
 from dynabench.communities.joint_services import (
@@ -63,7 +64,7 @@ def submit(request: HttpRequest, slug: str) -> HttpResponse:
         "parts": parts,
         "answers": answers.items(),
     }
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "communities/submit.html", values, status=status)
 
 

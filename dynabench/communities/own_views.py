@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.people import person
 from core.web.bodies import FORM_BYTES, takes
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.communities import services
@@ -228,5 +229,5 @@ def join(request: HttpRequest, slug: str) -> HttpResponse:
         "form": form,
         "mine": community.entries.filter(task__in=own_tasks).select_related("task"),
     }
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "communities/join.html", values, status=status)

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.text.markdown import render_markdown
+from core.web.htmx import form_status
 from core.web.lists import list_page
 from core.web.refusals import as_form_error
 from dynabench.cards import cards_of
@@ -160,7 +161,7 @@ def propose(request: HttpRequest) -> HttpResponse:
             messages.success(request, _("Your proposal waits for an administrator."))
             return redirect("communities:communities")
     values = {"form": form, "may": can_propose(request.user)}
-    return render(request, "communities/propose.html", values, status=422 if form.errors else 200)
+    return render(request, "communities/propose.html", values, status=form_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -180,5 +181,5 @@ def proposal(request: HttpRequest, pk: int) -> HttpResponse:
             messages.success(request, _("It is %(state)s.") % {"state": _(decided.state)})
             return redirect("communities:communities")
     values = {"proposal": proposed, "form": form}
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "communities/proposal.html", values, status=status)

@@ -10,6 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from core.accounts.people import person
+from core.web.htmx import form_status
 from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from dynabench.webhooks import services
@@ -39,7 +40,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
             return render(request, "webhooks/made.html", values, status=201)
     hooks = user.webhooks.select_related("task")
     values = {"webhooks": hooks, "form": form, "events": dict(Webhook.Event.choices)}
-    return render(request, "webhooks/webhooks.html", values, status=422 if form.errors else 200)
+    return render(request, "webhooks/webhooks.html", values, status=form_status(form))
 
 
 @require_safe

@@ -22,7 +22,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from core.accounts.people import person
 from core.text.markdown import render_markdown
 from core.web.downloads import lines
-from core.web.htmx import render_page
+from core.web.htmx import form_status, render_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.dataset_releases.cards import bibtex
 from evaluation.dataset_releases.page import ReleasePage
@@ -64,7 +64,7 @@ def release(request: HttpRequest, code: str, number: int) -> HttpResponse:
         if page.is_confirmed and _request_release(request, round, page):
             return redirect("evaluation:release", code=code, number=number)
         values |= page.values
-    status = 422 if "form" in values and values["form"].errors else 200
+    status = form_status(values.get("form"))
     return render_page(request, "evaluation/release.html", values, part="release", status=status)
 
 

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from core.accounts.people import person
 from core.text.markdown import render_markdown
 from core.web.downloads import attachment
-from core.web.htmx import render_page
+from core.web.htmx import form_status, render_page
 from core.web.lists import RowStream, list_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.judges.llm_judges.selectors import scores_of
@@ -144,7 +144,7 @@ def card(request: HttpRequest, pk: UUID) -> HttpResponse:
             messages.success(request, _("The card is saved."))
             return redirect("evaluation:model", pk)
     values = {"submission": submission, "task": submission.task, "form": form}
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "evaluation/model_card.html", values, status=status)
 
 

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from core.text.markdown import render_markdown
 from core.web.bodies import FORM_BYTES, takes
 from core.web.downloads import lines
+from core.web.htmx import form_status
 from core.web.refusals import as_message
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.test_sets.forms import LARGEST, AboutForm, FileForm, NewSetForm, VersionForm
@@ -60,7 +61,7 @@ def set_new(request: HttpRequest, code: str) -> HttpResponse:
     if version := _add_or_preview(request, form):
         return redirect("evaluation:set", code=code, name=version.evaluation_set.name)
     values = {"task": task, "form": form, "answer": task.config.answer_field}
-    return render(request, "evaluation/set_new.html", values, status=_status(form))
+    return render(request, "evaluation/set_new.html", values, status=form_status(form))
 
 
 def _add_or_preview(request: HttpRequest, form: FileForm) -> EvaluationSetVersion | None:
@@ -102,7 +103,7 @@ def set_page(request: HttpRequest, code: str, name: str) -> HttpResponse:
     round = evaluation_set.round
     if round and round.state == "closed":
         values |= {"can_take": True, "waiting": waiting_examples([round])[round.pk]}
-    return render(request, "evaluation/set.html", values, status=_status(form))
+    return render(request, "evaluation/set.html", values, status=form_status(form))
 
 
 @takes(LARGEST + FORM_BYTES)
@@ -121,7 +122,7 @@ def set_version(request: HttpRequest, code: str, name: str) -> HttpResponse:
         return redirect("evaluation:set", code=code, name=name)
     values: dict[str, Any] = {"task": task, "one": evaluation_set, "form": form}
     values["answer"] = task.config.answer_field
-    return render(request, "evaluation/set_new.html", values, status=_status(form))
+    return render(request, "evaluation/set_new.html", values, status=form_status(form))
 
 
 @require_POST
@@ -172,7 +173,3 @@ def _stored_message(version: EvaluationSetVersion) -> str:
         "%(version)s: %(size)s example.", "%(version)s: %(size)s examples.", version.size
     )
     return message % {"version": version, "size": f"{version.size:,}"}
-
-
-def _status(form: Any) -> int:
-    return 422 if form.errors else 200

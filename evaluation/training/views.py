@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from core.charts import Point, line_chart
-from core.web.htmx import render_page
+from core.web.htmx import form_status, render_page
 from core.web.lists import list_page
 from core.web.refusals import as_form_error
 from evaluation.models import TrainingRun
@@ -32,7 +32,7 @@ def trainings(request: HttpRequest, code: str) -> HttpResponse:
     # Reports and uploaded rows may take megabytes, and the list shows neither.
     runs = task.training_runs.defer("report", "rows").select_related("target", "round")
     values = {"task": task, "form": form, "page": list_page(request, runs, size=A_PAGE)}
-    return render(request, "evaluation/trainings.html", values, status=_status(form))
+    return render(request, "evaluation/trainings.html", values, status=form_status(form))
 
 
 @require_http_methods(["GET", "POST"])
@@ -52,12 +52,8 @@ def training(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     values |= _describe_report(run)
     values["page"] = list_page(request, values.pop("examples", ()), size=A_PAGE)
     return render_page(
-        request, "evaluation/training.html", values, part="training", status=_status(form)
+        request, "evaluation/training.html", values, part="training", status=form_status(form)
     )
-
-
-def _status(form: TrainingForm | RegisterForm) -> int:
-    return 422 if form.errors else 200
 
 
 def _describe_report(run: TrainingRun) -> dict[str, Any]:

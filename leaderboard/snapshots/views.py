@@ -14,6 +14,7 @@ from django.views.decorators.clickjacking import xframe_options_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from core.accounts.people import person
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from dynabench.middleware import policy
 from evaluation.submissions.selectors import count_models, seen_by_all
@@ -78,7 +79,7 @@ def snapshots(request: HttpRequest, code: str) -> HttpResponse:
         "may_take": may_take,
         "board": frozen_board,
     }
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "leaderboard/snapshots.html", values, status=status)
 
 

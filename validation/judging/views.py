@@ -24,7 +24,7 @@ from core.accounts.places import keep_place
 from core.accounts.services import annotator_of
 from core.data.prepared import PreparedRead, Slot
 from core.errors import Refused
-from core.web.htmx import htmx_partial, render_page
+from core.web.htmx import form_status, htmx_partial, render_page
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_enter_judging
@@ -236,7 +236,7 @@ def _show_after(
     values = {"task": task, "undo": undo, "example": vote.example, "form": form}
     if form.reveals:
         values.update(page.revealed(task.config, vote))
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render_page(request, "validation/after.html", values, part="work", status=status)
 
 

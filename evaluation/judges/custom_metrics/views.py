@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from core.accounts.people import person
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from evaluation.judges.custom_metrics.forms import DecisionForm, MetricForm
 from evaluation.judges.custom_metrics.running import FAILURES, LIMITS
@@ -42,7 +43,7 @@ def metrics(request: HttpRequest, code: str) -> HttpResponse:
             proposed = propose_metric(task=task, actor=user, **form.cleaned_data)
             return redirect(page_of(proposed))
     values = {"task": task, "form": form, "metrics": with_counts(task.custom_metrics.all())}
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "evaluation/metrics.html", values, status=status)
 
 
@@ -61,7 +62,7 @@ def metric(request: HttpRequest, code: str, name: str, number: int) -> HttpRespo
             decide_metric(metric=version, actor=person(request), **form.cleaned_data)
             return redirect(page_of(version))
     values = _describe_version(request, task, version) | {"form": form}
-    status = 422 if form and form.errors else 200
+    status = form_status(form)
     return render(request, "evaluation/metric.html", values, status=status)
 
 

@@ -6,6 +6,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from core.web.downloads import lines
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from evaluation.judges.llm_judges.agreement import LEAST
 from evaluation.judges.llm_judges.first_contact import contact_judge
@@ -39,7 +40,7 @@ def llm_judges(request: HttpRequest, code: str) -> HttpResponse:
         "to_calibrate": parts.count("calibrate"),
         "scores": scores_of(EvaluationRun.objects.filter(submission__task=task)),
     }
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "evaluation/llm_judges.html", values, status=status)
 
 

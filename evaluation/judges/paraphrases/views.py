@@ -11,6 +11,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.models import User
+from core.web.htmx import form_status
 from core.web.lists import RowStream, list_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.contract import SetRow
@@ -70,7 +71,7 @@ def paraphrases(request: HttpRequest, code: str, name: str) -> HttpResponse:
         "in_version": in_version,
         "job": evaluation_set.paraphrasings.select_related("target").first(),
     }
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "evaluation/paraphrases.html", values, status=status)
 
 

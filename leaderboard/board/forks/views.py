@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.models import User
+from core.web.htmx import form_status
 from core.web.refusals import as_form_error
 from leaderboard.board.forks import services
 from leaderboard.board.opening import start_of
@@ -52,7 +53,7 @@ def forks(request: HttpRequest, code: str) -> HttpResponse:
         "can_edit": can_edit(request.user, task),
     }
     # The form is shown again with what is wrong in it.
-    status = 422 if form.errors else 200
+    status = form_status(form)
     return render(request, "leaderboard/forks.html", values, status=status)
 
 
