@@ -2,8 +2,8 @@
 
 from django.urls import path
 
+from evaluation.api.uploads import Uploads, UploadView
 from evaluation.dataset_releases import views as release_views
-from evaluation.isolation.uploads import views as upload_views
 from evaluation.judges.custom_metrics import views as metric_views
 from evaluation.judges.llm_judges import views as judge_views
 from evaluation.judges.paraphrases import views as paraphrase_views
@@ -83,8 +83,11 @@ urlpatterns = [
         set_views.version_inputs,
         name="set-version-inputs",
     ),
-    path("uploads/", upload_views.uploads, name="uploads"),
-    path("uploads/<uuid:pk>/", upload_views.upload, name="upload"),
+    # The API's views, for the script of the form: below /api/ their messages would be in English.
+    path("uploads/", Uploads.as_view(versioning_class=None, schema=None), name="uploads"),
+    path(
+        "uploads/<uuid:pk>/", UploadView.as_view(versioning_class=None, schema=None), name="upload"
+    ),
     path("t/<slug:code>/submit/", submission_views.submit_page, name="submit"),
     path("t/<slug:code>/sets/<int:pk>/inputs/", set_views.open_inputs, name="set-inputs"),
     path("t/<slug:code>/models/", submission_views.models, name="models"),

@@ -1,4 +1,8 @@
-"""Files that come in pieces."""
+"""Files that come in pieces: one protocol for programs and for the script of the pages.
+
+docs/api.md has the protocol. Pages have the same views at addresses of their own, where messages
+are in the language of the person (`evaluation/urls.py`).
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +37,6 @@ from evaluation.isolation.uploads.chunked import (
     discard,
     open_uploads,
 )
-from evaluation.isolation.uploads.views import announced_bytes
 from evaluation.models import Upload
 
 LARGEST = 2**63 - 1
@@ -117,6 +120,14 @@ def _blaming(field: str) -> Iterator[None]:
 def upload_body(pk: UUID) -> Any:
     """Return the serialized upload as it is now."""
     return UploadSerializer(with_received(Upload.objects.filter(pk=pk)).get()).data
+
+
+def announced_bytes(request: Request) -> int | None:
+    """Return the length of the body according to its header; None if the header is missing."""
+    text = request.META.get("CONTENT_LENGTH") or ""
+    if not text.isdigit():
+        return None
+    return int(text)
 
 
 class PieceSerializer(serializers.Serializer[Any]):

@@ -20,7 +20,7 @@ from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from evaluation.contract import GIB
 from evaluation.isolation.uploads.allowances import most_a_day
-from evaluation.isolation.uploads.chunked import PIECE_BYTES, add_file, discard, largest_of
+from evaluation.isolation.uploads.chunked import add_file, discard, largest_of
 from evaluation.kinds import kinds_of
 from evaluation.models import Upload
 from evaluation.submissions.forms import SubmitForm, answer_line
@@ -111,7 +111,6 @@ def _rules(user: User, task: Task) -> dict[str, Any]:
         "minutes": settings.EVALUATION_SECONDS // 60,
         "memory_gib": settings.EVALUATION_MEMORY_GIB,
         "cpus": settings.EVALUATION_CPUS,
-        "piece_bytes": PIECE_BYTES,
         "largest_gib": largest_of(user) / GIB,
     }
 

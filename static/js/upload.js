@@ -10,8 +10,10 @@ const pause = (seconds) => new Promise((done) => { setTimeout(done, seconds * 10
 const token = () => document.cookie.match(/csrftoken=(\w+)/)?.[1]
   || document.querySelector("[name=csrfmiddlewaretoken]").value;
 
-const ask = async (url, options = {}) => {
-  const answer = await fetch(url, { ...options, headers: { "X-CSRFToken": token(), Accept: "application/json" } });
+// The answer of the API, with its status.
+const ask = async (url, options = {}, type = null) => {
+  const headers = { "X-CSRFToken": token(), Accept: "application/json", ...type && { "Content-Type": type } };
+  const answer = await fetch(url, { ...options, headers });
   const isJson = answer.headers.get("Content-Type")?.includes("json");
   const body = isJson ? await answer.json() : {};
   return { status: answer.status, ...body };
@@ -22,23 +24,25 @@ const beginUpload = async (uploads, file) => {
   const id = localStorage.getItem(known(file));
   const before = id ? await ask(`${uploads}${id}/`) : null;
   if (before?.status === 200) return before;
-  const body = new URLSearchParams({ file_name: file.name, size: file.size });
-  const made = await ask(uploads, { method: "POST", body });
-  if (made.status !== 201) throw new Error(made.error || sentence("refused", { status: made.status }));
+  const body = JSON.stringify({ file_name: file.name, size: file.size });
+  const made = await ask(uploads, { method: "POST", body }, "application/json");
+  if (made.status !== 201) throw new Error(made.error?.message || sentence("refused", { status: made.status }));
   localStorage.setItem(known(file), made.id);
   return made;
 };
 
 // Sends what is missing. A piece that did not come through is sent again, for a while.
-const send = async (uploads, file, piece, tell) => {
-  let { id, offset } = await beginUpload(uploads, file);
-  for (let tries = 0; offset < file.size;) {
+const send = async (uploads, file, tell) => {
+  const { id, received, piece_bytes: piece } = await beginUpload(uploads, file);
+  const url = `${uploads}${id}/`;
+  for (let tries = 0, offset = received; offset < file.size;) {
     tell(offset);
     try {
       const body = file.slice(offset, offset + piece);
-      const answer = await ask(`${uploads}${id}/?offset=${offset}`, { method: "PUT", body });
-      if (answer.status !== 200 && answer.status !== 409) throw new Error(answer.error || sentence("failed", { status: answer.status }));
-      offset = answer.offset;
+      let answer = await ask(`${url}?offset=${offset}`, { method: "PUT", body }, "application/octet-stream");
+      if (answer.status === 409) answer = await ask(url);  // another piece is next, as from another tab
+      if (answer.status !== 200 || answer.received === offset) throw new Error(answer.error?.message || sentence("failed", { status: answer.status }));
+      offset = answer.received;
       tries = 0;
     } catch (error) {
       tries += 1;
@@ -68,7 +72,7 @@ document.addEventListener("DOMContentLoaded", () => {
     isBusy = true;
     form.setAttribute("aria-busy", "true");
     try {
-      form.elements.upload_id.value = await send(form.dataset.uploads, file, Number(form.dataset.piece), tell(file));
+      form.elements.upload_id.value = await send(form.dataset.uploads, file, tell(file));
       localStorage.removeItem(known(file));
       input.value = "";  // it is there already
       form.submit();

@@ -6,9 +6,9 @@ import zipfile
 import pytest
 from playwright.sync_api import Page, expect
 
+from evaluation.api import uploads
 from evaluation.models import NearCopy, Submission, Upload
 from evaluation.submissions import intake
-from evaluation.submissions import views as submission_views
 from evaluation.submissions.teams.services import invite_member, make_team
 from tests.browser.conftest import audit, make_round, visit
 from tests.support.evaluations import ScriptedRunner, run_with, without_deltas
@@ -59,7 +59,7 @@ def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
     scripted = ScriptedRunner()
     monkeypatch.setattr(intake, "_choose_runner", lambda *_: scripted)
     run_with(monkeypatch, scripted)
-    monkeypatch.setattr(submission_views, "PIECE_BYTES", PIECE)
+    monkeypatch.setattr(uploads, "PIECE_BYTES", PIECE)
     without_deltas(task, "robustness")
     make_set(task, "open", may_leave=True)
     fill(page, archive)
@@ -80,7 +80,7 @@ def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
 
 
 def test_an_upload_goes_on_where_it_was(page, task, archive, monkeypatch, problems):
-    monkeypatch.setattr(submission_views, "PIECE_BYTES", PIECE)
+    monkeypatch.setattr(uploads, "PIECE_BYTES", PIECE)
     fill(page, archive)
     held = re.compile(rf"offset={2 * PIECE}$")
     page.route(held, lambda route: route.abort())  # the third piece never gets through
