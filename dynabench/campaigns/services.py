@@ -183,8 +183,8 @@ def set_campaign_state(
     """
     locked = lock_owned(campaign, actor)
     if locked.state not in FROM[State(state)]:
-        message = _("The campaign is %(state)s now. Look at it again.")
-        raise Refused(message % {"state": _(locked.state)}, code="state")
+        message = _("The campaign has changed since you opened this page. Look at it again.")
+        raise Refused(message, code="state")
     if state == State.OPEN:
         _check_ready(locked, ethics_name)
         # Both stay from the first opening: a campaign that was paused opens again without them.

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from core.accounts.models import User
 from core.accounts.services import log
@@ -27,6 +28,11 @@ from tasks.making.proposal_services import (
 from tasks.models import TaskProposal
 
 State = CommunityProposal.State
+DECIDED = {
+    "approved": gettext_noop("The proposal is approved."),
+    "declined": gettext_noop("The proposal is declined."),
+}
+"""What the person who decided a community or a task reads."""
 
 
 @transaction.atomic

@@ -22,7 +22,7 @@ from dynabench.communities.forms import CommunityDecisionForm, CommunityProposal
 from dynabench.communities.models import Community, CommunityProposal
 from dynabench.communities.pairs import pair_board, tasks_with_pairs
 from dynabench.communities.permissions import can_propose, can_run, listed_communities
-from dynabench.communities.proposal_services import decide_community, propose_community
+from dynabench.communities.proposal_services import DECIDED, decide_community, propose_community
 from dynabench.communities.selectors import NEWS, entries_for, waiting_proposals
 from leaderboard.people.ranking import ranking_lines
 from leaderboard.people.standings import may_play, standings
@@ -178,7 +178,7 @@ def proposal(request: HttpRequest, pk: int) -> HttpResponse:
             decided = decide_community(
                 proposal=proposed, actor=person(request), **form.cleaned_data
             )
-            messages.success(request, _("It is %(state)s.") % {"state": _(decided.state)})
+            messages.success(request, _(DECIDED[decided.state]))
             return redirect("communities:communities")
     values = {"proposal": proposed, "form": form}
     status = form_status(form)

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from core.accounts.people import person
 from core.web.htmx import form_status
 from core.web.refusals import as_form_error
-from dynabench.communities.proposal_services import can_decide_task, decide_task
+from dynabench.communities.proposal_services import DECIDED, can_decide_task, decide_task
 from dynabench.communities.selectors import waiting_proposals
 from evaluation.judges.custom_metrics.selectors import waiting_metrics
 from tasks.config.parsing import ConfigError
@@ -49,7 +49,7 @@ def decide_proposal(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         with as_form_error(form, ConfigError):
             decided = decide_task(proposal=proposal_row, actor=person(request), **form.cleaned_data)
-            messages.success(request, _("It is %(state)s.") % {"state": _(decided.state)})
+            messages.success(request, _(DECIDED[decided.state]))
             if request.user.is_superuser:
                 return redirect("proposals")
             return redirect("communities:manage", proposal_row.for_community.community.slug)

@@ -13,8 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
 
 from annotation.models import Example
@@ -36,6 +35,12 @@ PAGE = 50
 NAMED = 5
 """How many examples that were left alone are named."""
 State = Consensus.State
+OWNER_WORDS = {
+    "valid": gettext_lazy("Confirmed, by an owner"),
+    "not-valid": gettext_lazy("Decided, not confirmed, by an owner"),
+    "no-consensus": gettext_lazy("No consensus, by an owner"),
+    "sent-back": gettext_lazy("Sent back to the author, by an owner"),
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class ExampleRow:
     author_answer: str
     model_answers: Sequence[str]
     state: str
+    state_code: str
+    is_decided_by_owner: bool
     votes: int
     author: str
 
@@ -180,28 +187,35 @@ def _row(task: Task, example: Example) -> ExampleRow:
         text=one_line(config, example.inputs),
         author_answer=author_answer,
         model_answers=model_answers,
-        state=state_words(example, consensus),
+        state=state_words(state_of(example, consensus), is_decided_by_owner(consensus)),
+        state_code=state_of(example, consensus),
+        is_decided_by_owner=is_decided_by_owner(consensus),
         votes=consensus.votes if consensus else 0,
         author=shown_name(example.annotator),
     )
 
 
-def state_words(example: Any, consensus: Consensus | None) -> str:
-    """Return the state of an example in the words of the filter.
+def state_of(example: Any, consensus: Consensus | None) -> str:
+    """Return the state of an example, one of those of the filter.
 
     example: annotated with `waits`, whether it waits for judges.
     """
     if example.retracted_at:
-        state = "withdrawn"
-    elif consensus is None or consensus.state == State.UNDECIDED:
-        state = "waiting" if example.waits else "kept"
-    elif consensus.is_sent_back:
-        state = "sent-back"
-    elif consensus.state == State.NO_CONSENSUS:
-        state = "no-consensus"
-    else:
-        state = "valid" if consensus.is_verified else "not-valid"
-    words = str(dict(STATE_WORDS)[state])
-    if consensus and consensus.decided_by == Consensus.DecidedBy.OWNER:
-        return _("%(state)s, by an owner") % {"state": words}
-    return words
+        return "withdrawn"
+    if consensus is None or consensus.state == State.UNDECIDED:
+        return "waiting" if example.waits else "kept"
+    if consensus.is_sent_back:
+        return "sent-back"
+    if consensus.state == State.NO_CONSENSUS:
+        return "no-consensus"
+    return "valid" if consensus.is_verified else "not-valid"
+
+
+def is_decided_by_owner(consensus: Consensus | None) -> bool:
+    return consensus is not None and consensus.decided_by == Consensus.DecidedBy.OWNER
+
+
+def state_words(state: str, is_by_owner: bool) -> str:
+    """Return a state in the words of the filter; where an owner decided, it says so."""
+    words = dict(STATE_WORDS) | (OWNER_WORDS if is_by_owner else {})
+    return str(words[state])

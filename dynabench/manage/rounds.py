@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from core.accounts.people import person
@@ -26,6 +27,14 @@ from tasks.rounds.states import close_if_due
 from tasks.rounds.steps import state_of, step_to
 
 PAGE = "own/rounds.html"
+ROUND_NOW = {
+    State.DRAFT: gettext_noop("Round %(number)d is a draft now."),
+    State.READY: gettext_noop("Round %(number)d is ready to be opened."),
+    State.OPEN: gettext_noop("Round %(number)d is open now."),
+    State.PAUSED: gettext_noop("Round %(number)d is paused now."),
+    State.CLOSED: gettext_noop("Round %(number)d is closed now."),
+    State.RELEASED: gettext_noop("Round %(number)d is released now."),
+}
 
 
 @require_safe
@@ -67,8 +76,11 @@ def round_edit(request: HttpRequest, code: str, number: int) -> HttpResponse:
     if form.is_valid():
         with as_form_error(form):
             changed = change_round(round=round, actor=person(request), **form.plan)
-            message = _("Round %(number)d is saved. It is %(state)s.")
-            messages.success(request, message % {"number": number, "state": _(changed.state)})
+            # Limits that are reached already close it at once.
+            message = " ".join(
+                (_("The plan of round %(number)d is saved."), _(ROUND_NOW[changed.state]))
+            )
+            messages.success(request, message % {"number": number})
             return redirect(_place(round))
     return _form_page(request, form, {"task": round.task, "round": round})
 
@@ -147,10 +159,10 @@ def _changed(request: HttpRequest, round: Round) -> HttpResponse:
     """Show the round's card as it is now, to htmx only the card."""
     # Read again: a worker may have changed it too, such as its opening.
     (card,) = round_cards(round.task, round.number)
-    words = {"number": round.number, "state": _(card.round.state)}
-    message = _("Round %(number)d is %(state)s now.") % words
+    sentence = _(ROUND_NOW[card.round.state])
     if card.round.opening_since:
-        message = _("Round %(number)d opens when its target is ready.") % words
+        sentence = _("Round %(number)d opens when its target is ready.")
+    message = sentence % {"number": round.number}
     if not htmx_partial(request):
         messages.success(request, message)
         return redirect(_place(round))

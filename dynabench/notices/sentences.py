@@ -103,7 +103,7 @@ def _news_sentence(news: News) -> str:
     reasons = news.words.get("reasons")
     # The names of the flags that judges chose, which are no free texts.
     if reasons:
-        text = " ".join([text, _("Their reasons:"), reasons])
+        text = " ".join([text, _("Their reasons: %(reasons)s") % {"reasons": reasons}])
     return text
 
 

@@ -72,7 +72,7 @@ def check_sizes(census: Census, options: Options) -> Forecast:
                 "%(possible_test)d and all others in train."
             )
             % {
-                "splits": gettext(" and ").join(short),
+                "splits": ", ".join(short),
                 "rows": counts.labels(True).total(),
                 "authors": counts.authors,
                 **sizes._asdict(),
@@ -158,9 +158,7 @@ def _check_may_release(round: Round, last: Dataset | None) -> None:
             % {"number": last.version}
         )
     if round.state not in (Round.State.CLOSED, Round.State.RELEASED):
-        raise ReleaseRefused(
-            gettext("The round is %(state)s. Close it first.") % {"state": gettext(round.state)}
-        )
+        raise ReleaseRefused(gettext("Only a closed round can be released. Close it first."))
     people = still_writing(round)
     if people:
         raise ReleaseRefused(wait_for_writers(round, people))

@@ -193,10 +193,7 @@ def register_trained(
     existing one must not have been opened. Raises TrainingRefused.
     """
     if run.state != TrainingRun.State.DONE:
-        raise TrainingRefused(
-            _("This training is %(state)s; only a finished one has a model.")
-            % {"state": _(run.state)}
-        )
+        raise TrainingRefused(_("Only a finished training has a model."))
     task = Task.objects.select_for_update(of=("self",), no_key=True).get(pk=run.task_id)
     round = _prepare_round(task, run, number, actor)
     fields = {"source": run.report["folder"], "serving": serving_of(task.config)}
@@ -251,6 +248,6 @@ def refuse_opened(round: Round) -> None:
     """Raise TrainingRefused if the round was opened."""
     if round.state not in PLANNED:
         raise TrainingRefused(
-            _("Round %(number)d is %(state)s. A target joins a round before it is opened.")
-            % {"number": round.number, "state": _(round.state)}
+            _("Round %(number)d was opened already. A target joins a round before it is opened.")
+            % {"number": round.number}
         )

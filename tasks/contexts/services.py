@@ -116,8 +116,8 @@ def preview_contexts(
     into a folder that is deleted with the summary.
     """
     if round.state in FINISHED:
-        values = {"round": round, "state": _(round.state)}
-        raise Refused(_("%(round)s is %(state)s and takes no contexts.") % values)
+        message = _("Round %(number)d is over and takes no contexts.")
+        raise Refused(message % {"number": round.number})
     config = round.task.config
     if not config.context:
         raise Refused(_("The task's configuration has no context fields."))

@@ -183,8 +183,8 @@ def _check_can_open(round: Round) -> None:
     others = round.task.rounds.exclude(pk=round.pk)
     live = others.filter(state__in=[State.OPEN, State.PAUSED]).first()
     if live:
-        values = {"number": live.number, "state": _(live.state)}
-        raise RoundError(_("Round %(number)d is %(state)s. Close it first.") % values)
+        message = _("Round %(number)d is not closed yet. Close it first.")
+        raise RoundError(message % {"number": live.number})
     if not round.task.config.context:  # one empty context a round; an import has it retired
         empty = round.contexts.filter(digest=context_digest({}))
         if not empty.update(is_retired=False):
@@ -192,4 +192,4 @@ def _check_can_open(round: Round) -> None:
     if not round.contexts.filter(is_retired=False).exists():
         raise RoundError(_("The round has no contexts. Import some first."))
     if why := reached(round.budget, used_of(round), timezone.now()):
-        raise RoundError(_("The round would close at once. %(why)s") % {"why": _(REACHED[why])})
+        raise RoundError(" ".join((_("The round would close at once."), _(REACHED[why]))))

@@ -131,7 +131,7 @@ def test_a_closed_round_takes_none(editor, nli):
     for dry_run in (True, False):
         response = bring(editor, jsonl({"premise": "New."}), dry_run=dry_run)
         assert response.status_code == 409
-        assert "takes no contexts" in response.json()["error"]["message"]
+        assert nli.contexts.filter(fields__premise="New.").count() == 0
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_a_battle_by_keyboard(page, alice, task):
     type(alice.annotator).objects.update(keyboard_mode=True)
     visit(page, URL)
     audit(page)
-    page.get_by_role("button", name="Yes, publish them").press("Enter")
+    page.locator("[name=agrees][value=yes]").press("Enter")
     expect(text_box(page)).to_be_focused()
     audit(page)
     page.keyboard.press("Control+Enter")
@@ -67,12 +67,12 @@ def test_what_may_go_wrong_is_told(page, alice, task, settings):
     TargetModel.objects.filter(name="m2").update(options={"fail": "down"})
     visit(page, URL)
     text_box(page).fill("Keep me")
-    page.get_by_role("button", name="Send to both").click()
+    page.locator("#send-both").click()
     expect(page.locator("#error-summary")).to_be_focused()
     expect(text_box(page)).to_have_value("Keep me")
     audit(page)
     TargetModel.objects.filter(name="m2").update(options={"label": "Here.", "delay": 1})
-    page.get_by_role("button", name="Send to both").click()
+    page.locator("#send-both").click()
     expect(page.locator("#answering")).to_be_visible()
     expect(page.locator("#vote")).to_be_visible()  # the page asked again by itself
 
@@ -86,7 +86,7 @@ def test_both_answers_stream_side_by_side(page, alice, task, settings):
         TargetModel.objects.update(adapter="openai_chat", url=server.url, options={"model": "m"})
         visit(page, URL)
         text_box(page).fill("What is rain?")
-        page.get_by_role("button", name="Send to both").click()
+        page.locator("#send-both").click()
         expect(page.locator("#answering .text")).to_have_text(["Water", "Water"])
         audit(page)
         server.go_on.set()
@@ -98,15 +98,15 @@ def test_both_answers_stream_side_by_side(page, alice, task, settings):
 def test_a_battle_without_javascript(open_page, alice, task):
     page = open_page(alice, java_script_enabled=False)
     visit(page, URL)
-    page.get_by_role("button", name="No, only count my choices").click()
+    page.locator("[name=agrees][value=no]").click()
     text_box(page).fill("What is rain?")
-    page.get_by_role("button", name="Send to both").click()
+    page.locator("#send-both").click()
     expect(page.get_by_role("heading", name="Model A")).to_be_visible()
-    page.get_by_role("button", name="B is better").click()
+    page.locator("[name=winner][value=right]").click()
     expect(page.locator("#names")).to_contain_text("m2")
     assert Comparison.objects.get().winner == "right"
     page.get_by_role("link", name="New battle").click()
-    expect(page.get_by_role("button", name="Send to both")).to_be_visible()
+    expect(page.locator("#send-both")).to_be_visible()
 
 
 def test_the_owners_page(page, alice, task):

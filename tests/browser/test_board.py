@@ -31,6 +31,12 @@ def models(page: Page) -> Locator:
     return page.locator("#rows tbody th > bdi > a")
 
 
+def sets_of(page: Page, model: str) -> Locator:
+    """The part below a model's row that shows its scores set by set."""
+    row = page.get_by_role("row").filter(has_text=re.compile(f"{model}$|{model}\\b"))
+    return row.locator("details[id^=sets-]")
+
+
 BY_SCORE = ["Model 2", "Model 1", "Model 0", "Partly"]
 BY_COST = ["Model 0", "Model 1", "Model 2", "Partly"]
 
@@ -45,7 +51,7 @@ def test_a_slider_by_keyboard(page, task):
         page.keyboard.press("ArrowRight")
     expect(page).to_have_url(re.compile("w_throughput=5"))
     expect(slider).to_be_focused()
-    expect(page.get_by_label("Throughput, as a number")).to_have_value("5")
+    expect(page.locator("#id_w_throughput")).to_have_value("5")
     expect(page.get_by_text("Throughput: 5 of 12, 42%")).to_be_visible()
     page.keyboard.press("End")
     expect(page).to_have_url(re.compile("w_throughput=8"))
@@ -75,7 +81,7 @@ def test_without_javascript(open_page, task):
     visit(page, BY_RATES)
     page.get_by_role("slider", name=re.compile("Accuracy")).focus()
     page.keyboard.press("Home")
-    page.get_by_label("Throughput, as a number").fill("8")
+    page.locator("#id_w_throughput").fill("8")
     page.get_by_role("button", name="Apply").click()
     expect(models(page)).to_have_text(BY_COST)
     assert "w_accuracy=0" in page.url
@@ -88,13 +94,13 @@ def test_without_javascript(open_page, task):
         "aria-sort", "descending"
     )
     expect(models(page).first).to_have_text("Model 2")
-    page.get_by_text("Set by set: Model 0").click()
-    page.get_by_role("link", name="Show the sets of Model 0").click()
+    sets_of(page, "Model 0").locator("summary").click()
+    sets_of(page, "Model 0").locator("a").click()
     expect(page.get_by_role("region", name="Scores of Model 0 on round-1 v1")).to_be_visible()
     page.get_by_label("Across").select_option("memory")
     page.get_by_role("button", name="Draw it").click()
     expect(page.get_by_role("group", name="Accuracy (%) against Memory (GiB)")).to_be_visible()
-    page.get_by_role("link", name="Reset to the owner's").click()
+    page.locator("#reset-weights").click()
     expect(models(page)).to_have_text(BY_SCORE)
 
 
@@ -103,14 +109,14 @@ def test_all_weights_zero_ties_and_what_was_not_run(open_page, task, script):
     page = open_page(java_script_enabled=script)
     visit(page, URL)
     expect(page.get_by_role("row", name=re.compile("Partly"))).to_contain_text("not run")
-    for name in ("Throughput", "Memory", "Fairness", "Robustness", "Accuracy"):
-        page.get_by_label(f"{name}, as a number").fill("0")
+    for name in ("throughput", "memory", "fairness", "robustness", "accuracy"):
+        page.locator(f"#id_w_{name}").fill("0")
     if script:
         expect(page.get_by_role("alert").last).not_to_be_empty()
-        expect(page.get_by_label("Accuracy, as a number")).to_be_focused()
+        expect(page.locator("#id_w_accuracy")).to_be_focused()
         expect(models(page)).to_have_count(4)
         audit(page)
-        page.get_by_label("Macro F1, as a number").fill("3")
+        page.locator("#id_w_macro_f1").fill("3")
         expect(page.locator("#problem")).to_be_empty()
     else:
         page.get_by_role("button", name="Apply").click()
@@ -131,9 +137,9 @@ def test_sorting_keeps_the_focus(page, task):
     expect(page).to_have_url(re.compile("sort=throughput"))
     expect(page.locator("#sort-throughput")).to_be_focused()
     expect(models(page).first).to_have_text("Model 0")
-    page.get_by_label("Macro F1, as a number").fill("2.5")
+    page.locator("#id_w_macro_f1").fill("2.5")
     expect(page).to_have_url(re.compile("w_macro_f1=2.5.*sort=throughput"))
-    page.get_by_label("Memory, as a number").fill("3")
+    page.locator("#id_w_memory").fill("3")
     expect(page).to_have_url(re.compile("w_macro_f1=2.5.*w_memory=3.*sort=throughput"))
     page.get_by_label("Across").focus()
     page.keyboard.press("M")
@@ -145,10 +151,10 @@ def test_sorting_keeps_the_focus(page, task):
 def test_an_open_row_stays_open_and_the_link_is_copied(page, task):
     visit(page, BY_RATES)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_text("Set by set: Model 0").click()
+    sets_of(page, "Model 0").locator("summary").click()
     scores = page.get_by_role("region", name="Scores of Model 0 on round-1 v1")
     expect(scores).to_be_visible()
-    page.get_by_label("Throughput, as a number").fill("8")
+    page.locator("#id_w_throughput").fill("8")
     expect(page).to_have_url(re.compile("w_throughput=8"))
     expect(page.locator("#status")).to_have_text(re.compile("moved from"))
     expect(scores).to_be_visible()
@@ -169,15 +175,15 @@ def test_all_pages(page, task):
         visit(page, URL + path)
         audit(page)
     visit(page, URL)
-    page.get_by_text("Set by set: Model 2").click()
+    sets_of(page, "Model 2").locator("summary").click()
     expect(page.get_by_role("region", name="Scores of Model 2 on round-2 v1")).to_be_visible()
     audit(page)
-    page.get_by_role("link", name="Save these weights").click()
-    page.get_by_role("button", name="Save these weights").click()
+    page.locator("#save-weights").click()
+    page.locator("#save-fork").click()
     expect(page.locator(".error-summary")).to_be_focused()
     audit(page)
     page.get_by_label("Name").fill("mine")
-    page.get_by_role("button", name="Save these weights").click()
+    page.locator("#save-fork").click()
     expect(page).to_have_url(re.compile("fork=mine"))
     visit(page, "/t/nli/")
     audit(page)
@@ -186,8 +192,8 @@ def test_all_pages(page, task):
 def test_without_javascript_a_link_leads_to_the_sets(open_page, task):
     page = open_page(java_script_enabled=False)
     visit(page, URL)
-    page.get_by_text("Set by set: Model 2").click()
-    link = page.get_by_role("link", name="Show the sets of Model 2")
+    sets_of(page, "Model 2").locator("summary").click()
+    link = sets_of(page, "Model 2").locator("a")
     assert link.bounding_box()["height"] >= 24  # htmx may not have replaced it yet
     link.click()
     expect(page.get_by_role("region", name="Scores of Model 2 on round-2 v1")).to_be_visible()

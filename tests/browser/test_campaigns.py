@@ -66,7 +66,7 @@ def test_from_the_link_to_the_code(open_page, nli, way):
         page.get_by_role("link", name="Begin").click()
     if looks:
         audit(page, NARROW)
-        page.get_by_label("rather not say").check()
+        page.locator("[type=radio][value='']").check()
         page.get_by_role("button", name="Go on").click()
         audit(page, NARROW)
         page.get_by_role("button", name="Begin").click()

@@ -45,8 +45,8 @@ def archive(tmp_path_factory):
 
 def fill(page: Page, archive) -> None:
     visit(page, "/t/nli/submit/")
-    page.get_by_role("link", name="A model directory").click()
-    page.get_by_label("Name of the model").fill("Tiny, seed 0")
+    page.locator("a[href$='kind=directory']").click()
+    page.locator("[name=name]").fill("Tiny, seed 0")
     page.get_by_label("File").set_input_files(archive)
 
 
@@ -65,7 +65,7 @@ def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
     fill(page, archive)
     hand_in(page)
     expect(page.get_by_role("heading", name="Tiny, seed 0")).to_be_focused()
-    expect(page.get_by_text("It waits for its check.")).to_be_visible()
+    expect(page.locator("#job[data-state=received]")).to_be_visible()
     work_off()
     assert Submission.objects.get().error == ""
     expect(page.locator("#publish")).to_be_visible()
@@ -74,7 +74,7 @@ def test_from_the_file_to_the_scores(page, task, archive, monkeypatch):
     page.locator("summary", has_text="Perturbed: robustness").last.click()
     audit(page)
     page.get_by_role("button", name="Publish").click()
-    expect(page.get_by_text("The model is published.")).to_be_visible()
+    expect(page.locator(".messages")).to_be_visible()
     visit(page, "/t/nli/models/")
     expect(page.get_by_role("link", name="Tiny, seed 0")).to_be_visible()
 
@@ -108,7 +108,7 @@ def test_without_javascript(open_page, alice, task, archive):
     expect(page.get_by_role("heading", name="Tiny, seed 0", level=1)).to_be_visible()
     assert Submission.objects.get().upload.size == archive.stat().st_size
     page.get_by_role("button", name="Cancel").click()
-    expect(page.get_by_text("It was cancelled.")).to_be_visible()
+    expect(page.locator("#job[data-state=cancelled]")).to_be_visible()
 
 
 def test_a_file_that_is_not_taken_says_why(page, task, archive, settings):

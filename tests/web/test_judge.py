@@ -70,7 +70,7 @@ def test_nothing_of_the_author_or_the_model_is_in_the_page(as_alice, example, re
         assert "Person" in text  # the passage
         assert not [words for words in hidden if words in text]
     said = judge(as_alice, "label:neutral", **HTMX).text
-    assert ("The author said" in said) == reveal  # what the reveal step shows, and only it
+    assert ('id="author-said"' in said) == reveal  # what the reveal step shows, and only it
 
 
 def page_about(client, round, author, url, outcome="fooled", **inputs):

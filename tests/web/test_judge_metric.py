@@ -93,7 +93,7 @@ def test_a_judge_who_is_not_calibrated_is_shown_and_counts_for_nothing(task, run
     sorted_by_it = ok(client.get(f"{BOARD}?sort=llm_judge")).text
     for page in (sorted_by_it, ok(client.get(_compared(runs))).text):
         assert "not calibrated" in page
-        assert "κ at least" not in page
+        assert "data-kappa" not in page
     assert sorted_by_it.index(">Model 2<") < sorted_by_it.index(">Model 0<")
     assert "sort-llm_judge" not in sorted_by_it
     compared = ok(client.get(f"/api/v1/tasks/free/leaderboard/compare/{_query(runs)}")).json()
@@ -116,7 +116,7 @@ def test_one_who_is_calibrated_counts_as_its_owner_says(task, runs, client):
     low = judge.report["calibrate"]["low"]
     assert column(table)["judge"]["agreement"]["low"] == pytest.approx(low, abs=1e-4)
     for page in (BOARD, _compared(runs), f"/m/{runs[0].submission_id}/"):
-        assert f"κ at least {low:.2f}" in ok(client.get(page)).text
+        assert f'data-kappa="{low:.2f}"' in ok(client.get(page)).text
     lines = ok(client.get(f"{BOARD}?format=csv")).text.splitlines()
     for line in csv.DictReader(lines):
         assert float(line["llm_judge_kappa_low"]) == pytest.approx(low, abs=1e-4)
@@ -137,7 +137,7 @@ def test_a_snapshot_keeps_the_judge_with_its_agreement(task, runs, client):
     assert (kept["version"], kept["judge"]["name"]) == (1, "careful")
     LlmJudge.objects.update(report={})
     low = judge.report["calibrate"]["low"]
-    assert f"κ at least {low:.2f}" in ok(client.get(f"{BOARD}snapshots/1/")).text
+    assert f'data-kappa="{low:.2f}"' in ok(client.get(f"{BOARD}snapshots/1/")).text
 
 
 def test_another_judge_is_another_version_and_has_no_scores_yet(task, runs, client):

@@ -238,7 +238,7 @@ def test_a_score_never_stands_without_the_agreement(task, judge, owner, client, 
     asked(judge)
     (score,) = LlmScore.objects.all()
     assert (score.run, score.value, score.n) == (run, 0.5, 4)
-    low = f"κ at least {calibration(judge).low:.2f}"
+    low = f'data-kappa="{calibration(judge).low:.2f}"'
     page = ok(client.get(f"/m/{run.submission_id}/")).text
     assert "0.500" in page
     assert low in page
@@ -259,7 +259,7 @@ def test_too_few_examples_are_told_as_not_calibrated(task, judge, owner, alice):
     for page in (f"/m/{run.submission_id}/", PAGE):
         shown = ok(signed_in(owner).get(page)).text
         assert "not calibrated" in shown
-        assert "κ at least" not in shown
+        assert "data-kappa" not in shown
     (told,) = ok(api.get(f"/api/v1/models/{run.submission_id}/llm-scores/")).json()
     assert not told["agreement"]["is_calibrated"]
 

@@ -58,7 +58,7 @@ def test_somebody_elses_text_is_noted_and_never_shown(client, sent):
     response = send(client, NEARLY)
     assert response.status_code == 200
     assert str(sent.uuid) not in response.text
-    assert "You wrote this" not in response.text
+    assert 'id="error-summary"' not in response.text
     assert Example.objects.latest("pk").resembles == sent
     first, second = sorted(author_statistics([sent.round]), key=lambda one: one.annotator.pk)
     assert (first.duplicates, second.duplicates) == (0, 1)
@@ -83,7 +83,7 @@ def test_a_text_that_is_being_sent_elsewhere_is_refused(as_alice, alice, nli):
     another_passage(as_alice)
     response = send(as_alice, NEARLY)
     assert response.status_code == 422
-    assert "from another window" in response.text
+    assert 'data-code="duplicate"' in response.text
 
 
 def test_one_win_counts_for_a_chain(as_alice, sent, nli):
@@ -116,5 +116,5 @@ def test_what_typing_looked_like_is_kept_as_evidence(as_alice, nli):
 def test_what_looks_personal_is_told(as_alice, nli):
     response = send(as_alice, "Write to ada@mill.example.org about it, she knows.")
     assert response.status_code == 200
-    assert "please retract it" in response.text
-    assert "please retract it" not in send(as_alice, OTHER).text
+    assert 'id="looks-personal"' in response.text
+    assert 'id="looks-personal"' not in send(as_alice, OTHER).text

@@ -76,7 +76,7 @@ def test_a_model_says_how_much_of_a_set_it_was_trained_on(client, task, seen):
         rows = APIClient().get(f"/api/v1/models/{model.pk}/runs/").json()["results"]
         assert {run["overlap"] for run in rows} == {share}
         page = client.get(f"/m/{model.pk}/").text
-        assert ("Trained on it" in page, "Overlap" in page) == (share == 0.8, share != 0.8)
+        assert ('data-mark="trained-on"' in page, "Overlap" in page) == (share == 0.8, share != 0.8)
         assert "80.0%" in page
 
 

@@ -172,9 +172,9 @@ def test_the_last_decision_leads_back_to_the_queue(as_alice, split):
 def test_withdrawing_a_decision_lets_the_votes_decide(as_alice, alice, split):
     override_consensus(example=split, owner=alice, choice=Vote("entailment"), reason="No.")
     page = as_alice.get(f"{URL}{split.uuid}/").text
-    assert "Withdraw the decision" in page
+    assert "/undecide/" in page
     page = as_alice.post(f"{URL}{split.uuid}/undecide/", follow=True).text
-    assert "Withdraw the decision" not in page
+    assert "/undecide/" not in page
     assert OwnerDecision.objects.get().withdrawn_at is not None
     assert Consensus.objects.get().decided_by == "votes"
     again = as_alice.post(f"{URL}{split.uuid}/undecide/", **HTMX)
@@ -185,14 +185,14 @@ def test_what_is_wrong_in_the_form_is_said_and_the_text_survives(as_alice, split
     response = as_alice.post(f"{URL}{split.uuid}/", {"reason": "Because it is so."})
     assert response.status_code == 422
     assert 'id="error-summary"' in response.text
-    assert "Choose an answer" in response.text
+    assert response.context["form"].errors
     assert "Because it is so." in response.text
     assert not OwnerDecision.objects.exists()
 
 
 def test_an_example_is_withdrawn_with_a_reason(as_alice, alice, split, nli):
     url = f"{URL}{split.uuid}/withdraw/"
-    assert "Withdraw this example?" in as_alice.get(url).text
+    assert 'name="reason"' in as_alice.get(url).text
     response = as_alice.post(url, {"reason": " "})
     assert response.status_code == 422
     assert not LogEntry.objects.filter(action="example.withdrawn").exists()
@@ -261,4 +261,4 @@ def test_what_is_not_decided_is_no_gold(as_alice, nli, bob):
     assert 'name="explanation"' not in as_alice.get(f"{URL}{example.uuid}/").text
     response = as_alice.post(f"{URL}{example.uuid}/gold/", **HTMX)
     assert response.status_code == 409
-    assert "Decide it first." in response.text
+    assert not Gold.objects.exists()

@@ -94,14 +94,14 @@ def test_what_people_keep_is_a_kind_of_the_robustness_suite(
     assert client.post(f"{PAGE}take/").url == "/own/nli/evaluation-sets/dev/"
     made = latest_version(version.evaluation_set)
     assert (made.version, made.size, made.sha256) == (2, version.size, version.sha256)
-    assert made.exposed_at, "the model is elsewhere"
+    assert made.exposed_at  # the model is elsewhere
     said = {"premise": "Person 1 unlocked the door.", "hypothesis": "Opened 1."}
     assert checked_of(made) == {"u1": said}
     assert checked_of(version) == {}
     client.post(f"{PAGE}check/", {f"paraphrase-{rows['u1'].pk}": "refused"})
     assert checked_of(made) == {"u1": said}, "what a version has stays"
     assert Paraphrase.objects.get(uid="u1").state == "kept"
-    assert make_version(made.evaluation_set, nli_rows(), None) == made, "the same examples"
+    assert make_version(made.evaluation_set, nli_rows(), None) == made  # the same examples
 
     runner = ScriptedRunner()
     run_with(monkeypatch, runner)
@@ -143,7 +143,8 @@ def test_a_model_that_fails_writes_nothing_and_is_left_alone(version, target, ow
     Paraphrasing.objects.update(not_before=None)
     write_paraphrases(job.pk)
     job.refresh_from_db()
-    assert "Ask for paraphrases again" in job.error
+    assert job.state == "failed"
+    assert job.error
 
 
 def test_a_set_that_may_not_leave_is_sent_nowhere(version, target, owner, server):

@@ -35,8 +35,8 @@ def lines(client, url=URL):
 
 def test_the_switch_is_on_the_account_page(as_alice, alice, nli):
     tries(nli, alice, ["fooled"])
-    assert "You are not." in as_alice.get(URL).text
-    assert "Join the rankings" in as_alice.get("/account/").text
+    assert 'id="not-in-ranking"' in as_alice.get(URL).text
+    assert 'name="on" value="1"' in as_alice.get("/account/").text
     response = as_alice.post("/account/ranking/", {"on": "1"}, follow=True)
     assert response.context["user"].annotator.in_ranking
     assert f"{annotator_of(alice)} (you)" in as_alice.get(URL).text
@@ -135,7 +135,7 @@ def test_the_team_counts_different_passages(as_alice, alice, bob, nli):
         example.save()
         override_consensus(example=example, owner=bob, choice=Vote(label="neutral"))
     assert "2 different passages" in as_alice.get(URL).text
-    assert "The goal is 10." in as_alice.get(URL).text
+    assert '<progress max="10" value="2"' in as_alice.get(URL).text
 
 
 @pytest.mark.parametrize("path", ["", "people.csv"])

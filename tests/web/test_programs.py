@@ -130,5 +130,5 @@ def test_owners_see_what_programs_did(mixed, as_alice, alice):
 def test_ones_own_page_says_what_a_program_wrote(mixed, client, bob):
     client.force_login(bob)
     page = client.get("/me/")
-    assert page.text.count("by your program") == 2
+    assert page.text.count("data-by-program") == 2
     assert (page.context["today"].tries, page.context["today"].judged) == (0, 0)

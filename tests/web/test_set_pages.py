@@ -79,7 +79,7 @@ def test_wrong_lines_are_named_and_what_was_typed_survives(owner):
     assert [(one.line, one.message.split()[0]) for one in errors] == [(2, "`label`"), (3, "`text`")]
     assert "From a paper." in response.text
     assert 'value="reviews"' in response.text
-    assert "Add the set" not in response.text
+    assert 'name="add"' not in response.text
     assert "Error: " in re.search("<title>.*?</title>", response.text)[0]
     assert not EvaluationSet.objects.exists()
 

@@ -31,7 +31,7 @@ def test_a_small_round_has_no_such_cap(as_alice, alice, nli):
     Round.objects.update(max_collected=39)
     for number in range(3):
         write(nli, alice, number)
-    assert "more of yours" not in as_alice.get(URL).text
+    assert "data-left" not in as_alice.get(URL).text
     assert as_alice.post(URL, open_form(as_alice), **HTMX).status_code == 200
 
 

@@ -71,7 +71,7 @@ def test_a_file_that_came_in_pieces_is_named_by_its_id(as_alice, alice, bob, tas
     told = {"kind": "directory", "name": "Mine", "upload_id": str(theirs.pk)}
     reply = as_alice.post(URL, told)
     assert reply.status_code == 422
-    assert "Choose the archive" in reply.text
+    assert 'href="#id_upload"' in reply.text
     as_alice.post(URL, {**told, "upload_id": str(mine.pk)})
     assert Submission.objects.get().upload == mine
 

@@ -170,7 +170,6 @@ def test_a_slow_generator_is_not_waited_for(as_alice, muse, monkeypatch):
     muse.save()
     response = want(as_alice, "suggestion", **HTMX)
     assert response.status_code == 503
-    assert "took too long" in response.text
     assert counted.wait(60)  # or it counts for the generator of the next test
 
 
@@ -240,7 +239,7 @@ def test_a_closed_round_asks_nobody(as_alice, alice, nli, muse):
 def test_nothing_of_it_where_the_task_does_not_allow_it(as_alice, nli):
     generator(nli.task)
     scripted_target(nli, label="entailment", prob=None)
-    assert "Suggest a text" not in as_alice.get("/t/nli/write/").text
+    assert 'value="suggestion"' not in as_alice.get("/t/nli/write/").text
     for what in ("suggestion", "use", "edit", "ignore"):
         assert want(as_alice, what, **HTMX).status_code == 404
 

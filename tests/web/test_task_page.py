@@ -75,7 +75,7 @@ def test_one_round_has_no_trend(client, rounds):
     assert "50.0%" in page.text
 
 
-STATES = {"open": "Round 1 open", "paused": "Round 1 paused"}
+STATES = {"open": "Round 1 · open", "paused": "Round 1 · paused"}
 DOORS = {"open": ["write", "judge"], "paused": ["judge"], "closed": ["judge"]}
 
 
@@ -158,7 +158,7 @@ def test_a_table_of_no_rounds(client, db):
 
 def test_cards_say_how_far_a_round_is(client, rounds):
     text = text_of(client.get("/"))
-    assert "Round 3 closed" in text
+    assert "Round 3 · closed" in text
     assert "2 tries, 2 judged Error rate after 20 decided examples (2 so far)" in text
     assert "wanted" not in text
     Round.objects.update(max_collected=400, max_fooling=5, max_spent=1000, pay_example=10)
@@ -236,7 +236,7 @@ def test_a_thread_counts_on_a_connection_of_its_own(nli, monkeypatch):
 def test_a_card_of_a_large_round_waits_too(client, large):
     Round.objects.update(max_collected=400)
     text = text_of(client.get("/"))
-    assert "Round 3 closed" in text
+    assert "Round 3 · closed" in text
     assert "collected" not in text
     Later.run()
     assert "2 tries, 2 judged" in text_of(client.get("/"))

@@ -193,7 +193,7 @@ def test_each_task_takes_what_it_ranks(task, alice, as_alice):
     with pytest.raises(Invalid):
         submit_model(task=task, owner=alice, kind="hub", name="Mine", source="a/b", revision="0")
     page = as_alice.get("/t/nli/submit/").text
-    assert "Submit a model" not in page
+    assert "?kind=hub" not in page
     assert "?kind=rows" in page
     assert "?kind=directory" not in page
     assert as_alice.get("/t/nli/submit/?kind=directory").context["form"] is None

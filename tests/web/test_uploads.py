@@ -213,7 +213,7 @@ def test_what_unfolds_counts_when_it_is_stored(alice, settings):
 @pytest.mark.parametrize("size", [0, -1, 2001])
 def test_sizes_have_bounds(size, alice, settings):
     settings.LARGEST_UPLOAD_BYTES = 2000
-    with pytest.raises(UploadRefused, match="from 1 byte"):
+    with pytest.raises(UploadRefused):
         begin_upload(alice, "a", size)
 
 

@@ -73,7 +73,7 @@ def test_a_borderline_overlap_is_the_authors_call_once(as_alice, qa, right, outc
     says(qa, "mill in 1840")  # "in 1850" shares one of five words: F1 0.4
     response = ask(as_alice, "in 1850")
     assert 'class="verdict undecided"' in response.text
-    assert "Is the model" in response.text
+    assert 'name="model_right"' in response.text
     example = Example.objects.get()
     assert example.outcome == "undecided"
     url = f"/attempt/{example.uuid}/answer/"

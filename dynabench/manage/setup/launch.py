@@ -35,6 +35,7 @@ CONFIG = ("instructions", "examples")
 class MissingThing(NamedTuple):
     """One missing thing: its words, the page where to add it, and whether it is required."""
 
+    gap: str
     words: str
     url: str
     is_needed: bool
@@ -56,9 +57,8 @@ def launch_list(request: HttpRequest, task: Task, rounds: list[Round]) -> dict[s
     prepared = _prepared(task, round)
     lines, may_open = [], True
     for gap in gaps(task.config, prepared):
-        lines.append(
-            MissingThing(_words(gap.name, task, prepared), _url(gap.name, round), gap.is_needed)
-        )
+        words = _words(gap.name, task, prepared)
+        lines.append(MissingThing(gap.name, words, _url(gap.name, round), gap.is_needed))
         if gap.is_needed:
             may_open = False
     return {"launch": lines, "first": round, "may_open": may_open}
@@ -79,7 +79,6 @@ def _words(gap: str, task: Task, prepared: Prepared) -> str:
     numbers = {"needed": task.config.validation.votes.needed, "judges": prepared.judges}
     if task.config.judges_rows:  # nobody wrote the rows, so there is no author to leave out
         gap = "row_judges"
-    return _(WORDS[gap]) % numbers
     return _(WORDS[gap]) % numbers
 
 

@@ -46,7 +46,7 @@ def test_a_task_is_made_and_hidden(client_of, alice, nli):
 
 
 def test_tasks_are_made_by_whom_the_site_allows(editor, nli):
-    with pytest.raises(PermissionDenied, match="on this site"):
+    with pytest.raises(PermissionDenied):
         editor.create_task(code="mine", config_text=nli.task.config_text)
 
 

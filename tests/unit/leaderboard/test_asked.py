@@ -78,7 +78,7 @@ def test_shares_in_words():
 
 def test_what_cannot_be_used_is_shown_as_it_was_typed():
     query = {"w_accuracy": ["4", "4", "lots"]}
-    with pytest.raises(WeightsError, match="from 0 to 8"):
+    with pytest.raises(WeightsError):
         read_request(query, START)
     assert [each.text for each in typed_sliders(query, METRIC, START.metrics)] == ["lots", "0.3"]
     assert changed_value(["4"]) == "4"

@@ -188,7 +188,7 @@ def test_a_missing_threshold_becomes_the_published_one() -> None:
 
 
 def test_no_yaml_no_task() -> None:
-    with pytest.raises(ConfigError, match="keys and values"):
+    with pytest.raises(ConfigError):
         convert("- just\n- a list")
 
 

@@ -76,7 +76,8 @@ def test_after_opening_the_meaning_of_examples_is_fixed(editor, nli):
 
 def test_contexts_fix_their_fields_before_the_opening(editor, nli):
     text = nli.task.config_text.replace("premise", "passage")
-    assert "Undo their imports" in save_task(editor, nli.task, config_text=text).text
+    page = save_task(editor, nli.task, config_text=text)
+    assert "config_text" in page.context["adminform"].form.errors
     nli.contexts.all().delete()
     save_task(editor, nli.task, config_text=text)
     assert Task.objects.get(code="nli").config.context[0].name == "passage"

@@ -148,7 +148,7 @@ def test_a_defect_reaches_the_caller() -> None:
 
 
 def test_an_ask_needs_targets() -> None:
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError):
         LivePool(1, 0).ask([], ITEM, 1)
 
 

