@@ -3,7 +3,7 @@
 from typing import Any
 
 from core.data.encryption import Unreadable, decrypt
-from evaluation.contract import ENDPOINT_ADAPTERS, Writing
+from evaluation.contract import ENDPOINT_ADAPTERS, AttemptFailed, Writing
 from evaluation.kinds import KINDS
 from evaluation.models import Submission
 from evaluation.runs.chat.asking import asked_as, chat_endpoint
@@ -16,7 +16,7 @@ from tasks.targets.endpoints.registry import build
 from tasks.targets.spending_services import Metered, Payer
 
 
-class CannotFetch(Exception):
+class CannotFetch(AttemptFailed):
     """A submission that is not there as it was checked; the message says why."""
 
 

@@ -43,7 +43,6 @@ from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.models.runs import predictions_path
-from evaluation.runs.endpoints import CannotFetch
 from evaluation.runs.handed import handed_of, note_compared, score_handed
 from evaluation.runs.runners import machine_limits, open_model
 from evaluation.runs.selectors import counting, is_remote
@@ -81,7 +80,7 @@ def _evaluate_and_store(run: EvaluationRun, heartbeat: Heartbeat) -> None:
     except leases.Overdue:  # the deadline came while it worked; `end_overdue` ends the others
         columns = overdue()
         raise CannotBeDone(columns.pop("error"), **columns) from None
-    except (CannotFetch, EndpointError, images.ImageRefused) as error:
+    except (EndpointError, images.ImageRefused) as error:
         raise AttemptFailed(str(error)) from error
 
 
@@ -91,15 +90,15 @@ def evaluate_run(run: EvaluationRun, folder: Path, tell: Tell) -> Evaluated:
     The answers are in the submitted file, or were handed in by somebody's own machine, or the model
     is asked for them.
 
-    Raises WorkStopped, CannotFetch, EndpointError, ImageRefused, Overdue and LeaseLost.
+    Raises WorkStopped, EndpointError, ImageRefused, Overdue and LeaseLost.
     """
     question = _question_of(run)
     if KINDS[run.submission.kind].is_file_of_answers:
         return _score_predictions_file(run.submission, question, folder, tell)
     if handed := handed_of(run):
-        # A context manager that is entered only if the site has to give the second answers.
-        second = partial(_open_attempt, run, folder, tell)
-        return score_handed(handed, question, tell, folder, second)
+        return score_handed(
+            handed, question, tell, folder, second=lambda: _open_attempt(run, folder, tell)
+        )
     return _ask_model(run, question, folder, tell)
 
 

@@ -1,23 +1,27 @@
-"""The answers of somebody's own machine: read, compared with a second one, and scored."""
+"""The carrier of runs on somebody's own machine, and the second opinion about its answers."""
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from itertools import compress
 from pathlib import Path
 
-from evaluation.contract import Answer, Ending, Evaluated, Outcome, Usage
-from evaluation.isolation.inference.elsewhere import read_lines
-from evaluation.isolation.inference.evaluate import (
-    Attempt,
-    Question,
-    ask_model,
-    read_answers,
-    score_answers,
+from evaluation.contract import (
+    Answer,
+    Beat,
+    Ending,
+    Evaluated,
+    InvalidOutput,
+    Outcome,
+    Runnable,
+    Take,
+    Usage,
 )
-from evaluation.isolation.inference.exchange import CollectedAnswers, Tell, answers_for
+from evaluation.isolation.inference.elsewhere import read_lines
+from evaluation.isolation.inference.evaluate import Attempt, Question, ask_model, score_answers
+from evaluation.isolation.inference.exchange import EVERY, CollectedAnswers, Tell
 from evaluation.isolation.queue.attempt_keys import sent_to, tenth_of
+from evaluation.isolation.sandbox.limits import Limits
 from evaluation.isolation.uploads.chunked import assemble, discard
 from evaluation.models import EvaluationRun, HandedAnswers, Second
 
@@ -28,6 +32,41 @@ DISAGREES = "A second machine gave other answers to {} of {} examples, so these 
 def handed_of(run: EvaluationRun) -> Sequence[HandedAnswers]:
     """Return the answers handed in for a run: from one machine, then perhaps from a second."""
     return list(run.handed.select_related("upload").order_by("is_second"))
+
+
+class OwnWorkerRunner:
+    """A runner of a model that ran on somebody's own machine. It passes on the answers from there.
+
+    The machine got the model, the examples and the limits when it leased the run, and
+    `evaluation.isolation.inference.leased` gave them to a runner there.
+    """
+
+    def __init__(self, handed: HandedAnswers) -> None:
+        self._handed, self.name = handed, f"own-{handed.runner}"[:20]
+
+    def run(
+        self, model: Runnable, inputs: Path, limits: Limits, *, take: Take, beat: Beat
+    ) -> Ending:
+        """See `Runner`. Raises UploadRefused."""
+        report = self._handed.ending  # as the machine sent it, checked by the API's serializer
+        ending = Ending(Outcome(report["outcome"]), Usage(**report["usage"]), report["sentence"])
+        if ending.outcome != Outcome.OK or not self._handed.upload:
+            return ending
+        try:
+            with assemble(self._handed.upload, beat) as path:
+                for number, line in enumerate(read_lines(path)):
+                    if number % EVERY == 0:
+                        beat()
+                    take(line.rstrip(b"\n"))
+        except InvalidOutput as error:
+            return replace(ending, outcome=Outcome.INVALID_OUTPUT, sentence=str(error))
+        return ending
+
+    def attempt(self, size: int, tell: Tell, folder: Path) -> Attempt:
+        """Return the attempt of that machine at `size` examples."""
+        # The ids that this machine got, made again from its lease: no file of them was kept.
+        sent = sent_to(self._handed.lease_token, folder / "unused", size)
+        return Attempt(Runnable(), self, Limits(), tell, folder, sent)
 
 
 def score_handed(
@@ -43,39 +82,23 @@ def score_handed(
     when a second machine has answered the tenth already.
     Raises UploadRefused, and what `tell` and `second` raise.
     """
-    first = handed[0]
+    first, runners = handed[0], [OwnWorkerRunner(each) for each in handed]
     size = sum(1 for _ in question.rows())
-    answers, ending = _read(first, question, size, tell, folder)
-    evaluated = Evaluated(ending, f"own-{first.runner}"[:20])
+    answers, ending = ask_model(question, runners[0].attempt(size, tell, folder))
+    evaluated = Evaluated(ending, runners[0].name)
     # Somebody's own machine can make up answers, so a second one repeats a tenth of them.
     if ending.outcome == Outcome.OK and first.second != Second.NOBODY:
         chosen = tenth_of(first.lease_token, size)
-        if len(handed) > 1:
-            again, ended = _read(handed[1], question, sum(chosen), tell, folder)
+        tenth = replace(question, rows=lambda: compress(question.rows(), chosen))
+        if len(runners) > 1:
+            opened: AbstractContextManager[Attempt]
+            opened = nullcontext(runners[1].attempt(sum(chosen), tell, folder))
         else:
-            tenth = replace(question, rows=lambda: compress(question.rows(), chosen))
-            with second() as attempt:
-                again, ended = ask_model(tenth, attempt)
+            opened = second()
+        with opened as attempt:
+            again, ended = ask_model(tenth, attempt)
         evaluated = _compared(evaluated, compress(answers.in_order(), chosen), again, ended)
     return score_answers(evaluated, question, answers, tell, folder)
-
-
-def _read(
-    handed: HandedAnswers, question: Question, size: int, tell: Tell, folder: Path
-) -> tuple[CollectedAnswers, Ending]:
-    """Return the answers that one machine handed in, and how the model ended there.
-
-    size: the number of examples that it was sent.
-    """
-    report = handed.ending  # as the machine sent it, checked by the API's serializer
-    ending = Ending(Outcome(report["outcome"]), Usage(**report["usage"]), report["sentence"])
-    # The ids that this machine got, made again from its lease: no file of them was kept.
-    sent = sent_to(handed.lease_token, folder / "unused", size)
-    answers = answers_for(question.config, sent.ids())
-    if ending.outcome == Outcome.OK and handed.upload:
-        with assemble(handed.upload, partial(tell, 0, "")) as path:
-            ending = read_answers(answers, read_lines(path), ending, tell)
-    return answers, ending
 
 
 def _compared(

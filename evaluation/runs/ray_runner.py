@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from evaluation.contract import Beat, Ending, InvalidOutput, Outcome, Runnable, Take
+from evaluation.contract import AttemptFailed, Beat, Ending, InvalidOutput, Outcome, Runnable, Take
 from evaluation.heartbeat import BEAT_SECONDS
 from evaluation.isolation.sandbox.choose import NoEngine, runner_for
 from evaluation.isolation.sandbox.limits import Limits
@@ -24,7 +24,7 @@ OVER = "over"
 FAILED = "The process that asks the cluster ended. The worker's log says why."
 
 
-class ClusterFailed(Exception):
+class ClusterFailed(AttemptFailed):
     """A cluster that has failed several times at the same work; the message says how."""
 
 

@@ -17,8 +17,8 @@ from evaluation.isolation.sandbox.monitor import Runner
 from evaluation.isolation.sandbox.writing import WritingRunner
 from evaluation.kinds import KINDS
 from evaluation.models import EvaluationRun, Submission
+from evaluation.runs.carriers import has_cluster, sandbox_for
 from evaluation.runs.chat.asking import NOWHERE, meter_of
-from evaluation.runs.elsewhere import has_cluster, sandbox_for
 from evaluation.runs.endpoints import CannotFetch, asked_with, endpoint_for, writing_of
 from evaluation.runs.folders import equipped, kept_folder
 from evaluation.runs.selectors import is_remote, is_served_here

@@ -38,7 +38,7 @@ from evaluation.isolation.uploads.chunked import (
     discard,
 )
 from evaluation.models import Submission
-from evaluation.runs.elsewhere import has_cluster
+from evaluation.runs.carriers import has_cluster
 from evaluation.runs.endpoints import CannotFetch
 from evaluation.runs.folders import equipped
 from evaluation.runs.runners import choose_local_runner, choose_remote_runner, machine_limits

@@ -209,16 +209,16 @@ def test_a_model_that_ended_badly_there_has_failed(task, alice, as_alice, worker
 
 
 def test_a_line_without_an_end_is_never_held_whole(task, alice, as_alice, worker, monkeypatch):
-    run, read, real = waiting(task, alice), [], handed_answers.read_answers
+    run, read, real = waiting(task, alice), [], handed_answers.read_lines
     lease = as_alice.post("/api/v1/tasks/nli/leases/").data["token"]
     upload = add_file(alice, "answers.jsonl", 3 * MIB, BytesIO(b"x" * 3 * MIB))
     body = {"upload": str(upload.pk), "runner": "docker", "ending": ENDING}
     assert as_alice.post(f"/api/v1/leases/{lease}/answers/", body, format="json").status_code == 204
 
-    def spy(answers, lines, *more):
-        return real(answers, (read.append(len(line)) or line for line in lines), *more)
+    def spy(path):
+        return (read.append(len(line)) or line for line in real(path))
 
-    monkeypatch.setattr(handed_answers, "read_answers", spy)
+    monkeypatch.setattr(handed_answers, "read_lines", spy)
     jobs.evaluate_next(run.pk)
     run.refresh_from_db()
     assert (run.outcome, read) == ("invalid_output", [MIB + 2]), run.error

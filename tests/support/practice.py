@@ -12,13 +12,13 @@ NEUTRAL = {"output": {"label": "neutral"}, "prob": None}
 
 
 class Engine:
-    """In the place of `DockerRunner`: says of each line what the test says; ends where asked to."""
+    """A container that says of each line what the test says, and ends where asked to."""
 
     def __init__(self, says=NEUTRAL, ending=None):
         self.says, self.ending, self.lines = says, ending, []
         self.more, self.pause = None, 0.0
 
-    def __call__(self, key, more=None):
+    def __call__(self, model, run, more=None):
         self.more = more
         return self
 
@@ -47,5 +47,5 @@ def scripted_engine(monkeypatch) -> Engine:
     monkeypatch.setattr(
         serve, "fetch_model", lambda *_: nullcontext(Runnable(folder=Path("model")))
     )
-    monkeypatch.setattr(serve, "DockerRunner", engine)
+    monkeypatch.setattr(serve, "practice_sandbox", engine)
     return engine

@@ -175,7 +175,7 @@ def test_without_an_engine_an_image_waits_and_is_told_why(run, runner, monkeypat
 def test_folders_run_in_a_process_where_their_image_was_not_built(monkeypatch):
     monkeypatch.setattr("evaluation.isolation.sandbox.engine.engine", lambda: "an engine")
     monkeypatch.setattr(images, "has_image", lambda name: False)
-    monkeypatch.setattr(containers, "DockerRunner", lambda key: f"docker {key}")
+    monkeypatch.setattr(containers, "DockerRunner", lambda key, more: f"docker {key}")
     assert runners.runner_for(Runnable(), "key").name == "process"
     monkeypatch.setenv("SANDBOX_REQUIRED", "1")
     with pytest.raises(runners.NoEngine):

@@ -63,13 +63,20 @@ class Question:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A model with its runner and limits. `folder` receives files; the caller deletes it."""
+    """A model with its runner and limits, wherever it runs: the protocol of all runners.
+
+    `ask_model` writes the examples, gives them to the runner, and checks each answer that comes;
+    `run` redacts the log and counts what is missing. The runner cleans up after itself. folder:
+    receives files; the caller deletes it. sent: the examples that the model has got before; None:
+    they are written now.
+    """
 
     model: Runnable
     runner: Runner
     limits: Limits
     tell: Tell
     folder: Path
+    sent: Sent | None = None
 
     def run(self, sent: Sent, answers: CollectedAnswers) -> Ending:
         """Run the model and return how it ended, with the rule about missing answers applied.
@@ -103,10 +110,12 @@ def evaluate_set(question: Question, attempt: Attempt) -> Evaluated:
 
 def ask_model(question: Question, attempt: Attempt) -> tuple[CollectedAnswers, Ending]:
     """Return a model's answers to a set and how its run ended, without scoring them."""
-    sent = Sent(attempt.folder / "inputs.jsonl")
-    # Only the inputs go on, so that no right answer and no uid can reach the model.
-    inputs = (question.read(row.inputs) for row in question.rows())
-    sent.write(inputs, question.config.model_fields, attempt.tell)
+    sent = attempt.sent
+    if sent is None:
+        sent = Sent(attempt.folder / "inputs.jsonl")
+        # Only the inputs go on, so that no right answer and no uid can reach the model.
+        inputs = (question.read(row.inputs) for row in question.rows())
+        sent.write(inputs, question.config.model_fields, attempt.tell)
     answers = answers_for(question.config, sent.ids())
     return answers, attempt.run(sent, answers)
 

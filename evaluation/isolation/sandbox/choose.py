@@ -1,5 +1,7 @@
 """The choice of a runner for a model. Docker's library is imported only where it is installed."""
 
+from collections.abc import Callable
+
 from core.env import env_bool
 from evaluation.contract import NotNow, Runnable
 from evaluation.isolation.sandbox.monitor import Runner
@@ -26,18 +28,21 @@ def is_required() -> bool:
     return env_bool("SANDBOX_REQUIRED")
 
 
-def runner_for(model: Runnable, key: str, name: str | None = None) -> Runner:
+def runner_for(
+    model: Runnable, key: str, name: str | None = None, more: Callable[[], bytes] | None = None
+) -> Runner:
     """Return the runner named `docker` or `process`; None chooses the sandbox if an engine answers.
 
     key: identifies this attempt in the sandbox. Folders of weights contain no code. Without an
     engine, or without the image in which they run, our own process reads them, unless the site
-    requires the sandbox. Raises NoEngine.
+    requires the sandbox. more: returns further examples, with the name `docker` only; see
+    `DockerRunner`. Raises NoEngine.
     """
     if name != "process" and has_engine():
         from evaluation.isolation.sandbox import containers, images
 
         if name or model.image or model.gpu or images.has_image(containers.RUNTIME_IMAGE):
-            return containers.DockerRunner(key)
+            return containers.DockerRunner(key, more)
     if model.image or model.gpu or name == "docker" or is_required():
         raise NoEngine(NO_ENGINE)
     return ProcessRunner()

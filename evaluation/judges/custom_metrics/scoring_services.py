@@ -23,7 +23,7 @@ from evaluation.judges.custom_metrics.running import (
 )
 from evaluation.judges.custom_metrics.selectors import answers_of, runs_to_score, tried_on
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun, Score
-from evaluation.runs.elsewhere import sandbox_for
+from evaluation.runs.carriers import sandbox_for
 from evaluation.scoring.bootstrap import compute_mean_number
 
 logger = logging.getLogger(__name__)

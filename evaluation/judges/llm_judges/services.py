@@ -25,8 +25,8 @@ from evaluation.judges.llm_judges.selectors import (
     verdicts_of,
 )
 from evaluation.models import EvaluationRun, LlmJudge, LlmScore, LlmVerdict
+from evaluation.runs.carriers import own_model
 from evaluation.runs.chat.target_services import CHAT, Asker, settings_of
-from evaluation.runs.elsewhere import own_model
 from tasks.models import TargetModel, Task
 from tasks.targets.connect import chooser_endpoint
 from tasks.targets.endpoints.base import Endpoint

@@ -14,8 +14,8 @@ from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.judges.paraphrases.selectors import base_of, rows_to_say
 from evaluation.judges.paraphrases.services import check_may_ask, words_of
 from evaluation.models import Paraphrase, Paraphrasing
+from evaluation.runs.carriers import own_model
 from evaluation.runs.chat.target_services import Asker
-from evaluation.runs.elsewhere import own_model
 from evaluation.scoring.paraphrase import make_paraphrase
 from evaluation.test_sets.selectors import latest_version
 from evaluation.test_sets.services import note_taken

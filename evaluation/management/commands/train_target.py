@@ -13,7 +13,7 @@ from evaluation.heartbeat import no_beat
 from evaluation.isolation.queue import leases
 from evaluation.isolation.queue.subprocess_job import carry_out, tell
 from evaluation.models import TrainingRun
-from evaluation.runs.elsewhere import trainer_for
+from evaluation.runs.carriers import trainer_for
 from evaluation.training.report_text import report_lines
 from evaluation.training.services import (
     ROWS,

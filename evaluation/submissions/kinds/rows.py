@@ -12,7 +12,7 @@ from evaluation.isolation.queue.leases import Heartbeat
 from evaluation.isolation.uploads.chunked import assemble
 from evaluation.kinds import Joint
 from evaluation.models import Submission, TrainedRows
-from evaluation.runs.elsewhere import trainer_for
+from evaluation.runs.carriers import trainer_for
 from evaluation.submissions.forms import SubmitForm
 from evaluation.submissions.kinds.base import SubmissionKind
 from evaluation.submissions.receiving import (

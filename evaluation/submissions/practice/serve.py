@@ -19,15 +19,15 @@ from django.utils.translation import gettext_noop
 from core.jobs.keeper import must_end
 from evaluation.contract import Beat, CannotBeDone, InvalidOutput, Outcome, Runnable
 from evaluation.isolation.queue import leases
-from evaluation.isolation.queue.attempt_keys import TEMPORARY, container_key
+from evaluation.isolation.queue.attempt_keys import TEMPORARY
 from evaluation.isolation.queue.lifecycle import carry_through
 from evaluation.isolation.sandbox.choose import NO_ENGINE, NoEngine, has_engine
-from evaluation.isolation.sandbox.containers import DockerRunner
 from evaluation.isolation.sandbox.images import ImageRefused
-from evaluation.isolation.sandbox.monitor import LOOK_SECONDS
+from evaluation.isolation.sandbox.monitor import LOOK_SECONDS, Runner
 from evaluation.isolation.sandbox.writing import Reads, answer_in
 from evaluation.kinds import KINDS
 from evaluation.models import PracticeRun
+from evaluation.runs.carriers import practice_sandbox
 from evaluation.runs.chat.asking import NOWHERE, asked_as
 from evaluation.runs.endpoints import CannotFetch, asked_with
 from evaluation.runs.runners import fetch_model, machine_limits
@@ -173,16 +173,16 @@ def _served(run: PracticeRun, heartbeat: leases.Heartbeat, talk: Talk) -> str:
         fetch_model(run.submission, beat) as model,
     ):
         heartbeat.begin(0.5, gettext_noop("starting it"))
-        inputs, key = Path(folder, "inputs.jsonl"), container_key(run)
+        inputs = Path(folder, "inputs.jsonl")
         # Our harness and our shim read standard input; an image of the submitter's reads a file.
         if model.folder or model.adapter != "jsonl":
             limits = replace(machine_limits(), seconds=services.LONGEST.total_seconds())
-            runner = DockerRunner(key, more=talk.next)
+            runner = practice_sandbox(model, run, talk.next)
             return runner.run(model, inputs, limits, take=talk.take, beat=beat).sentence
-        return _one_by_one(DockerRunner(key), model, inputs, talk, beat)
+        return _one_by_one(practice_sandbox(model, run), model, inputs, talk, beat)
 
 
-def _one_by_one(runner: DockerRunner, model: Runnable, inputs: Path, talk: Talk, beat: Beat) -> str:
+def _one_by_one(runner: Runner, model: Runnable, inputs: Path, talk: Talk, beat: Beat) -> str:
     """Run an image that reads a file to its end: a container for each question. As `_served`."""
     while True:
         line = talk.next()

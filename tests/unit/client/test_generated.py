@@ -12,10 +12,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from dynabench.client.plain import Plain
 
 from dynabench import DynabenchClient
 from dynabench.client import freshness
+from dynabench.client.plain import Plain
 from dynabench.download import archive
 from scripts.client_code import ROOT, generate_client, read_schema
 from scripts.client_methods import write_methods

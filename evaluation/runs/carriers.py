@@ -1,9 +1,12 @@
-"""The work that goes to the site's cluster, if it has one (docs/cluster.md); or else stays here.
+"""The choice of what carries work: the site's cluster (docs/cluster.md), or this machine.
+
+A model in a sandbox is a `Runner` on either; `evaluation.runs.handed` has the one of somebody's own
+machine. docs/architecture.md shows what each does at each step.
 
 The web imports it: what it needs of a cluster or a model library it loads when it is called.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,7 +16,7 @@ from evaluation.contract import GIB, Beat, Runnable
 from evaluation.isolation.queue.attempt_keys import container_key
 from evaluation.isolation.sandbox.choose import runner_for
 from evaluation.isolation.sandbox.monitor import Runner
-from evaluation.models import CustomMetric, EvaluationRun, Submission
+from evaluation.models import CustomMetric, EvaluationRun, PracticeRun, Submission
 from evaluation.training.trainer import Here, Trainer
 from tasks.models import TargetModel
 from tasks.targets.connect import spec_of
@@ -40,6 +43,17 @@ def sandbox_for(
     from evaluation.runs.ray_runner import RayRunner  # only sites with a cluster have Ray
 
     return RayRunner(settings.RAY_ADDRESS, shard or settings.RAY_SHARD_EXAMPLES, container_key(job))
+
+
+def practice_sandbox(
+    model: Runnable, run: PracticeRun, more: Callable[[], bytes] | None = None
+) -> Runner:
+    """Return the runner of a model that people try: a container of this machine. Raises NoEngine.
+
+    It stays on this machine, whose engine answers, because people wait for each answer. more:
+    returns their further questions as whole lines, or nothing.
+    """
+    return runner_for(model, container_key(run), "docker", more)
 
 
 @contextmanager
