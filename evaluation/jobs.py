@@ -1,5 +1,6 @@
 """What the queue's workers call with the id of a row, and what the sweep does."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -37,7 +38,7 @@ from evaluation.runs.handed import discard_handed
 from evaluation.runs.services import (
     claim_next,
     end_overdue,
-    request_missing,
+    request_missing_runs,
     ring_suites,
 )
 from evaluation.submissions.emails import tell_ends
@@ -49,7 +50,7 @@ from evaluation.submissions.selectors import shown_inputs
 from evaluation.submissions.services import publish_due
 from evaluation.submissions.tidying import tidy_submitters
 from evaluation.test_sets.seen_in_training import compare_sets
-from evaluation.test_sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import make_missing_versions
 from tasks.contexts.media.services import tidy_media, tidy_orphans
 from tasks.members.invitation_services import tidy_invitations
 from tasks.targets.failures import tell_failures
@@ -98,22 +99,17 @@ def check_submission(submission_id: UUID) -> None:
     do_claimed(claim_job(Submission, submission_id), check_arrival)
 
 
-def evaluate_next(run_id: UUID) -> None:
-    """Do the next piece of work of each kind, because some run is waiting.
+def evaluate_next(woken_by: UUID) -> None:
+    """Do the next piece of work of each kind that takes long, because some run is waiting.
 
-    `run_id` only says that a run is waiting. Which run is next depends on what each owner has had
-    so far (`evaluation.runs.services.in_turn`).
-
-    1. Check the submission that has waited longest: this takes seconds, and somebody watches its
-       page.
-    2. Do the training that has waited longest, so that trainings and evaluations do not wait for
-       each other's whole queues.
-    3. Evaluate the run that is next.
+    woken_by: a run that waits. Which run is next depends on what each owner has had so far
+    (`evaluation.runs.services.in_turn`), so it is often another one.
     """
-    if (submission_id := _longest_waiting(Submission)) is not None:
-        check_submission(submission_id)
-    if (training_id := _longest_waiting(TrainingRun)) is not None:
-        run_training(training_id)
+    # 1. A check takes seconds, and somebody watches its page.
+    _do_longest_waiting(Submission, check_submission)
+    # 2. So that trainings and evaluations do not wait for each other's whole queues.
+    _do_longest_waiting(TrainingRun, run_training)
+    # 3. The run whose turn it is.
     evaluate_in_turn()
 
 
@@ -125,10 +121,12 @@ def evaluate_in_turn() -> None:
         note_near_copies(run)  # last: it reads the answers of many models
 
 
-def _longest_waiting(kind: type[Job]) -> Any:
-    """Return the id of the job of this kind that has waited longest; None if none is ready."""
+def _do_longest_waiting(kind: type[Job], do: Callable[[Any], object]) -> None:
+    """Do the job of this kind that has waited longest, by its id, if one is ready."""
     due = kind._default_manager.filter(ready(kind)).order_by("queued_at")
-    return due.values_list("pk", flat=True).first()
+    job_id = due.values_list("pk", flat=True).first()
+    if job_id is not None:
+        do(job_id)
 
 
 def sweep_all() -> int:
@@ -168,9 +166,9 @@ def turn_closed_rounds_into_runs() -> None:
     Each step also does what an earlier sweep left undone. This function takes no lock; each step
     documents its own.
     """
-    sweep_rounds()
+    make_missing_versions()
     compare_sets()
-    request_missing()
+    request_missing_runs()
 
 
 def tidy_daily() -> int:

@@ -62,7 +62,7 @@ def request_runs(*, submission: Submission, actor: User | None = None) -> list[E
     return _request([submission], newest_versions(submission.task), actor)
 
 
-def request_missing() -> list[EvaluationRun]:
+def request_missing_runs() -> list[EvaluationRun]:
     """Request the runs that are missing: on new versions of sets, of new targets, of new suites.
 
     Suites are those in the task's configuration. The sweep calls it. No lock.

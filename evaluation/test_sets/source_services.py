@@ -178,7 +178,7 @@ def control_version(task: Task) -> EvaluationSetVersion | None:
     return make_version(control_set, control_rows(task), None)
 
 
-def sweep_rounds() -> list[EvaluationSetVersion]:
+def make_missing_versions() -> list[EvaluationSetVersion]:
     """Make all missing versions, of closed rounds, releases and control sets; return them.
 
     A failure is logged and retried at the next sweep. Also opens the sets whose rows have all been

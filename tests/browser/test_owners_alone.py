@@ -10,7 +10,7 @@ from core.accounts.models import User
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationSetVersion
 from evaluation.test_sets.selectors import input_rows
-from evaluation.test_sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import make_missing_versions
 from tasks.contexts import uploads
 from tasks.models import Round
 from tests.browser.conftest import (
@@ -94,13 +94,13 @@ def release(page):
     press(page, "Close round 1")
     expect(page.locator("#round-1")).to_contain_text("closed")
     Round.objects.update(writing_until=None)  # who was writing has had the 15 minutes
-    sweep_rounds()
+    make_missing_versions()
     page.goto("/own/ferries/rounds/")
     page.get_by_role("link", name="Release round 1").click()
     press(page, "Release 1 row")
     expect(page.get_by_role("progressbar")).to_be_visible()
     build_dataset(Dataset.objects.get().pk)
-    sweep_rounds()
+    make_missing_versions()
 
 
 def go_on(page):

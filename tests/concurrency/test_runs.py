@@ -163,7 +163,7 @@ def test_a_run_is_cancelled_while_its_model_answers(task, runner, monkeypatch, r
 def test_a_run_is_asked_for_once_by_eight_sweeps(task, at_once):
     set_version(task)
     accepted_model(task)
-    made = at_once(lambda _: len(runs.request_missing()), range(8))
+    made = at_once(lambda _: len(runs.request_missing_runs()), range(8))
     assert sum(made) == EvaluationRun.objects.count() == 3
 
 

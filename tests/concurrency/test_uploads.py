@@ -109,5 +109,5 @@ def test_kept_paraphrases_make_one_version(at_once):
 
 def test_two_sweeps_make_one_control_set(at_once):
     TaskFactory(code="nli", is_official=True)
-    at_once(lambda _: sets.sweep_rounds(), range(4))
+    at_once(lambda _: sets.make_missing_versions(), range(4))
     assert EvaluationSetVersion.objects.count() == 1

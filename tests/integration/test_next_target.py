@@ -31,7 +31,7 @@ import django
 django.setup()
 from django.core.management import call_command
 from evaluation import jobs
-jobs.request_missing = list
+jobs.request_missing_runs = list
 call_command("qcluster")
 """
 
@@ -49,7 +49,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def queue(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen]:
     """`manage.py qcluster` in a process group of its own; it evaluates no targets meanwhile."""
-    monkeypatch.setattr(jobs, "request_missing", list)
+    monkeypatch.setattr(jobs, "request_missing_runs", list)
     with (home / "queue.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-c", QCLUSTER],

@@ -21,7 +21,7 @@ from evaluation.test_sets.selectors import input_rows, latest_version, set_rows
 from evaluation.test_sets.services import change_set, create_set, make_version
 from evaluation.test_sets.source_services import (
     control_version,
-    sweep_rounds,
+    make_missing_versions,
     take_round,
     version_of_closed_round,
     version_of_release,
@@ -139,13 +139,13 @@ def test_a_closed_round_gives_what_is_verified_and_stands(nli):
     Consensus.objects.filter(example=examples[0]).update(is_verified=False)
     Example.objects.filter(pk=examples[2].pk).update(challenge="negation")
     Example.objects.filter(pk=examples[1].pk).update(retracted_at="2026-01-01T00:00Z")
-    assert sweep_rounds() == []  # it is open
+    assert make_missing_versions() == []  # it is open
     with pytest.raises(Refused, match="not over"):
         version_of_closed_round(nli)
     nli.state = "closed"
     nli.save()
-    (version,) = sweep_rounds()
-    assert sweep_rounds() == []
+    (version,) = make_missing_versions()
+    assert make_missing_versions() == []
     assert str(version) == "nli/round-1 v1"
     assert version.evaluation_set.round == nli
     assert not version.evaluation_set.may_leave
@@ -160,14 +160,14 @@ def test_a_round_that_people_still_finish_waits(nli):
     verified(nli, 1)
     nli.state, nli.writing_until = "closed", "2999-01-01T00:00Z"
     nli.save()
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
 
 
 def test_a_round_without_verified_examples_has_no_version(nli):
     nli.state = "closed"
     nli.save()
     assert version_of_closed_round(nli) is None
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
 
 
 def test_an_example_that_the_configuration_does_not_fit_any_more_is_left_out(nli, caplog):
@@ -187,8 +187,8 @@ def released(db):
 
 
 def test_a_release_gives_its_test_split(released):
-    (version,) = sweep_rounds()
-    assert sweep_rounds() == []
+    (version,) = make_missing_versions()
+    assert make_missing_versions() == []
     assert (version.dataset, version.size, version.version) == (released, 4, 1)
     assert version.evaluation_set.name == "round-1"
     assert EvaluationSet.objects.get().may_leave
@@ -203,11 +203,11 @@ def test_a_release_after_a_closed_round_is_the_next_version(nli):
     verified(nli, 1)
     nli.state = "closed"
     nli.save()
-    sweep_rounds()
+    make_missing_versions()
     release(nli, (5, 3, 4))
-    (version,) = sweep_rounds()
+    (version,) = make_missing_versions()
     assert (version.version, version.size) == (2, 4)
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
 
 
 def test_withdrawn_examples_are_not_in_the_next_version(released):
@@ -219,15 +219,15 @@ def test_withdrawn_examples_are_not_in_the_next_version(released):
             item.pk, item.dataset = None, dataset
             item.is_withdrawn = item.uid == released.items.filter(split=gone).first().uid
             item.save()
-        made = sweep_rounds()
+        made = make_missing_versions()
         assert [v.size for v in made] == ([] if gone == "train" else [3])
-        assert sweep_rounds() == []
+        assert make_missing_versions() == []
     assert not EvaluationSet.objects.get().may_leave  # what an owner decided since stays
 
 
 def test_a_release_without_test_rows_has_no_version(released):
     DatasetItem.objects.filter(split="test").delete()
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
     assert version_of_release(released) is None
 
 
@@ -245,11 +245,11 @@ def test_a_set_is_no_secret_once_all_of_its_rows_are_published(
     examples = [verified(nli, number) for number in range(2)]
     nli.state = "closed"
     nli.save()
-    sweep_rounds()
+    make_missing_versions()
     dataset = request_release(round=nli, options=options, actor=None)
     jobs.build_dataset(dataset.pk)
     monkeypatch.setattr(source_services, "version_of_release", lambda dataset: None)
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
     (version,) = EvaluationSetVersion.objects.all()
     assert version.size == len(examples)
     assert version.is_sealed != is_public
@@ -264,7 +264,7 @@ def test_one_round_that_fails_stops_no_other(released, monkeypatch, caplog):
 
     monkeypatch.setattr(source_services, "version_of_release", broken)
     verified(released.round.task.rounds.get(number=2), 1)
-    (version,) = sweep_rounds()
+    (version,) = make_missing_versions()
     assert version.evaluation_set.name == "round-2"
     assert [one.levelname for one in caplog.records] == ["ERROR"]
 
@@ -272,8 +272,8 @@ def test_one_round_that_fails_stops_no_other(released, monkeypatch, caplog):
 @pytest.mark.parametrize("code", ["nli", "qa", "sentiment", "hate-speech", "secret", "grounded"])
 def test_an_official_task_has_a_control_set(code, db):
     task = TaskFactory(code=code, is_official=True)
-    (version,) = sweep_rounds()
-    assert sweep_rounds() == []
+    (version,) = make_missing_versions()
+    assert make_missing_versions() == []
     one = version.evaluation_set
     assert (one.name, one.source, one.access) == ("control", "control", "standard")
     rows = list(set_rows(version))
@@ -302,13 +302,13 @@ def test_a_round_that_is_still_judged_has_no_version(nli):
     verified(nli, 1)
     undecided = waits(nli)
     Round.objects.update(state="closed", closed_at=timezone.now())
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
     assert EvaluationSet.objects.get().name == "round-1"  # its page takes the owner's decision
     undecided.retracted_at = timezone.now()
     undecided.save()
-    (version,) = sweep_rounds()
+    (version,) = make_missing_versions()
     assert not version.is_provisional
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
 
 
 def test_owners_take_a_round_early_with_a_reason(nli):
@@ -324,21 +324,21 @@ def test_owners_take_a_round_early_with_a_reason(nli):
     assert (early.judged, early.to_judge) == (1, 2)
     noted = LogEntry.objects.get(action="evaluation_set.taken")
     assert (noted.actor, noted.data) == (owner, {"waiting": 1, "reason": "The paper is due."})
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
     Example.objects.filter(pk=undecided.pk).update(retracted_at=timezone.now())
-    (settled,) = sweep_rounds()
+    (settled,) = make_missing_versions()
     assert (settled.pk, settled.is_provisional) == (early.pk, False)  # the same examples
     assert (settled.judged, settled.to_judge) == (1, 1)
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
 
 
 def test_a_round_that_is_closed_again_gets_another_version(nli):
     verified(nli, 1)
     Round.objects.update(state="closed", closed_at=timezone.now())
-    assert [version.version for version in sweep_rounds()] == [1]
+    assert [version.version for version in make_missing_versions()] == [1]
     Round.objects.update(state="open")
     verified(nli, 2)
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
     Round.objects.update(state="closed", closed_at=timezone.now())
-    assert [version.size for version in sweep_rounds()] == [2]
-    assert sweep_rounds() == []
+    assert [version.size for version in make_missing_versions()] == [2]
+    assert make_missing_versions() == []

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from evaluation.jobs import sweep_all
 from evaluation.models import Dataset, EvaluationRun, EvaluationSetVersion
-from evaluation.runs.services import request_missing
+from evaluation.runs.services import request_missing_runs
 from evaluation.test_sets.source_services import version_of_release
 from leaderboard.board.tables import table_digest
 from leaderboard.jobs import renew_boards
@@ -61,7 +61,7 @@ def test_followers_get_one_mail_once_the_models_were_run(closed, alice, bob, mai
     assert tell_followers() == 0  # its runs may not have been asked for yet
     settle()
     version_of_release(dataset)
-    request_missing()
+    request_missing_runs()
     assert tell_followers() == 0
     EvaluationRun.objects.update(state="done")
     renew_boards()

@@ -10,7 +10,7 @@ from evaluation.dataset_releases.services import HELD_FOR, ReleaseRefused, relea
 from evaluation.jobs import build_dataset
 from evaluation.models import Dataset, EvaluationRun, EvaluationSet, Score, Submission
 from evaluation.test_sets.selectors import set_rows
-from evaluation.test_sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import make_missing_versions
 from leaderboard.board.cells import Cell
 from leaderboard.rounds.matrix import minus
 from tasks.models import TaskMember
@@ -59,30 +59,30 @@ def test_a_fifth_by_other_authors_is_in_no_file(closed):
 
 def test_models_are_run_on_what_is_held_back_and_its_set_is_sealed(closed):
     dataset = released(closed, hold_back=True)
-    sweep_rounds()
+    make_missing_versions()
     one = EvaluationSet.objects.get(source="held")
     (version,) = one.versions.all()
     assert (one.name, one.access, one.may_leave) == ("round-1-held", "standard", False)
     assert version.is_sealed
     assert {row.uid for row in set_rows(version)} == held_of(dataset)
-    assert sweep_rounds() == []
+    assert make_missing_versions() == []
 
 
 def test_what_is_withdrawn_leaves_the_set_with_the_next_version(closed, alice):
     dataset = released(closed, hold_back=True)
-    sweep_rounds()
+    make_missing_versions()
     gone = dataset.items.filter(split="held").first().example
     withdraw_example(example=gone, actor=alice, reason="")
     again = released(closed)
     assert again.numbers["held"] == dataset.numbers["held"] - 1
-    sweep_rounds()
+    make_missing_versions()
     sizes = EvaluationSet.objects.get(source="held").versions.values_list("size", flat=True)
     assert [*sizes] == [dataset.numbers["held"], again.numbers["held"]]
 
 
 def test_on_its_day_a_new_version_publishes_it_and_opens_the_set(closed):
     dataset = released(closed, hold_back=True)
-    sweep_rounds()
+    make_missing_versions()
     assert release_held() == []
     with pytest.raises(ReleaseRefused):
         released(closed)
@@ -96,7 +96,7 @@ def test_on_its_day_a_new_version_publishes_it_and_opens_the_set(closed):
     for split in SPLITS:
         assert lines(published, split) == lines(dataset, split)
     assert (published.held_until, published.numbers["held"]) == (None, 0)
-    sweep_rounds()
+    make_missing_versions()
     one = EvaluationSet.objects.get(source="held")
     assert (one.may_leave, one.answers_public) == (True, True)
     assert release_held() == []
@@ -130,7 +130,7 @@ def test_the_form_offers_it_for_the_first_version_only(closed, client, alice, as
 def versions(closed):
     """The released and the held back set of the round."""
     released(closed, hold_back=True)
-    sweep_rounds()
+    make_missing_versions()
     made = EvaluationSet.objects.filter(task=closed.task).exclude(source="control")
     return {one.source: one.versions.last() for one in made}
 

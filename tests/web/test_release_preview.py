@@ -24,7 +24,7 @@ from evaluation.models import (
     Submission,
     TrainingRun,
 )
-from evaluation.test_sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import make_missing_versions
 from tasks.models import Round, TargetVersion, TaskMember
 from tests.support.factories import scripted_target
 from tests.support.releases import (  # noqa: F401
@@ -196,7 +196,7 @@ def taught(dataset, actor):
 
 
 def evaluated(dataset, actor, kind="directory", state="done"):
-    sweep_rounds()
+    make_missing_versions()
     (version,) = EvaluationSetVersion.objects.filter(dataset=dataset)
     task = dataset.round.task
     target = task.targets.get() if kind == "target" else None
@@ -205,7 +205,7 @@ def evaluated(dataset, actor, kind="directory", state="done"):
 
 
 def answered(dataset, actor):
-    sweep_rounds()
+    make_missing_versions()
     (version,) = EvaluationSetVersion.objects.filter(dataset=dataset)
     Submission.objects.create(
         task=dataset.round.task, kind="predictions", name="p", evaluation_set=version
@@ -283,7 +283,7 @@ def test_a_preview_by_the_command_releases_nothing(closed, capsys):
 
 def test_every_door_by_which_a_release_leaves_notes_it(client, closed, alice):
     dataset = released(closed)
-    sweep_rounds()
+    make_missing_versions()
     (version,) = EvaluationSetVersion.objects.filter(dataset=dataset)
     api = "/api/v1/tasks/nli/"
     doors = (

@@ -20,7 +20,7 @@ from evaluation.runs.services import (
     ensure_targets,
     expected_wait_seconds,
     queue_positions,
-    request_missing,
+    request_missing_runs,
     request_runs,
     ring_suites,
     run_again,
@@ -99,11 +99,11 @@ def test_a_new_version_queues_all_models_and_targets_and_marks_who_was_in_the_lo
     accepted_model(task, name="gone", withdrawn_at=timezone.now())
     Submission.objects.create(task=task, name="refused", kind="hub", state=State.FAILED)
     set_version(task, "round-1", round=round, may_leave=True)
-    made = request_missing()
+    made = request_missing_runs()
     assert {run.submission.name for run in made} == {"inside", "outside", model.name}
     assert {run.submission.target for run in made if run.in_the_loop} == {inside}
     assert Submission.objects.get(target=inside).is_published
-    assert request_missing() == []
+    assert request_missing_runs() == []
 
 
 def test_targets_are_entered_once(task):
@@ -114,11 +114,13 @@ def test_targets_are_entered_once(task):
 
 def test_the_sweep_asks_for_what_is_missing(task, version):
     accepted_model(task)
-    assert len(request_missing()) == 3
-    assert request_missing() == []
+    assert len(request_missing_runs()) == 3
+    assert request_missing_runs() == []
     scripted_target(RoundFactory(task=task))
     set_version(task, "open", may_leave=True)
-    assert len(request_missing()) == 6  # both on the open set; the target may not see the other
+    assert (
+        len(request_missing_runs()) == 6
+    )  # both on the open set; the target may not see the other
 
 
 def test_a_run_is_repeated_only_when_we_failed(task, version, alice):
@@ -158,12 +160,12 @@ def test_a_suite_that_is_added_later_is_run_for_all_models(task, version):
     task.config_text = less.replace("fairness: 1, ", "")
     task.save()
     model = accepted_model(task)
-    assert {run.suite for run in request_missing()} == {"plain", "robustness"}
+    assert {run.suite for run in request_missing_runs()} == {"plain", "robustness"}
     task.config_text = text
     task.save()
-    (made,) = request_missing()
+    (made,) = request_missing_runs()
     assert (made.submission, made.suite) == (model, "fairness")
-    assert request_missing() == []
+    assert request_missing_runs() == []
 
 
 def test_a_failed_plain_run_that_is_repeated_brings_its_perturbed_ones_back(task, version):

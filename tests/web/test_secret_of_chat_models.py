@@ -7,7 +7,7 @@ import pytest
 
 from annotation.models import Example
 from evaluation.models import EvaluationRun, EvaluationSet, Score
-from evaluation.runs.services import request_missing
+from evaluation.runs.services import request_missing_runs
 from evaluation.test_sets.source_services import version_of_closed_round
 from tasks.models import Round, TargetModel
 from tests.support.chat_server import chat_server
@@ -70,7 +70,7 @@ def test_it_reads_the_secret_once_and_is_ranked_by_keeping_it(round, alice, serv
     Round.objects.update(state="closed")
     version_of_closed_round(Round.objects.get())
     EvaluationSet.objects.update(may_leave=True)
-    request_missing()
+    request_missing_runs()
     work_off()
     run = EvaluationRun.objects.get()
     assert (run.state, run.error) == ("done", "")

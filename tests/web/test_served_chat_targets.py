@@ -10,7 +10,7 @@ from evaluation.contract import Outcome
 from evaluation.isolation.sandbox.limits import CHAT_CALLS
 from evaluation.models import EvaluationRun, Submission
 from evaluation.runs.execute import execute
-from evaluation.runs.services import claim_next, request_missing
+from evaluation.runs.services import claim_next, request_missing_runs
 from tasks.models import TargetModel
 from tests.support.chat_models import (  # noqa: F401
     _asks_this_machine,
@@ -39,7 +39,7 @@ def target(task, request):
 
 def evaluated(task):
     """As the sweep asks for it, and workers do it."""
-    request_missing()
+    request_missing_runs()
     while run := claim_next():
         execute(run)
     return EvaluationRun.objects.filter(submission__task=task)

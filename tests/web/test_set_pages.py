@@ -17,7 +17,7 @@ from evaluation.models import EvaluationSet, Upload
 from evaluation.test_sets import writing as set_writing
 from evaluation.test_sets.selectors import latest_version, set_rows
 from evaluation.test_sets.services import create_set_of
-from evaluation.test_sets.source_services import sweep_rounds, version_of_closed_round
+from evaluation.test_sets.source_services import make_missing_versions, version_of_closed_round
 from tasks.models import Round, TaskMember
 from tests.support.factories import UserFactory
 from tests.support.sets import ROWS, verified
@@ -207,7 +207,7 @@ def test_a_round_that_is_still_judged_is_taken_with_a_reason(owner, sentiment):
         Example.objects.filter(digest=str(number)).update(inputs=inputs)
     Consensus.objects.get(example__digest="2").delete()
     Round.objects.update(state="closed")
-    sweep_rounds()
+    make_missing_versions()
     assert 'name="reason"' in owner.get(f"{URL}round-1/").text
     owner.post(f"{URL}round-1/take/")
     assert latest_version(EvaluationSet.objects.get()) is None

@@ -5,7 +5,7 @@ from django.core.cache import cache
 
 from dynabench.communities.models import Community, CommunityTask
 from evaluation.models import EvaluationRun, EvaluationSetVersion
-from evaluation.runs.services import request_missing
+from evaluation.runs.services import request_missing_runs
 from leaderboard.board.matrix import score_matrix
 from leaderboard.board.tables import public_table
 from leaderboard.snapshots.services import take_snapshot
@@ -116,7 +116,7 @@ def test_all_models_run_again_when_a_set_changes_and_old_results_stay(task):
     for model in models:
         measured(model, early, 0.6)
     late = set_version(task, "round-1", rows=nli_rows(7))
-    made = request_missing()
+    made = request_missing_runs()
     assert {run.version for run in made} == {late}
     assert {run.submission for run in made if run.suite == "plain"} == {*models}
     kept = EvaluationRun.objects.filter(version=early, suite="plain", outcome="ok")

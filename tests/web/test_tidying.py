@@ -20,7 +20,7 @@ from evaluation import jobs
 from evaluation.isolation.uploads.chunked import begin_upload
 from evaluation.jobs import TIDYING, tidy_daily
 from evaluation.models import Submission
-from evaluation.runs.services import request_missing, run_again
+from evaluation.runs.services import request_missing_runs, run_again
 from tests.support.evaluations import accepted_model, queued_run, set_version
 from tests.support.factories import ContextFactory, RoundFactory, TaskFactory, UserFactory
 from tests.support.judging import write
@@ -140,7 +140,7 @@ def test_files_of_models_go_long_after_their_last_use(
     assert not default_storage.exists(old.file.name)
     assert default_storage.exists(young.file.name)
     assert client.get(f"/m/{old.pk}/").context["submission"].emptied_at
-    assert {run.submission for run in request_missing()} >= {young, base}
+    assert {run.submission for run in request_missing_runs()} >= {young, base}
     assert not old.runs.exists()
     with pytest.raises(Refused):
         run_again(

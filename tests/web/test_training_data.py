@@ -18,7 +18,7 @@ from evaluation.models import Submission, Upload
 from evaluation.submissions import intake
 from evaluation.submissions.services import submit_model
 from evaluation.test_sets.overlap import DIGEST_BYTES
-from evaluation.test_sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import make_missing_versions
 from tasks.config.dynabench1 import convert
 from tasks.contexts.media.decoding import picture
 from tasks.contexts.media.services import store_decoded
@@ -163,7 +163,7 @@ def test_pictures_of_a_release_are_chosen_by_uid_and_labelled_anew(pictures, ali
         "evaluation.submissions.intake._answer_five", lambda *given: answered.append(given[1]) or []
     )
     dataset = released(pictures)
-    sweep_rounds()
+    make_missing_versions()
     uids = [row["uid"] for row in lines(dataset, "train")]
     chosen = [*({"uid": uid} for uid in uids[:8]), {"uid": uids[8], "label": "1"}]
     made = submitted(pictures.task, alice, chosen)

@@ -18,8 +18,7 @@ from evaluation.dataset_releases.rows import counts_of
 from evaluation.dataset_releases.services import request_release, suggested_sizes
 from evaluation.dataset_releases.splits import Sizes, make_plan
 from evaluation.models import EvaluationRun, Job, TrainingRun
-from evaluation.runs.services import request_missing
-from evaluation.test_sets.source_services import sweep_rounds
+from evaluation.test_sets.source_services import make_missing_versions
 from evaluation.training.services import default_base, free_name, register_trained, request_training
 from tasks.models import Round, Task
 from tasks.rounds.loop import RoundError
@@ -60,7 +59,7 @@ def open_round(round: Round, owner: User) -> Round:
 
 def release_round(round: Round, owner: User, seed: int) -> None:
     """Release a closed round: a sixth of its rows for test, a twelfth for dev, if possible."""
-    sweep_rounds()  # the set of what the round verified; a site makes it within a minute
+    make_missing_versions()  # the set of what the round verified; a site makes it within a minute
     counts = counts_of(round)
     rows = (counts.labels(True) + counts.labels(False)).total()
     sizes = make_plan(counts, Sizes(None, rows // 12, rows // 6), seed=seed).sizes
@@ -108,8 +107,7 @@ def next_round(round: Round, owner: User, seed: int, tries: int) -> Round:
 
 def evaluate_models(task: Task) -> None:
     """Make the sets that are due and run every model on each, two at a time."""
-    sweep_rounds()
-    request_missing()
+    jobs.turn_closed_rounds_into_runs()
     with ThreadPoolExecutor() as pool:
         for done in [pool.submit(_evaluate, task) for _ in range(2)]:
             done.result()
