@@ -43,11 +43,13 @@ def works(settings, tmp_path):
         (TrainingRun.objects.create(task=task, options={}), subprocess),
         (DemoRun.objects.create(task=task), subprocess),
         (queued_run(accepted_model(task), version), "evaluation.runs.execute.evaluate_run"),
-        (Submission.objects.create(task=task, kind="image", name="i"), f"{INTAKE}.scratch"),
+        (
+            Submission.objects.create(task=task, kind="directory", name="d"),
+            "evaluation.submissions.intake.scratch",
+        ),
     ]
 
 
-INTAKE = "evaluation.submissions.intake"
 ENDS = [
     (NotNow("Wait."), "queued", 0, MINUTE),
     (NotNow("Wait.", 600), "queued", 0, 10 * MINUTE),
@@ -85,8 +87,6 @@ def worked(job, error, monkeypatch, place):
 
 @pytest.mark.django_db
 def test_each_failure_makes_the_same_of_every_kind_of_job(works, monkeypatch):
-    # An engine answers, or a check of an image would say first that it waits for one.
-    monkeypatch.setattr(f"{INTAKE}.engine", lambda: "an engine")
     for job, place in one_by_one(works):
         rows = type(job).objects.filter(pk=job.pk)
         for error, state, attempts, delay in ENDS:
@@ -103,7 +103,6 @@ def test_each_failure_makes_the_same_of_every_kind_of_job(works, monkeypatch):
 
 @pytest.mark.django_db
 def test_what_fails_again_and_again_has_failed_in_the_end(works, monkeypatch):
-    monkeypatch.setattr(f"{INTAKE}.engine", lambda: "an engine")
     for job, place in one_by_one(works):
         rows = type(job).objects.filter(pk=job.pk)
         for attempt in range(1, leases.MAX_ATTEMPTS + 1):
