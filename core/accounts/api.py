@@ -13,14 +13,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from core.accounts.forms import TokenForm
 from core.accounts.idempotency import HEADER, answer_once
 from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.accounts.reauthentication import did_recently
 from core.accounts.services import annotator_of
-from core.accounts.tokens import LONGEST, create_token, revoke_token
+from core.accounts.tokens import create_token, revoke_token
 from core.errors import Refused
 from core.web.api import read
+from core.web.form_fields import request_field
 
 View = TypeVar("View", bound=APIView)
 Handler = Callable[..., Response]
@@ -66,9 +68,9 @@ class Token(serializers.ModelSerializer[ApiToken]):
 class NewToken(serializers.Serializer[Any]):
     """What a token is to be."""
 
-    name = serializers.CharField(max_length=100)
-    scopes = serializers.ListField(child=serializers.ChoiceField(ApiToken.Scope.choices))
-    days = serializers.IntegerField(min_value=1, max_value=LONGEST, default=90)
+    name = request_field(TokenForm, "name")
+    scopes = request_field(TokenForm, "scopes")
+    days = request_field(TokenForm, "days")
 
 
 class MadeToken(Token):

@@ -17,6 +17,8 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.errors import Invalid
 from core.web.api import NewestFirst, read
+from core.web.form_fields import request_field
+from dynabench.campaigns.forms import OpenForm
 from dynabench.campaigns.models import Campaign
 from dynabench.campaigns.selectors import numbers_of, rows_of
 from dynabench.campaigns.services import FROM, move_campaign
@@ -103,8 +105,9 @@ class CampaignStateSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="Their numbers, in which work counts; none: all that are open.",
     )
-    ethics_name = serializers.CharField(
-        max_length=100,
+    ethics_name = request_field(
+        OpenForm,
+        "ethics_name",
         default="",
         allow_blank=True,
         help_text="To open it: your name under the ethics statement.",

@@ -22,7 +22,9 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.accounts.people import person
 from core.web.api import LateChoiceField, NewestFirst, Pages, check_query, read, weights
+from core.web.form_fields import request_field
 from dynabench.communities.board import WEIGHT, board_of
+from dynabench.communities.forms import CommunityForm, JointForm
 from dynabench.communities.joint_services import (
     JointPart,
     joint_kind_names,
@@ -89,12 +91,10 @@ class WholeCommunitySerializer(CommunitySerializer):
 class CommunityChangeSerializer(serializers.Serializer[Any]):
     """What changes; the rest stays."""
 
-    name = serializers.CharField(max_length=100, required=False)
-    summary = serializers.CharField(max_length=200, required=False, allow_blank=True)
-    text = serializers.CharField(
-        max_length=100_000, required=False, allow_blank=True, help_text="Markdown."
-    )
-    is_listed = serializers.BooleanField(required=False)
+    name = request_field(CommunityForm, "name", required=False)
+    summary = request_field(CommunityForm, "summary")
+    text = request_field(CommunityForm, "text", help_text="Markdown.")
+    is_listed = request_field(CommunityForm, "is_listed", required=False)
     tracks = serializers.ListField(child=serializers.CharField(), required=False)
 
 
@@ -144,12 +144,12 @@ class NewJointSerializer(serializers.Serializer[Any]):
     """A model for all tasks of a community."""
 
     kind = LateChoiceField(joint_kind_names)
-    name = serializers.CharField(max_length=100)
+    name = request_field(JointForm, "name")
     upload = serializers.UUIDField(required=False, allow_null=True, help_text="Of an archive.")
-    source: Any = serializers.CharField(max_length=500, required=False, allow_blank=True)
-    revision = serializers.CharField(max_length=100, required=False, allow_blank=True)
+    source = request_field(JointForm, "source")
+    revision = request_field(JointForm, "revision")
     track = serializers.CharField(max_length=60, required=False, allow_blank=True)
-    description = serializers.CharField(max_length=20_000, required=False, allow_blank=True)
+    description = request_field(JointForm, "description")
 
 
 class JointModelSerializer(serializers.Serializer[Any]):

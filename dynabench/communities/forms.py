@@ -15,6 +15,8 @@ from tasks.contexts.media.decoding import MAX_BYTES, TOO_MANY_BYTES
 from tasks.models import Task
 from tasks.models.proposal import CODE
 
+LONGEST_TEXT = 100_000
+
 
 class CommunityProposalForm(forms.Form):
     """A community that the administrators decide about."""
@@ -68,21 +70,26 @@ class CommunityForm(forms.ModelForm):
         widget=forms.Textarea(attrs={"rows": 3}),
     )
 
+    text = forms.CharField(
+        label=_("Text"),
+        required=False,
+        max_length=LONGEST_TEXT,
+        help_text=_("Markdown: who you are, what you want, how to take part."),
+        widget=forms.Textarea(attrs={"rows": 12}),
+    )
+
     class Meta:
         model = Community
         fields = ("name", "summary", "text", "is_listed")
         labels = {
             "name": _("Name"),
             "summary": _("Summary"),
-            "text": _("Text"),
             "is_listed": _("Everybody sees the community"),
         }
         help_texts = {
             "summary": _("One sentence for the list."),
-            "text": _("Markdown: who you are, what you want, how to take part."),
             "is_listed": _("Otherwise its owners and the members of its tasks."),
         }
-        widgets = {"text": forms.Textarea(attrs={"rows": 12})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Show the tracks one a line."""
@@ -117,12 +124,17 @@ class OwnerForm(forms.Form):
 class PostForm(forms.ModelForm):
     """News."""
 
+    text = forms.CharField(
+        label=_("Text"),
+        max_length=LONGEST_TEXT,
+        help_text=_("Markdown."),
+        widget=forms.Textarea(attrs={"rows": 6}),
+    )
+
     class Meta:
         model = Post
         fields = ("title", "text")
-        labels = {"title": _("Title"), "text": _("Text")}
-        help_texts = {"text": _("Markdown.")}
-        widgets = {"text": forms.Textarea(attrs={"rows": 6})}
+        labels = {"title": _("Title")}
 
     def __init__(self, data: Mapping[str, Any] | None = None) -> None:
         """Make the form beside that of the page's own text, whose fields have the same names."""

@@ -20,14 +20,15 @@ from core.accounts.models import ApiToken, User
 from core.accounts.people import person
 from core.mail.addresses import AddressInRequest
 from core.web.api import NewestFirst, read
+from core.web.form_fields import request_field
 from dynabench.communities import services
 from dynabench.communities.api import PostSerializer, find
+from dynabench.communities.forms import CommunityDecisionForm, CommunityProposalForm, PostForm
 from dynabench.communities.models import Community, CommunityProposal, CommunityTask
 from dynabench.communities.permissions import can_run
 from dynabench.communities.proposal_services import decide_community, propose_community
 from dynabench.communities.rules import MOST
 from dynabench.communities.selectors import owned_tasks
-from tasks.models.proposal import CODE
 from tasks.permissions import can_own, can_see, look_up_roles
 
 
@@ -46,20 +47,20 @@ class CommunityProposalSerializer(serializers.ModelSerializer[CommunityProposal]
 class NewCommunityProposalSerializer(serializers.Serializer[Any]):
     """What one proposes."""
 
-    name = serializers.CharField(max_length=100)
-    slug = serializers.CharField(max_length=40, validators=[CODE])
-    goal = serializers.CharField(max_length=2000)
+    name = request_field(CommunityProposalForm, "name")
+    slug = request_field(CommunityProposalForm, "slug")
+    goal = request_field(CommunityProposalForm, "goal")
 
 
 class CommunityDecisionSerializer(serializers.Serializer[Any]):
     """What an administrator decides."""
 
     approve = serializers.BooleanField()
-    slug = serializers.CharField(
-        max_length=40, validators=[CODE], required=False, help_text="Else the proposed one."
+    slug = request_field(
+        CommunityDecisionForm, "slug", required=False, help_text="Else the proposed one."
     )
-    reason = serializers.CharField(
-        max_length=2000, default="", allow_blank=True, help_text="Needed to decline."
+    reason = request_field(
+        CommunityDecisionForm, "reason", default="", help_text="Needed to decline."
     )
 
 
@@ -79,8 +80,8 @@ class NewCommunityOwnerSerializer(serializers.Serializer[Any]):
 class NewPostSerializer(serializers.Serializer[Any]):
     """News."""
 
-    title = serializers.CharField(max_length=200)
-    text = serializers.CharField(max_length=100_000, help_text="Markdown.")
+    title = request_field(PostForm, "title")
+    text = request_field(PostForm, "text", help_text="Markdown.")
 
 
 class CommunityEntrySerializer(serializers.Serializer[Any]):

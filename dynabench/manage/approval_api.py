@@ -14,10 +14,12 @@ from core.accounts.models import ApiToken, User
 from core.accounts.people import person
 from core.errors import Invalid
 from core.web.api import read
+from core.web.form_fields import request_field
 from dynabench.communities.models import Community
 from dynabench.communities.permissions import listed_communities
 from dynabench.communities.proposal_services import ask_for_task
 from tasks.access import ANY, find_task
+from tasks.making.forms import ApprovalForm
 from tasks.models import Task, TaskProposal
 from tasks.permissions import can_own, needs_approval
 
@@ -25,14 +27,14 @@ from tasks.permissions import can_own, needs_approval
 class NewApprovalSerializer(serializers.Serializer[Any]):
     """A request for approval: what those who decide want to know."""
 
-    goal = serializers.CharField(
-        max_length=2000, help_text="What the task finds out, and what its data is for."
+    goal = request_field(
+        ApprovalForm, "goal", help_text="What the task finds out, and what its data is for."
     )
-    people = serializers.CharField(
-        max_length=2000, help_text="Who writes and judges, and about how many they are."
+    people = request_field(
+        ApprovalForm, "people", help_text="Who writes and judges, and about how many they are."
     )
-    show = serializers.BooleanField(
-        default=True, help_text="Everybody sees the task once it is approved."
+    show = request_field(
+        ApprovalForm, "show", help_text="Everybody sees the task once it is approved."
     )
     community = serializers.CharField(
         default="",

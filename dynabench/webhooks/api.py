@@ -16,8 +16,10 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.errors import Refused
 from core.web.api import Pages, read
+from core.web.form_fields import request_field
 from dynabench.webhooks import services
 from dynabench.webhooks.delivery import greet
+from dynabench.webhooks.forms import WebhookForm
 from dynabench.webhooks.models import Delivery, Webhook
 from tasks.selectors import listed_tasks
 
@@ -74,8 +76,8 @@ class WebhookRegistered(WebhookMade):
 class WebhookNew(serializers.Serializer[Any]):
     """Which events go where."""
 
-    url = serializers.CharField(max_length=500)
-    events = serializers.ListField(child=serializers.ChoiceField(Webhook.Event.choices))
+    url = request_field(WebhookForm, "url")
+    events = request_field(WebhookForm, "events")
     task = serializers.CharField(
         max_length=40, allow_null=True, default=None, help_text="A task's code; null: all."
     )
@@ -84,10 +86,8 @@ class WebhookNew(serializers.Serializer[Any]):
 class WebhookChange(serializers.Serializer[Any]):
     """What to change."""
 
-    url = serializers.CharField(max_length=500, required=False)
-    events = serializers.ListField(
-        child=serializers.ChoiceField(Webhook.Event.choices), required=False
-    )
+    url = request_field(WebhookForm, "url", required=False)
+    events = request_field(WebhookForm, "events", required=False)
     is_on = serializers.BooleanField(required=False)
 
 

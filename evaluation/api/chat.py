@@ -12,15 +12,15 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.web.api import read
+from core.web.form_fields import request_field
 from evaluation.runs.chat.settings import (
-    MOST_COST,
-    MOST_SHOTS,
     MOST_STOP,
     MOST_STOPS,
-    MOST_TEXT,
     ChatSettings,
     settings_for,
 )
+from evaluation.submissions.kinds.chat import ChatForm
+from evaluation.submissions.prompt_form import CapForm
 from evaluation.submissions.services import change_cap
 from evaluation.submissions.told_chat import told_chat
 from evaluation.submissions.visibility import Viewer, find_owned
@@ -34,47 +34,45 @@ Submit = ApiToken.Scope.SUBMIT
 class ChatSerializer(serializers.Serializer[Any]):
     """The settings of a chat model. Prices are per million tokens."""
 
-    model = serializers.CharField(
-        max_length=200, required=False, help_text="Its name on the server; llm: left out."
+    model = request_field(
+        ChatForm, "model", required=False, help_text="Its name on the server; llm: left out."
     )
-    instructions = serializers.CharField(
-        max_length=MOST_TEXT,
-        required=False,
-        allow_blank=True,
+    instructions = request_field(
+        ChatForm,
+        "instructions",
         help_text="The system message; left out, the task's name and labels in its own words.",
     )
-    template = serializers.CharField(
-        max_length=MOST_TEXT,
-        required=False,
-        allow_blank=True,
+    template = request_field(
+        ChatForm,
+        "template",
         help_text="Of an example, with `{field}` for each; left out, all fields.",
     )
-    shots = serializers.IntegerField(
-        min_value=0,
-        max_value=MOST_SHOTS,
-        required=False,
+    shots = request_field(
+        ChatForm,
+        "shots",
+        allow_null=False,
         help_text="Examples in the prompt, of the train split.",
     )
-    shots_seed = serializers.IntegerField(min_value=0, required=False)
-    temperature = serializers.FloatField(min_value=0, max_value=2, required=False)
-    seed = serializers.IntegerField(min_value=0, required=False, allow_null=True)
-    max_tokens = serializers.IntegerField(min_value=1, max_value=8192, required=False)
+    shots_seed = request_field(ChatForm, "shots_seed", allow_null=False)
+    temperature = request_field(ChatForm, "temperature", allow_null=False)
+    seed = request_field(ChatForm, "seed")
+    max_tokens = request_field(ChatForm, "max_tokens", allow_null=False)
     stop: Any = serializers.ListField(
         child=serializers.CharField(max_length=MOST_STOP, trim_whitespace=False),
         max_length=MOST_STOPS,
         required=False,
         help_text="Texts before which an answer ends.",
     )
-    logprobs = serializers.BooleanField(
-        required=False, help_text="Ask for the log-probabilities of answers."
+    logprobs = request_field(
+        ChatForm, "logprobs", required=False, help_text="Ask for the log-probabilities of answers."
     )
-    price_in = serializers.FloatField(min_value=0, required=False, help_text="Of tokens read.")
-    price_out = serializers.FloatField(min_value=0, required=False, help_text="Of tokens written.")
-    most_cost = serializers.FloatField(
-        min_value=0, required=False, allow_null=True, help_text="Cap on all evaluations together."
+    price_in = request_field(ChatForm, "price_in", allow_null=False, help_text="Of tokens read.")
+    price_out = request_field(
+        ChatForm, "price_out", allow_null=False, help_text="Of tokens written."
     )
-    perturbed = serializers.BooleanField(
-        required=False, help_text="Measure robustness and fairness too."
+    most_cost = request_field(ChatForm, "most_cost", help_text="Cap on all evaluations together.")
+    perturbed = request_field(
+        ChatForm, "perturbed", required=False, help_text="Measure robustness and fairness too."
     )
 
 
@@ -138,7 +136,7 @@ class EstimateView(APIView):
 class CapSerializer(serializers.Serializer[Any]):
     """The maximum total cost of a model's evaluations."""
 
-    most_cost = serializers.FloatField(max_value=MOST_COST)
+    most_cost = request_field(CapForm, "most_cost")
 
 
 class CapView(APIView):

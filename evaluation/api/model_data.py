@@ -6,9 +6,11 @@ from rest_framework import serializers
 
 from core.files.places import shown_source
 from core.web.api import LateChoiceField
+from core.web.form_fields import request_field
 from evaluation.api.chat import ToldChatSerializer
 from evaluation.kinds import kind_choices
 from evaluation.models import EvaluationRun, Submission
+from evaluation.submissions.forms import CardForm
 from evaluation.submissions.progress import Progress, progress_of, with_wait
 from evaluation.submissions.told_chat import told_chat
 from evaluation.submissions.visibility import Viewer, shown_name, shown_owner, shown_team
@@ -23,24 +25,17 @@ MODEL_FIELDS = ("id", "kind", "adapter", "state", "outcome", "is_published")
 class CardSerializer(serializers.Serializer[Any]):
     """The owner's description of a model."""
 
-    description = serializers.CharField(
-        max_length=20_000, required=False, allow_blank=True, help_text="Markdown."
+    description = request_field(CardForm, "description", help_text="Markdown.")
+    languages = request_field(CardForm, "languages")
+    trained_on = request_field(
+        CardForm, "trained_on", help_text="Such as `seed, round 1`, which sets are compared with."
     )
-    languages = serializers.CharField(max_length=200, required=False, allow_blank=True)
-    trained_on = serializers.CharField(
-        max_length=200,
-        required=False,
-        allow_blank=True,
-        help_text="Such as `seed, round 1`, which sets are compared with.",
+    trained_until = request_field(
+        CardForm, "trained_until", help_text="The last day of its training data."
     )
-    trained_until = serializers.DateField(
-        required=False, allow_null=True, help_text="The last day of its training data."
-    )
-    license = serializers.CharField(max_length=100, required=False, allow_blank=True)
-    paper_url = serializers.URLField(max_length=200, required=False, allow_blank=True)
-    parameters = serializers.IntegerField(
-        min_value=1, max_value=10**15, required=False, allow_null=True
-    )
+    license = request_field(CardForm, "license")
+    paper_url = request_field(CardForm, "paper_url")
+    parameters = request_field(CardForm, "parameters")
 
 
 class ToldCardSerializer(serializers.Serializer[Any]):

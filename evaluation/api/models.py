@@ -17,6 +17,7 @@ from core.accounts.models import ApiToken, User
 from core.accounts.people import person
 from core.accounts.services import annotator_of
 from core.web.api import LateChoiceField, Pages, read, wanted
+from core.web.form_fields import request_field
 from evaluation.api.chat import ChatSerializer, settings_of
 from evaluation.api.model_data import (
     CardSerializer,
@@ -29,6 +30,9 @@ from evaluation.kinds import submitted_kinds
 from evaluation.models import EvaluationSetVersion, Submission, Team, Upload
 from evaluation.submissions import services as submissions
 from evaluation.submissions.cards import ModelCard
+from evaluation.submissions.forms import AnonymousForm, EmbargoForm, SubmitForm
+from evaluation.submissions.kinds.chat import ChatForm
+from evaluation.submissions.kinds.llm import LlmForm
 from evaluation.submissions.selectors import (
     all_submissions,
     list_runs,
@@ -37,6 +41,7 @@ from evaluation.submissions.selectors import (
     with_runs,
 )
 from evaluation.submissions.services import remaining_quota
+from evaluation.submissions.teams.forms import TeamForm
 from evaluation.submissions.teams.selectors import teams_of
 from evaluation.submissions.visibility import Viewer, find_owned, find_submission, viewers
 from evaluation.test_sets.selectors import open_versions
@@ -52,14 +57,15 @@ class NewModelSerializer(serializers.Serializer[Any]):
     """A model to submit. Which fields are needed depends on its kind."""
 
     kind = LateChoiceField(submitted_kinds)
-    name = serializers.CharField(max_length=100, help_text="With its version.")
+    name = request_field(SubmitForm, "name", help_text="With its version.")
     upload = serializers.UUIDField(
         required=False,
         allow_null=True,
         help_text="directory, predictions; image, llm, unless `source`.",
     )
-    source: Any = serializers.CharField(
-        max_length=500,
+    source = request_field(
+        ChatForm,
+        "source",
         required=False,
         allow_blank=True,
         help_text="A hub id, an image `name@sha256:…`, or an endpoint's or a chat model's address.",
@@ -73,18 +79,16 @@ class NewModelSerializer(serializers.Serializer[Any]):
     evaluation_set = serializers.CharField(
         max_length=60, required=False, allow_blank=True, help_text="predictions: of which set."
     )
-    secret = serializers.CharField(
-        max_length=1000,
-        required=False,
-        allow_blank=True,
+    secret = request_field(
+        ChatForm,
+        "secret",
         write_only=True,
         help_text="endpoint, chat: a bearer token. Kept encrypted and never shown.",
     )
     chat = ChatSerializer(required=False, help_text="chat, llm: how it is asked.")
-    base = serializers.CharField(
-        max_length=200,
-        required=False,
-        allow_blank=True,
+    base = request_field(
+        LlmForm,
+        "base",
         help_text="llm: of a LoRA adapter, `org/name@commit` or a language model's id here.",
     )
     gpus = serializers.IntegerField(
@@ -94,8 +98,12 @@ class NewModelSerializer(serializers.Serializer[Any]):
         help_text="image, directory, hub: that it runs on.",
     )
     card = CardSerializer(required=False)
-    team = serializers.CharField(
-        max_length=60, required=False, allow_blank=True, help_text="A team of yours, by its name."
+    team = request_field(
+        TeamForm,
+        "name",
+        required=False,
+        allow_blank=True,
+        help_text="A team of yours, by its name.",
     )
 
 
@@ -273,8 +281,11 @@ ACTIONS: Mapping[str, type[APIView]] = {
 class AnonymousSerializer(serializers.Serializer[Any]):
     """The date until which names are hidden."""
 
-    until = serializers.DateField(
-        allow_null=True, help_text="Before that day nobody sees the names; null: they are shown."
+    until = request_field(
+        AnonymousForm,
+        "anonymous_until",
+        required=True,
+        help_text="Before that day nobody sees the names; null: they are shown.",
     )
 
 
@@ -293,7 +304,7 @@ class AnonymousView(APIView):
 class EmbargoSerializer(serializers.Serializer[Any]):
     """The date on which a model is published automatically."""
 
-    day = serializers.DateField(allow_null=True, help_text="null: not by itself.")
+    day = request_field(EmbargoForm, "publish_on", required=True, help_text="null: not by itself.")
 
 
 class EmbargoView(APIView):

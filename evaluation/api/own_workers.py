@@ -23,12 +23,14 @@ from core.files.storage.disk import scratch
 from core.mail.addresses import AddressInRequest
 from core.web.api import JSON_LINES, LateChoiceField, Pages, read
 from core.web.downloads import OCTETS, lines
+from core.web.form_fields import request_field
 from evaluation.api.runs import UsageSerializer
 from evaluation.contract import Outcome
 from evaluation.isolation.queue.attempt_keys import sent_to
 from evaluation.kinds import kind_choices
-from evaluation.models import EvaluationRun, OwnWorker, Second
+from evaluation.models import EvaluationRun, OwnWorker
 from evaluation.submissions.own_workers import services
+from evaluation.submissions.own_workers.forms import OwnWorkerForm
 from evaluation.submissions.own_workers.selectors import asked_of, leased_to, workers_of
 from evaluation.task_shape import text_for_models
 from evaluation.test_sets.selectors import input_rows
@@ -74,12 +76,12 @@ class NewOwnWorkerSerializer(serializers.Serializer[Any]):
     email = AddressInRequest(help_text="Of an account.")
     model = serializers.UUIDField(allow_null=True, default=None)
     evaluation_set = serializers.CharField(allow_null=True, default=None, help_text="Its name.")
-    takes_sealed = serializers.BooleanField(
-        default=False, help_text="You agree that inputs of sealed sets go there, which is logged."
+    takes_sealed = request_field(
+        OwnWorkerForm,
+        "takes_sealed",
+        help_text="You agree that inputs of sealed sets go there, which is logged.",
     )
-    second = serializers.ChoiceField(
-        Second.choices, default=Second.SITE, help_text="Who must agree on a random tenth."
-    )
+    second = request_field(OwnWorkerForm, "second", help_text="Who must agree on a random tenth.")
 
 
 @extend_schema_view(get=extend_schema(operation_id="own_workers_list"))

@@ -16,6 +16,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.web.api import check_form, read, wanted
+from core.web.form_fields import request_field
 from evaluation.dataset_releases.build import Options
 from evaluation.dataset_releases.cards import LICENSES
 from evaluation.dataset_releases.census import REASONS, census_of
@@ -38,21 +39,28 @@ from tasks.permissions import can_own
 LARGEST = 2**31 - 1
 
 
-def _rows(help_text: str) -> serializers.IntegerField:
-    return serializers.IntegerField(
-        min_value=0, max_value=LARGEST, required=False, help_text=help_text
-    )
-
-
 class SizesSerializer(serializers.Serializer[Any]):
     """The sizes of the splits, in rows."""
 
-    train = _rows("Rows; unless told all that dev and test leave.")
-    dev = _rows("Rows; unless told about a tenth.")
-    test = _rows("Rows; unless told about a tenth.")
-    seed = _rows("The same one gives the same splits.")
-    hold_back = serializers.BooleanField(
-        default=False, help_text="A fifth of the confirmed examples is published in six months."
+    train = request_field(
+        ReleaseForm,
+        "train",
+        allow_null=False,
+        help_text="Rows; unless told all that dev and test leave.",
+    )
+    dev = request_field(
+        ReleaseForm, "dev", required=False, help_text="Rows; unless told about a tenth."
+    )
+    test = request_field(
+        ReleaseForm, "test", required=False, help_text="Rows; unless told about a tenth."
+    )
+    seed = request_field(
+        ReleaseForm, "seed", required=False, help_text="The same one gives the same splits."
+    )
+    hold_back = request_field(
+        ReleaseForm,
+        "hold_back",
+        help_text="A fifth of the confirmed examples is published in six months.",
     )
 
 
@@ -64,12 +72,12 @@ def _counts(help_text: str, *, required: bool = True) -> serializers.DictField:
 class NewReleaseSerializer(SizesSerializer):
     """A version to release. Rows are split once, so later versions ignore the sizes."""
 
-    license = serializers.ChoiceField([*LICENSES])
-    description = serializers.CharField(
-        max_length=5000, required=False, allow_blank=True, help_text="Markdown."
-    )
-    private_test = serializers.BooleanField(
-        default=False, help_text="Only the task's members get the labels of the test split."
+    license = request_field(ReleaseForm, "license", choices=[*LICENSES])
+    description = request_field(ReleaseForm, "description", help_text="Markdown.")
+    private_test = request_field(
+        ReleaseForm,
+        "private_test",
+        help_text="Only the task's members get the labels of the test split.",
     )
     confirmed = _counts(
         "The `rows` of a preview. A release that would hold other rows is refused (`changed`).",

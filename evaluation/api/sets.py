@@ -23,13 +23,14 @@ from core.accounts.models import ApiToken, User
 from core.errors import Refused
 from core.web.api import JSON_LINES, read
 from core.web.downloads import lines
+from core.web.form_fields import request_field
 from evaluation.isolation.inference.precheck import FIVE
 from evaluation.isolation.sandbox.limits import CHECK_SECONDS
 from evaluation.isolation.uploads.chunked import UploadRefused, assemble, discard, open_uploads
 from evaluation.models import EvaluationSet, EvaluationSetVersion
 from evaluation.submissions.selectors import shown_inputs
 from evaluation.task_shape import model_for, text_for_models
-from evaluation.test_sets.forms import LARGEST
+from evaluation.test_sets.forms import LARGEST, AboutForm, NewSetForm
 from evaluation.test_sets.parsing import SetFile, WrongLines
 from evaluation.test_sets.selectors import input_lines, newest_versions, open_versions
 from evaluation.test_sets.services import (
@@ -96,16 +97,20 @@ class EvaluationSetSerializer(serializers.ModelSerializer[EvaluationSet]):
 class AboutSetSerializer(serializers.Serializer[Any]):
     """The access settings and description of a set."""
 
-    access = serializers.ChoiceField(EvaluationSet.Access.choices, required=False)
-    may_leave = serializers.BooleanField(
-        required=False, help_text="The inputs may be downloaded and sent to remote models."
+    access = request_field(AboutForm, "access", required=False)
+    may_leave = request_field(
+        AboutForm,
+        "may_leave",
+        required=False,
+        help_text="The inputs may be downloaded and sent to remote models.",
     )
-    answers_public = serializers.BooleanField(
-        required=False, help_text="The set is not sealed: scores are shown exactly, and by slice."
+    answers_public = request_field(
+        AboutForm,
+        "answers_public",
+        required=False,
+        help_text="The set is not sealed: scores are shown exactly, and by slice.",
     )
-    description = serializers.CharField(
-        max_length=5000, required=False, allow_blank=True, help_text="Markdown."
-    )
+    description = request_field(AboutForm, "description", help_text="Markdown.")
 
 
 class NewVersionSerializer(serializers.Serializer[Any]):
@@ -117,7 +122,7 @@ class NewVersionSerializer(serializers.Serializer[Any]):
 class NewSetSerializer(NewVersionSerializer, AboutSetSerializer):
     """A new set with its first version."""
 
-    name = serializers.CharField(max_length=60, help_text="Letters, digits, hyphens, underscores.")
+    name = request_field(NewSetForm, "name", help_text="Letters, digits, hyphens, underscores.")
 
 
 class OfSets(OfTask):

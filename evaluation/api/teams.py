@@ -16,11 +16,13 @@ from core.accounts.models import ApiToken, User
 from core.accounts.people import person, public_name
 from core.mail.addresses import AddressInRequest
 from core.web.api import read
+from core.web.form_fields import request_field
 from evaluation.api.models import Models
 from evaluation.models import Submission, Team, TeamMember
 from evaluation.submissions.selectors import submissions_for
 from evaluation.submissions.teams import services
 from evaluation.submissions.teams.access import find_team
+from evaluation.submissions.teams.forms import TeamForm
 from evaluation.submissions.teams.selectors import invitations_of, teams_of
 from evaluation.submissions.visibility import Viewer
 
@@ -67,7 +69,7 @@ class TeamSerializer(serializers.ModelSerializer[Team]):
 class NewTeamSerializer(serializers.Serializer[Any]):
     """A new team."""
 
-    name = serializers.CharField(max_length=60, help_text="Leaderboards show it.")
+    name = request_field(TeamForm, "name", help_text="Leaderboards show it.")
 
 
 class InvitedSerializer(serializers.Serializer[Any]):

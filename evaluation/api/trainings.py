@@ -14,7 +14,9 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.web.api import NewestFirst, read
+from core.web.form_fields import request_field
 from evaluation.models import TrainingRun
+from evaluation.training.forms import TrainingForm
 from evaluation.training.services import (
     MOST_WEIGHT,
     bases,
@@ -59,10 +61,8 @@ class NewTrainingSerializer(serializers.Serializer[Any]):
         help_text="A target's name; null: the encoder of the starter models. Unless told: the "
         "current target, where its files are here.",
     )
-    seed = serializers.IntegerField(min_value=0, max_value=LARGEST, default=0)
-    epochs = serializers.IntegerField(
-        min_value=1, max_value=100, required=False, allow_null=True, help_text="At most."
-    )
+    seed = request_field(TrainingForm, "seed")
+    epochs = request_field(TrainingForm, "epochs", help_text="At most.")
 
 
 class TrainingSourceSerializer(serializers.Serializer[Any]):

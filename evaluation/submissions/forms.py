@@ -63,7 +63,9 @@ class CardForm(forms.Form):
         ),
     )
     license = forms.CharField(label=_("Licence"), required=False, max_length=100)
-    paper_url = forms.URLField(label=_("Paper"), required=False, assume_scheme="https")
+    paper_url = forms.URLField(
+        label=_("Paper"), required=False, max_length=200, assume_scheme="https"
+    )
     parameters = forms.IntegerField(
         label=_("Parameters"),
         required=False,

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from evaluation.dataset_releases.reading import latest_datasets
 from evaluation.training.services import (
@@ -26,6 +27,13 @@ ENCODER = "encoder"
 
 class TrainingForm(forms.Form):
     """What the next target is trained on and starts from."""
+
+    seed = forms.IntegerField(
+        label=gettext_lazy("Random seed"), initial=0, min_value=0, max_value=2**31 - 1
+    )
+    epochs = forms.IntegerField(
+        label=gettext_lazy("Most epochs"), required=False, min_value=1, max_value=100
+    )
 
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data)
@@ -56,12 +64,7 @@ class TrainingForm(forms.Form):
             )
         self._targets = bases(task)
         self._add_base(default_base(task))
-        self.fields["seed"] = forms.IntegerField(
-            label=_("Random seed"), initial=0, min_value=0, max_value=2**31 - 1
-        )
-        self.fields["epochs"] = forms.IntegerField(
-            label=_("Most epochs"), required=False, min_value=1, max_value=100
-        )
+        self.order_fields([*(f"weight_{name}" for name in sources), "base"])
 
     def _add_base(self, default: tuple[str, str]) -> None:
         choices = [(ENCODER, _("The encoder of the starter models"))]

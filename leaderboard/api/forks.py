@@ -14,8 +14,10 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person, public_name
 from core.errors import Refused
 from core.web.api import read
+from core.web.form_fields import request_field
 from leaderboard import models
 from leaderboard.board.forks import services
+from leaderboard.board.forks.views import ForkForm
 from leaderboard.board.opening import start_of
 from leaderboard.ranking.weights import (
     METRIC,
@@ -53,10 +55,8 @@ def _weights() -> serializers.DictField:
 class NewFork(serializers.Serializer[Any]):
     """Weights to keep; what is not named weighs as the task's owner says."""
 
-    name = serializers.CharField(
-        max_length=services.LONGEST_NAME, help_text="Small letters, digits and hyphens."
-    )
-    description = serializers.CharField(max_length=300, required=False, allow_blank=True)
+    name = request_field(ForkForm, "name", help_text="Small letters, digits and hyphens.")
+    description = request_field(ForkForm, "description")
     metrics = _weights()
     sets = _weights()
 

@@ -17,12 +17,14 @@ from rest_framework.views import APIView
 from core.accounts.api import write
 from core.accounts.models import ApiToken
 from core.web.api import Pages, read, versioned
+from core.web.form_fields import request_field
 from leaderboard.api.arenas import ArenaTable
 from leaderboard.api.schemas import Kept
 from leaderboard.board.exports import snapshot_bibtex
 from leaderboard.models import Snapshot
 from leaderboard.snapshots import services
 from leaderboard.snapshots.diff import what_changed
+from leaderboard.snapshots.views import SnapshotForm
 from tasks.access import ANY, find_edited, find_task
 
 
@@ -59,8 +61,8 @@ class OneSnapshot(ListedSnapshot):
 class NewSnapshot(serializers.Serializer[Any]):
     """What a snapshot is called, and why it is taken."""
 
-    title = serializers.CharField(max_length=150, required=False, allow_blank=True)
-    description = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    title = request_field(SnapshotForm, "title")
+    description = request_field(SnapshotForm, "description")
 
 
 class SnapshotPages(Pages):

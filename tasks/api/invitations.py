@@ -15,9 +15,11 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.mail.addresses import AddressInRequest
 from core.web.api import NewestFirst, read
+from core.web.form_fields import request_field
 from tasks.access import ANY, find_task
 from tasks.api.members import NewMemberSerializer
-from tasks.members.invitation_services import LONGEST_DAYS, accept, invite, revoke
+from tasks.members.forms import InvitationForm
+from tasks.members.invitation_services import accept, invite, revoke
 from tasks.models import Invitation, Task
 from tasks.permissions import can_own
 
@@ -42,7 +44,7 @@ class NewInvitationSerializer(NewMemberSerializer):
     """An invitation to send: the address, the role and how long the link works."""
 
     email = AddressInRequest(help_text="It need not have an account.")
-    days = serializers.IntegerField(min_value=1, max_value=LONGEST_DAYS, default=14)
+    days = request_field(InvitationForm, "days")
 
 
 class KeySerializer(serializers.Serializer[Any]):

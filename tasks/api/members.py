@@ -15,7 +15,9 @@ from core.accounts.models import ApiToken
 from core.accounts.people import account_address, person, public_name
 from core.mail.addresses import AddressInRequest
 from core.web.api import read
+from core.web.form_fields import request_field
 from tasks.access import ANY, find_task
+from tasks.members.forms import RoleForm
 from tasks.models import Task, TaskMember
 from tasks.permissions import can_own, can_review
 from tasks.services import account_of, change_members
@@ -44,7 +46,7 @@ class MemberSerializer(serializers.ModelSerializer[TaskMember]):
 class RoleSerializer(serializers.Serializer[Any]):
     """The role that a member is given."""
 
-    role = serializers.ChoiceField(TaskMember.Role.choices)
+    role = request_field(RoleForm, "role", choices=TaskMember.Role.choices)
 
 
 class NewMemberSerializer(RoleSerializer):

@@ -16,6 +16,7 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.text.words import with_lf
 from core.web.api import check_query, read
+from core.web.form_fields import request_field
 from tasks.access import ANY, find_task
 from tasks.api.config import wrong_text
 from tasks.api.serializers import (
@@ -26,6 +27,7 @@ from tasks.api.serializers import (
 )
 from tasks.config.parsing import MAX_BYTES, ConfigError
 from tasks.making.services import make_own_task
+from tasks.members.forms import SeenForm
 from tasks.models import Round, RoundTarget, Task
 from tasks.permissions import can_make_tasks, can_own, can_review, role_of
 from tasks.selectors import PLANNED, known_rounds, listed_tasks
@@ -37,10 +39,15 @@ OPENED = Prefetch("rounds", Round.objects.exclude(state__in=PLANNED).order_by("n
 class TaskChangeSerializer(serializers.Serializer[Any]):
     """Who can see a task and try its models. Omitted fields keep their value."""
 
-    is_visible = serializers.BooleanField(
-        required=False, help_text="Everybody sees it. Otherwise only its members."
+    is_visible = request_field(
+        SeenForm,
+        "is_visible",
+        required=False,
+        help_text="Everybody sees it. Otherwise only its members.",
     )
-    allow_try_out = serializers.BooleanField(
+    allow_try_out = request_field(
+        SeenForm,
+        "allow_try_out",
         required=False,
         help_text="People without an account may try the models; true at first.",
     )

@@ -125,7 +125,7 @@ def test_an_editor_makes_a_set_and_its_next_version(editor, alice, task):
     ("changes", "fields"),
     [
         ({"name": "control"}, []),
-        ({"name": "a b"}, []),
+        ({"name": "a b"}, ["name"]),
         ({"name": "taken"}, []),
         ({"access": "x"}, ["access"]),
         ({"upload": "00000000-0000-4000-8000-000000000000"}, ["upload"]),

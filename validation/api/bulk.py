@@ -16,6 +16,7 @@ from core.accounts.models import ApiToken
 from core.accounts.people import person
 from core.errors import Invalid
 from core.web.api import Pages, check_form, check_query, no_such, read
+from core.web.form_fields import request_field
 from tasks.access import find_task
 from tasks.models import Task
 from tasks.permissions import can_review
@@ -23,7 +24,7 @@ from validation.api.examples import shown
 from validation.api.serializers import JudgedExampleSerializer
 from validation.decisions import bulk_services
 from validation.decisions.bulk_forms import WishForm, named
-from validation.decisions.bulk_services import Action, act_on, matched, still_matched
+from validation.decisions.bulk_services import act_on, matched, still_matched
 from validation.decisions.filter_forms import (
     AGREEMENT,
     OUTCOMES,
@@ -75,7 +76,7 @@ class MatchedSerializer(serializers.Serializer[Any]):
 class NewActSerializer(serializers.Serializer[Any]):
     """What to do, and with which examples: named, or all that match."""
 
-    action = serializers.ChoiceField(Action.choices)
+    action = request_field(WishForm, "action")
     examples = serializers.ListField(
         child=serializers.UUIDField(), required=False, max_length=bulk_services.MOST
     )
@@ -85,12 +86,13 @@ class NewActSerializer(serializers.Serializer[Any]):
     token = serializers.CharField(
         max_length=60, required=False, help_text="Of `matched`: refused once others match."
     )
-    reason = serializers.CharField(
-        max_length=500, required=False, allow_blank=True, help_text="The author reads it."
-    )
-    tag = serializers.CharField(max_length=40, required=False, allow_blank=True)
-    looked_at = serializers.DateTimeField(
-        required=False, help_text="What others decided since is left alone."
+    reason = request_field(WishForm, "reason", help_text="The author reads it.")
+    tag = request_field(WishForm, "tag")
+    looked_at = request_field(
+        WishForm,
+        "looked_at",
+        allow_null=False,
+        help_text="What others decided since is left alone.",
     )
 
 

@@ -19,6 +19,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.accounts.people import person, public_name
 from core.web.api import NewestFirst, check_form, read, wanted
+from core.web.form_fields import request_field
 from tasks.access import find_task, require
 from tasks.models import Round
 from tasks.permissions import can_review
@@ -105,11 +106,8 @@ class NewDecisionSerializer(serializers.Serializer[Any]):
 
     # A label of 200 characters, and the kind of vote before it.
     answer = serializers.CharField(max_length=210, help_text=VOTE)
-    reason = serializers.CharField(
-        max_length=500,
-        required=False,
-        allow_blank=True,
-        help_text="The author reads it, without your name.",
+    reason = request_field(
+        DecisionForm, "reason", help_text="The author reads it, without your name."
     )
 
 

@@ -16,7 +16,9 @@ from core.accounts.people import account_address, person, public_name
 from core.errors import Invalid
 from core.mail.addresses import AddressInRequest
 from core.web.api import read
+from core.web.form_fields import request_field
 from tasks.access import ANY, find_task
+from tasks.members.duties.forms import AmountForm
 from tasks.members.duties.selectors import may_be_asked
 from tasks.members.duties.services import change_duty, end_duty, set_duties
 from tasks.models import Duty, Round, Task
@@ -76,10 +78,11 @@ class DutySerializer(OwnDutySerializer):
 class DutyChangeSerializer(serializers.Serializer[Any]):
     """The amount or share of a duty, and its due day."""
 
-    amount = serializers.IntegerField(min_value=1, max_value=100_000, allow_null=True, default=None)
+    amount = request_field(AmountForm, "amount", default=None)
+    # At the page in percent.
     share = serializers.FloatField(min_value=0.0001, max_value=1, allow_null=True, default=None)
-    overlap = serializers.IntegerField(min_value=1, max_value=50, default=1)
-    due_on = serializers.DateField(allow_null=True, default=None)
+    overlap = request_field(AmountForm, "overlap")
+    due_on = request_field(AmountForm, "due_on", default=None)
 
 
 class NewDutySerializer(DutyChangeSerializer):

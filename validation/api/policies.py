@@ -14,6 +14,7 @@ from core.accounts.api import write
 from core.accounts.models import ApiToken, User
 from core.errors import Refused
 from core.web.api import check_form, read
+from core.web.form_fields import request_field
 from tasks.access import find_edited
 from tasks.models import Round
 from validation.api.statistics import RateSerializer
@@ -43,23 +44,19 @@ class PolicySerializer(serializers.Serializer[Policy]):
         return in_words(policy)
 
 
-def _votes(words: str) -> serializers.IntegerField:
-    return serializers.IntegerField(
-        min_value=1, max_value=100, required=False, allow_null=True, help_text=words
-    )
-
-
 class NewPolicySerializer(serializers.Serializer[Any]):
     """Another policy for a round."""
 
     rule = serializers.ChoiceField(RULE_CHOICES)
-    needed = _votes("Equal votes; for n-equal and at-least.")
-    of = _votes("Most votes asked for; needed for all but n-equal, unless the round is closed.")
-    threshold = serializers.FloatField(
-        min_value=0.5,
-        max_value=1,
-        required=False,
-        allow_null=True,
+    needed = request_field(PolicyForm, "needed", help_text="Equal votes; for n-equal and at-least.")
+    of = request_field(
+        PolicyForm,
+        "of",
+        help_text="Most votes asked for; needed for all but n-equal, unless the round is closed.",
+    )
+    threshold = request_field(
+        PolicyForm,
+        "threshold",
         help_text="For dawid-skene: above 0.5, at most 1; 0.8 unless told.",
     )
     dry_run = serializers.BooleanField(

@@ -16,8 +16,10 @@ from annotation.api.serializers import (
 from annotation.models import Example
 from annotation.selectors import with_outputs
 from core.accounts.people import shown_name
+from core.web.form_fields import request_field
 from validation.consensus.claims import confirming, is_about_model, label_field
 from validation.judging import blind
+from validation.judging.forms import FlagForm
 from validation.models import Choice, Consensus, GoldAnswer, Validation, ValidatorAnswer
 
 VOTE = "`label:<label>` or `verdict:<verdict>`; an item lists those that it takes."
@@ -86,7 +88,7 @@ class NewValidationSerializer(serializers.Serializer[Any]):
     # A label of 200 characters, and the kind of vote before it.
     vote = serializers.CharField(max_length=210, help_text=VOTE)
     flag_reason = serializers.ChoiceField(ValidatorAnswer.FlagReason.choices, required=False)
-    comment = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    comment = request_field(FlagForm, "flag_comment")
     metadata = Values(required=False, help_text="Answers to the task's questions.")
 
 

@@ -21,20 +21,12 @@ from core.web.htmx import form_status
 from core.web.refusals import as_form_error, as_message
 from core.web.throttles import is_used_up
 from dynabench.manage.access import owned_task
-from dynabench.manage.setup.members import ROLES, RoleForm
-from tasks.members.invitation_services import LONGEST_DAYS, MOST_USES, invite, make_link, revoke
+from tasks.members.forms import ROLES, InvitationForm
+from tasks.members.invitation_services import MOST_USES, invite, make_link, revoke
 from tasks.models import Task, TaskMember
 from tasks.permissions import OWNERS, can_own, places_left
 
 MOST_ADDRESSES = 30
-
-
-class InvitationForm(RoleForm):
-    """The fields of both kinds of invitations."""
-
-    days = forms.IntegerField(
-        label=gettext_lazy("Days until it ends"), min_value=1, max_value=LONGEST_DAYS, initial=14
-    )
 
 
 class MailForm(InvitationForm):

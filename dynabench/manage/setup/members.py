@@ -2,21 +2,19 @@
 
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.accounts.people import person
-from core.mail.addresses import AddressField
 from core.web.refusals import as_form_error, as_message
 from dynabench.communities.proposal_services import ask_for_task
 from dynabench.manage.access import owned_task
 from dynabench.manage.approval import approval_form, approval_of
 from tasks.making.forms import ApprovalForm
+from tasks.members.forms import ROLES, MemberForm, RoleForm, SeenForm
 from tasks.models import Task, TaskMember
 from tasks.permissions import (
     can_edit,
@@ -28,45 +26,6 @@ from tasks.permissions import (
 )
 from tasks.services import account_for, change_members, change_task
 from validation.judging.blind_services import begin_blind, end_blind
-
-ROLES = [
-    (TaskMember.Role.OWNER, gettext_lazy("Owner: everything")),
-    (TaskMember.Role.EDITOR, gettext_lazy("Editor: sets the task up")),
-    (TaskMember.Role.REVIEWER, gettext_lazy("Reviewer: decides on examples and reports")),
-    (TaskMember.Role.VIEWER, gettext_lazy("Viewer: reads all")),
-    (TaskMember.Role.ANNOTATOR, gettext_lazy("Annotator: writes and judges")),
-    (TaskMember.Role.WRITER, gettext_lazy("Writer: only writes")),
-    (TaskMember.Role.JUDGE, gettext_lazy("Judge: only judges")),
-]
-"""All roles, in words."""
-
-
-class SeenForm(forms.Form):
-    """Who sees a task."""
-
-    is_visible = forms.BooleanField(
-        label=gettext_lazy("Everybody sees the task"),
-        required=False,
-        help_text=gettext_lazy("Otherwise only its members."),
-    )
-    allow_try_out = forms.BooleanField(
-        label=gettext_lazy("People without an account may try the models"),
-        required=False,
-        help_text=gettext_lazy("Nothing of that is kept."),
-    )
-
-
-class RoleForm(forms.Form):
-    """The role of a member."""
-
-    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLES)
-
-
-class MemberForm(RoleForm):
-    """A new member, by address, so that nobody's address is offered."""
-
-    email = AddressField(label=gettext_lazy("E-mail address of the account"))
-    field_order = ("email", "role")
 
 
 def _seen_form(task: Task, data: Any = None) -> SeenForm:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from core.mail.addresses import AddressField
 from evaluation.models import EvaluationSet, Second, Submission
@@ -16,9 +17,20 @@ from tasks.models import Task
 class OwnWorkerForm(forms.Form):
     """The form of a permission: the person, their models, the sets, and who must agree."""
 
+    email = AddressField(label=gettext_lazy("E-mail address of the account"))
+    takes_sealed = forms.BooleanField(
+        required=False,
+        label=gettext_lazy("I agree that inputs of sealed sets go there"),
+        help_text=gettext_lazy("The log keeps that you did. Right answers never leave."),
+    )
+    second = forms.ChoiceField(
+        choices=Second.choices,
+        initial=Second.SITE,
+        label=gettext_lazy("Who answers a random tenth, too, and must agree"),
+    )
+
     def __init__(self, task: Task, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, use_required_attribute=False)
-        self.fields["email"] = AddressField(label=_("E-mail address of the account"))
         self.fields["model"] = forms.ModelChoiceField(
             own_models(task),
             required=False,
@@ -35,16 +47,7 @@ class OwnWorkerForm(forms.Form):
         )
         for name in ("model", "evaluation_set"):
             self.fields[name].label_from_instance = attrgetter("name")  # type: ignore[attr-defined]
-        self.fields["takes_sealed"] = forms.BooleanField(
-            required=False,
-            label=_("I agree that inputs of sealed sets go there"),
-            help_text=_("The log keeps that you did. Right answers never leave."),
-        )
-        self.fields["second"] = forms.ChoiceField(
-            choices=Second.choices,
-            initial=Second.SITE,
-            label=_("Who answers a random tenth, too, and must agree"),
-        )
+        self.order_fields(["email", "model", "evaluation_set"])
 
     @property
     def asked(self) -> dict[str, Any]:
