@@ -37,7 +37,7 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value with its interval; without a value the line has a gap there."""
+    """A value with its interval. A missing value interrupts the line."""
 
     label: str
     value: float | None
@@ -47,7 +47,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One place in a plane; it leads to `url`. on_line: the frontier goes through it."""
+    """A point of a scatter plot that links to `url`. on_line: whether it is on the frontier."""
 
     name: str
     x: float
@@ -58,9 +58,9 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """A cell of a matrix: its text, and how dark it is (0-1; None: empty).
+    """A cell of a matrix: its text, and its darkness (0-1; None if empty).
 
-    url: where it leads, if anywhere; words: what the link is called.
+    url: what it links to, or "". words: the link's label.
     """
 
     text: str
@@ -74,7 +74,7 @@ Lines = Mapping[str, Sequence[Point]]
 
 
 def percent(share: float) -> str:
-    """A share (0-1) in percent with one decimal, without the sign: 0.1564 is 15.6."""
+    """Format a share (0-1) as a percentage with one decimal and no sign: 0.1564 is 15.6."""
     return f"{share * 100:.1f}".replace("-", "−")
 
 
@@ -91,7 +91,7 @@ def plain(value: float) -> str:
 def line_chart(
     lines: Lines, *, title: str, description: str = "", shown: Shown = percent_sign
 ) -> SafeString:
-    """Draw up to four lines, with bands where points have an interval.
+    """Return a chart of up to four lines, with bands if points have an interval.
 
     Raises ValueError for more lines.
     """
@@ -118,7 +118,7 @@ def line_chart(
 def column_chart(
     parts: Lines, *, title: str, description: str = "", shown: Shown = plain
 ) -> SafeString:
-    """Draw columns by label; each part stands in front of the one before, which contains it."""
+    """Return a column chart by label. Each part is drawn over the previous, which contains it."""
     top = nice_top(parts)
     count = max(map(len, parts.values()), default=0)
     width = 70 / max(count, 1)
@@ -143,7 +143,7 @@ def column_chart(
 def bars(
     values: Mapping[str, float | None], *, title: str, shown: Shown = plain, is_funnel: bool = False
 ) -> SafeString:
-    """Draw a bar for each value; in a funnel each also with its share of the one before."""
+    """Return a bar chart. In a funnel, each bar also has its share of the previous one."""
     most = max((value or 0 for value in values.values()), default=0) or 1
     before = [None, *values.values()] if is_funnel else [None] * len(values)
     drawn = [
@@ -166,10 +166,9 @@ def stacked_bars(
     whole: float | None = None,
     shown: Shown = plain,
 ) -> SafeString:
-    """Draw a bar for each total, divided into shares, one for each label.
+    """Return a bar for each total, divided into one part per label.
 
-    whole: the value of a full bar; None means each total itself, and the table then lists the
-    shares.
+    whole: the value of a full bar; None for each total itself, and then the table lists shares.
     """
     drawn = {name: _shares(counts, whole) for name, counts in totals.items()}
     values = {
@@ -200,16 +199,16 @@ def matrix(
     title: str,
     corner: str,
 ) -> SafeString:
-    """Draw a table whose cells are darker for higher shares. corner: what the rows are."""
+    """Return a table whose cells are darker for higher shares. corner: the heading of the rows."""
     drawn = [(name, [(cell, heat(cell.share)) for cell in row]) for name, row in rows]
     values = {"title": title, "corner": corner, "names": names, "rows": drawn}
     return render_to_string("components/matrix.html", values)
 
 
 def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeString:
-    """Draw named points, each a link, with a line through some of them. axes: what x and y are.
+    """Return a plot of linked points, with a line through some of them. axes: labels of x and y.
 
-    Each axis reaches from the least to the greatest value.
+    Each axis extends from the least to the greatest value.
     """
     (left, right), (low, high) = reach([dot.x for dot in dots]), reach([dot.y for dot in dots])
     places = {
@@ -245,10 +244,10 @@ def scatter(dots: Sequence[Dot], *, title: str, axes: tuple[str, str]) -> SafeSt
 
 
 def whisker(cell: Any, scale: Place) -> SafeString:
-    """Draw a dot with its interval on a horizontal scale, as decoration of the numbers.
+    """Return a dot with its interval on a horizontal scale, as decoration of the numbers.
 
-    cell: has value, low and high. Of a value that is a range, a bar reaches from `least` to `most`.
-    Nothing is drawn where all are missing.
+    cell: has value, low and high. For a range of values, a bar extends from `least` to `most`.
+    Empty if all of them are missing.
     """
     least, most = (getattr(cell, end, None) for end in ("least", "most"))
     if cell.value is None and (least is None or most is None):
@@ -265,9 +264,9 @@ def whisker(cell: Any, scale: Place) -> SafeString:
 
 
 def sparkline(values: Sequence[float | None]) -> SafeString:
-    """Draw values over time without axes, as decoration of the numbers.
+    """Return a line of values over time without axes, as decoration of the numbers.
 
-    Empty for fewer than two.
+    Empty for fewer than two values.
     """
     known_values = [value for value in values if value is not None]
     if len(known_values) < 2:
@@ -287,14 +286,14 @@ def heat(share: float | None) -> int | None:
 
 
 def reach(values: Iterable[float | None]) -> Place:
-    """Return the least and the greatest known value, with room around a single one."""
+    """Return the least and the greatest known value; for a single value, extended by 1 each way."""
     known_values = [value for value in values if value is not None]
     low, high = min(known_values, default=0.0), max(known_values, default=0.0)
     return (low, high) if low < high else (low - 1, high + 1)
 
 
 def along(value: float, scale: Place) -> float:
-    """Return where a value lies on a scale, in percent; values outside lie at the ends."""
+    """Return a value's position on a scale in percent, limited to 0 and 100."""
     low, high = scale
     return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 2)
 
@@ -310,7 +309,10 @@ def nice_top(lines: Lines) -> float:
 
 
 def axis_labels(labels: Sequence[str]) -> Iterator[tuple[float, str]]:
-    """Those labels, shortened, that stand on a phone without touching each other or the edge."""
+    """Yield the position in percent and shortened text of labels that fit on a phone.
+
+    Labels that would touch each other or cross the edge are skipped.
+    """
     share = NARROW / max(len(labels), 1)
     words = [text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in labels]
     widest = LETTER * max(map(len, words), default=0)
@@ -322,7 +324,7 @@ def axis_labels(labels: Sequence[str]) -> Iterator[tuple[float, str]]:
 
 
 def _frame(lines: Lines, top: float, title: str, description: str, shown: Shown) -> dict[str, Any]:
-    """Return the axes of a chart and the table of its numbers."""
+    """Return the template values for a chart's axes and its table of numbers."""
     labels = [point.label for point in next(iter(lines.values()), ())]
     return {
         "title": title,
@@ -338,7 +340,7 @@ def _frame(lines: Lines, top: float, title: str, description: str, shown: Shown)
 
 
 def _in_words(point: Point, shown: Shown) -> tuple[str, str, str]:
-    """Return a value and the ends of its interval as texts, empty where unknown."""
+    """Return a value and its interval's ends as texts, "" for unknown ones."""
     value, low, high = (
         "" if number is None else shown(number) for number in (point.value, point.low, point.high)
     )
@@ -346,7 +348,7 @@ def _in_words(point: Point, shown: Shown) -> tuple[str, str, str]:
 
 
 def _placed(points: Sequence[Point]) -> Iterator[tuple[float, Point]]:
-    """Yield each point with its place in the middle of its share of the width."""
+    """Yield each point with its x position, the middle of its share of the width."""
     for n, point in enumerate(points):
         yield round(100 * (n + 0.5) / len(points), 2), point
 
@@ -356,7 +358,7 @@ def _up(value: float, top: float) -> float:
 
 
 def _paths(points: Sequence[Point], top: float) -> dict[str, str]:
-    """Return band and line as path data, interrupted where a value is missing."""
+    """Return the band and the line as path data, interrupted at missing values."""
     band = line = ""
     for is_known, run in groupby(_placed(points), lambda place: place[1].value is not None):
         if is_known:
@@ -369,7 +371,7 @@ def _paths(points: Sequence[Point], top: float) -> dict[str, str]:
 
 
 def _path(places: Sequence[Place], end: str = "") -> str:
-    """Return a line through the places as path data; empty without places."""
+    """Return a line through the points as path data; "" without points."""
     corners = "L".join(f"{x} {y}" for x, y in places)
     return f"M{corners}{end}" if corners else ""
 
@@ -384,7 +386,7 @@ def _series(n: int) -> int:
 
 
 def _parts(shares: Sequence[float], labels: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the pieces of a stacked bar from its start."""
+    """Yield the parts of a stacked bar from left to right."""
     start = 0.0
     for n, (share, label) in enumerate(zip(shares, labels, strict=True)):
         yield {

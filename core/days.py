@@ -6,10 +6,10 @@ from django.utils import timezone
 
 
 def today() -> date:
-    """Return the day that it is now, in UTC."""
+    """Return the current day in UTC."""
     return timezone.now().date()
 
 
 def midnight() -> datetime:
-    """Return when today began, at 00:00 UTC: daily limits count from then on."""
+    """Return 00:00 UTC of today, from which daily limits count."""
     return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)

@@ -23,7 +23,7 @@ UNSEEN = re.compile(r"[\s\x00-\x1f\x7f]")
 
 
 class EnvError(ValueError):
-    """A variable holds something that the setting cannot be. One line says which."""
+    """Raised for a variable with an invalid value; the message is one line."""
 
     def __init__(self, line: str) -> None:
         super().__init__(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} …")
@@ -53,7 +53,7 @@ def env_int(name: str, default: int, *, least: int = 0, most: int = LARGEST) -> 
 
 
 def env_choice(name: str, *choices: str) -> str:
-    """Return one of the words; the first if unset. Raises EnvError on any other."""
+    """Return one of the words, the first if unset. Raises EnvError for others."""
     text = os.environ.get(name) or choices[0]
     if text in choices:
         return text
@@ -74,9 +74,9 @@ def env_networks(name: str) -> list[IPv4Network | IPv6Network]:
 
 
 def env_url(name: str, default: str = "", *, is_bare: bool = False) -> str:
-    """Return an http or https address without the slash at its end.
+    """Return an http or https URL without a final slash. Raises EnvError for others.
 
-    is_bare: it is a scheme and a host, perhaps with a port. Raises EnvError on anything else.
+    is_bare: whether the URL may have only a scheme, a host and a port.
     """
     text = os.environ.get(name) or default
     if not text or is_address(text, "http", "https", is_bare=is_bare):
@@ -86,7 +86,7 @@ def env_url(name: str, default: str = "", *, is_bare: bool = False) -> str:
 
 
 def is_address(text: str, *schemes: str, is_bare: bool = False) -> bool:
-    """Return whether a text is a URL of one of the schemes, with a host and a possible port."""
+    """Return whether a text is a URL with one of the schemes, a host and an optional port."""
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
@@ -113,9 +113,9 @@ def env_origins(name: str) -> list[str]:
 
 
 def env_hosts(name: str) -> list[str]:
-    """Return comma-separated names of hosts: no scheme and no port.
+    """Return comma-separated host names, without scheme and port. Raises EnvError.
 
-    `.example.org` stands for all names below it, `*` for all names. Raises EnvError.
+    `.example.org` matches all its subdomains, `*` all names.
     """
     for word in env_list(name):
         if word != "*" and not HOST.fullmatch(word.removeprefix(".")):
@@ -126,7 +126,7 @@ def env_hosts(name: str) -> list[str]:
 
 
 def env_host(name: str, default: str) -> str:
-    """Return the name or the address of one host. Raises EnvError on anything else."""
+    """Return the name or the address of one host. Raises EnvError for others."""
     text = os.environ.get(name) or default
     if HOST.fullmatch(text):
         return text
@@ -134,7 +134,7 @@ def env_host(name: str, default: str) -> str:
 
 
 def env_private_hosts(name: str) -> list[str]:
-    """Return comma-separated names of hosts, addresses and networks. Raises EnvError."""
+    """Return comma-separated host names, addresses and networks. Raises EnvError."""
     for word in env_list(name):
         if not (HOST.fullmatch(word) or _is_network(word)):
             raise EnvError(f"{name}: {word!r} is neither the name of a host nor a network.")
@@ -163,9 +163,9 @@ def env_class(name: str, default: str) -> str:
 
 
 def env_sender(name: str, default: str) -> str:
-    """Return an address of mails, perhaps with a name: `Dynabench <d@example.org>`.
+    """Return an email address, with an optional name: `Dynabench <d@example.org>`.
 
-    Raises EnvError on anything else.
+    Raises EnvError for others.
     """
     text = os.environ.get(name) or default
     user, _, host = parseaddr(text)[1].rpartition("@")
@@ -175,7 +175,7 @@ def env_sender(name: str, default: str) -> str:
 
 
 def env_file(name: str) -> str:
-    """Return the path of a file that can be read; empty when unset. Raises EnvError."""
+    """Return the path of a readable file; "" if unset. Raises EnvError."""
     path = os.environ.get(name, "")
     if path:
         _read(name, path)
@@ -183,7 +183,7 @@ def env_file(name: str) -> str:
 
 
 def make_folder(name: str, folder: Path) -> Path:
-    """Make the folder that a variable names, for its owner only. Raises EnvError."""
+    """Create the folder that a variable names, accessible only to its owner. Raises EnvError."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -197,10 +197,10 @@ ADMINISTRATOR = ("", "administrator")
 
 
 def env_roles(name: str) -> dict[str, list[tuple[str, str]]]:
-    """Return the roles that groups give, from GROUP=TASK:ROLE or GROUP=administrator with commas.
+    """Return the roles by group, from GROUP=TASK:ROLE or GROUP=administrator, comma-separated.
 
-    Each group has pairs of task and role; that of administrators has an empty task. Raises EnvError
-    on anything else.
+    Each group has (task, role) pairs; the task is "" for administrators. Raises EnvError for
+    others.
     """
     pairs_by_group: dict[str, list[tuple[str, str]]] = {}
     for entry in env_list(name):
@@ -217,9 +217,9 @@ def env_roles(name: str) -> dict[str, list[tuple[str, str]]]:
 
 
 def env_secret(name: str) -> str:
-    """Return the secret in NAME, or in the file that NAME_FILE names; empty when neither is set.
+    """Return the secret in NAME, or in the file that NAME_FILE names; "" if neither is set.
 
-    Raises EnvError when the file is empty or cannot be read.
+    Raises EnvError if the file is empty or cannot be read.
     """
     path = os.environ.get(f"{name}_FILE")
     if not path:
@@ -240,9 +240,9 @@ def _read(name: str, path: str) -> str:
 
 
 def cache_address() -> str:
-    """Return CACHE_URL; empty: no shared cache. It may hold a password, which no message shows.
+    """Return CACHE_URL; "" without a shared cache. Raises EnvError.
 
-    Raises EnvError.
+    It may contain a password, so error messages do not include it.
     """
     url = env_secret("CACHE_URL")
     is_socket = url.startswith("unix://") and len(url) > len("unix://")
@@ -253,7 +253,7 @@ def cache_address() -> str:
 
 
 def ray_address() -> str:
-    """Return RAY_ADDRESS; empty: no cluster. Raises EnvError."""
+    """Return RAY_ADDRESS; "" without a cluster. Raises EnvError."""
     text = os.environ.get("RAY_ADDRESS", "")
     url = text if "://" in text else f"ray://{text}"
     # Ray's own words: a cluster that runs already, and one that Ray starts on this machine.
@@ -263,10 +263,10 @@ def ray_address() -> str:
 
 
 def kept_secret(path: Path) -> str:
-    """Return the secret in a file that only its owner can read; the first call creates it.
+    """Return the secret in a file that only its owner can read; create it if missing.
 
-    Processes that start together get the same one, and a full disk leaves no file behind. Raises
-    EnvError when the file is empty.
+    Processes that start together get the same secret, and a full disk leaves no file behind. Raises
+    EnvError if the file is empty.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
@@ -303,10 +303,10 @@ DATABASE_FORM = "DATABASE_URL must be sqlite:///PATH or postgres://USER:PASSWORD
 def database(url: str, *, prepared: bool = False, pooled: bool = False) -> dict[str, Any]:
     """Return Django's database entry for sqlite:///PATH or postgres://user:password@host:port/name.
 
-    prepared: PostgreSQL keeps the plans of frequent queries. That is for web processes, not for an
-    import, which would go on with a plan made for an empty table. pooled: a pooler gives each
-    transaction another connection, so nothing may stay on one: no plans, no cursors, and the role
-    has the lock_timeout. Raises EnvError on any other form.
+    prepared: whether PostgreSQL caches the plans of frequent queries. This is for web processes,
+    not for an import, which would keep using a plan made for an empty table. pooled: whether a
+    pooler gives each transaction another connection, so that no state may stay on one: no plans,
+    no cursors, and the role has the lock_timeout. Raises EnvError for other URLs.
     """
     try:
         parts = urlsplit(url)
@@ -349,10 +349,10 @@ BUCKET_FORM = "is not of the form s3://BUCKET/FOLDER?endpoint=https://…&region
 def object_storage(url: str) -> dict[str, Any]:
     """Return Django's storage entry for s3://bucket/folder?endpoint=https://HOST&region=NAME.
 
-    `addressing=path` puts the bucket's name into the path of each request, `virtual` into the name
-    of the host. Without it, a server named by `endpoint` is asked by path, and AWS by host. Keys
-    come from STORAGE_ACCESS_KEY and STORAGE_SECRET_KEY, otherwise from where AWS's library looks.
-    Raises EnvError on any other form.
+    `addressing=path` puts the bucket's name into the path of each request, `virtual` into the host
+    name. The default is path with an `endpoint`, and host for AWS. Keys come from
+    STORAGE_ACCESS_KEY and STORAGE_SECRET_KEY, or else from where AWS's library looks. Raises
+    EnvError for other URLs.
     """
     try:
         parts = urlsplit(url)
@@ -388,7 +388,7 @@ def object_storage(url: str) -> dict[str, Any]:
 
 
 def env_storage(name: str) -> dict[str, Any]:
-    """Return Django's storage entry of files: a bucket, or a folder when unset. Raises EnvError."""
+    """Return Django's storage entry for files: a bucket, or a folder if unset. Raises EnvError."""
     url = os.environ.get(name)
     if not url:
         return {"BACKEND": "django.core.files.storage.FileSystemStorage"}
@@ -402,14 +402,14 @@ LOGGED_MAILS = "core.mail.transport.LoggedBackend"
 
 
 def sends_mail(backend: str) -> bool:
-    """Return whether a backend of Django's sends mails to people, not to a terminal or a folder."""
+    """Return whether a Django backend sends real mail, not to a terminal or a folder."""
     # By their module: Django calls the class EmailBackend in each of them.
     kind = backend.split(".")[-2:-1]
     return backend != LOGGED_MAILS and kind not in (["console"], ["filebased"], ["dummy"])
 
 
 def site_url(host: str, *, https: bool, port: int) -> str:
-    """Return the address of the site; https is served by a proxy at its usual port."""
+    """Return the URL of the site. With https, a proxy serves it at the default port."""
     if https:
         return f"https://{host}"
     return f"http://{host}" if port == 80 else f"http://{host}:{port}"

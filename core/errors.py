@@ -5,10 +5,10 @@ Services raise them. `core.web.refusals` and `core.web.api` answer them.
 
 
 class Refused(Exception):
-    """A rule forbids the request; the message says what to do instead.
+    """Raised if a rule forbids the request; the message says what to do instead.
 
-    code: one word for programs. status: of the HTTP response. field: the form field to mend, or "".
-    wait: the seconds after which the same request may succeed; 0 if it never does.
+    code: one word for programs. status: of the HTTP response. field: the form field to correct, or
+    "". wait: the seconds after which the same request may succeed; 0 if waiting does not help.
     """
 
     code = "refused"
@@ -24,17 +24,17 @@ class Refused(Exception):
 
 
 class Invalid(Refused):
-    """A field has a value that a rule forbids."""
+    """Raised for a field value that a rule forbids."""
 
     code = "invalid"
     status = 422
 
 
 class Unavailable(Exception):
-    """The server lacks something at present; the same request may succeed in `wait` seconds.
+    """Raised if the server lacks a resource now; the request may succeed in `wait` seconds.
 
-    status: 503; 507 if the disk is full (RFC 4918, 11.5). code: the part that is down, in one word
-    for programs. detail: what the operator should know, for logs and the doctor only.
+    status: 503; 507 if the disk is full (RFC 4918, 11.5). code: the unavailable part, in one word
+    for programs. detail: information for the operator, only for logs and the doctor.
     """
 
     def __init__(

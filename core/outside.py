@@ -10,25 +10,25 @@ _most: int | None = None
 
 
 def limit_waiting(most: int | None) -> None:
-    """Let `most` threads of this process wait for one part. None: any number, as in a job."""
+    """Allow at most `most` threads of this process to wait for one service; None for no limit."""
     global _most
     _most = most
 
 
 def serves_requests() -> bool:
-    """Return whether people wait for what this process does."""
+    """Return whether this process serves web requests."""
     return _most is not None
 
 
 class Hanging(Exception):
-    """An outside service that answers none of the threads that may wait for it."""
+    """Raised if the maximum number of threads already waits for a service that does not respond."""
 
 
 class Places:
-    """The places of the threads that wait for one part.
+    """A limit on the threads that wait for one outside service.
 
-    A quick part gives its places back at once, so that nobody notices them. While one hangs,
-    further threads are refused without a wait, until a call succeeds again.
+    A fast service frees its places at once, so the limit is not noticed. While one hangs, further
+    threads are refused immediately, until a call succeeds again.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Places:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Hold a place while the block runs. Raises Hanging where none gets free."""
+        """Hold a place within the context. Raises Hanging if none becomes free."""
         if self._most is None:
             yield
             return

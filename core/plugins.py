@@ -24,7 +24,7 @@ GROUPS = {
 
 
 class PluginError(RuntimeError):
-    """A package offers something that cannot be loaded; the site does not start with it."""
+    """Raised for a plug-in that cannot be loaded; the site does not start with it."""
 
     def __init__(self, plugin: EntryPoint, reason: str) -> None:
         package = plugin.dist.name if plugin.dist else "a package"
@@ -39,14 +39,14 @@ _is_loading = False
 
 
 def load_plugins(group: str, kind: type, register: Register = lambda name, offered: None) -> None:
-    """Register what installed packages offer in a group.
+    """Register what installed packages offer in a group of entry points.
 
-    kind: what each must be, a subclass of it or an instance. register: takes name and object of
-    each. Raises PluginError, which names the package, where one cannot be imported or is something
-    else.
+    kind: the class of which each object must be a subclass or an instance. register: called with
+    the name and the object. Raises PluginError, which names the package, if an object cannot be
+    imported or is of another kind.
 
-    A module of a package may offer things of several groups and so import what calls this while it
-    is being imported itself; then the outer call registers them once that import has ended.
+    Loading a module of a package may import code that calls this again; then the outer call loads
+    that group after the import.
     """
     global _is_loading
     _waiting.append((group, kind, register))
@@ -80,7 +80,7 @@ def _load_group(group: str, kind: type, register: Register) -> None:
 
 
 def _is_kind(offered: Any, kind: type) -> bool:
-    """Return whether something is an instance of a class, or a subclass of it."""
+    """Return whether an object is an instance or a subclass of a class."""
     if isinstance(offered, type):
         return issubclass(offered, kind)
     return isinstance(offered, kind)

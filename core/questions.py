@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class Unanswered(LookupError):
-    """No room answers a question; the body of each declaration raises it."""
+    """Raised by the body of a question that no room answers."""
 
 
 class RoomQuestion(Generic[P, T]):
-    """A function of an earlier room whose body a later room gives."""
+    """A function that an earlier room declares and a later room implements."""
 
     def __init__(self, asked: Callable[P, T]) -> None:
         self._answer: Callable[P, T] | None = None
@@ -40,18 +40,18 @@ class RoomQuestion(Generic[P, T]):
 
     @property
     def is_answered(self) -> bool:
-        """Return whether a later room answers."""
+        """Return whether a later room implements the question."""
         return self._answer is not None
 
     def answer(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Let a function of a later room answer. Raises ValueError where another one does."""
+        """Register a function as the implementation. Raises ValueError if there is one already."""
         if self._answer is not None:
             raise ValueError(f"{self.name} has an answer already.")
         self._answer = function
         return function
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the later room's answer. Raises Unanswered where none answers."""
+        """Return the implementation's result. Raises Unanswered without an implementation."""
         if self._answer is None:
             raise Unanswered(self.name)
         return self._answer(*args, **kwargs)
@@ -62,7 +62,7 @@ QUESTIONS: list[RoomQuestion[..., Any]] = []
 
 
 def question(asked: Callable[P, T]) -> RoomQuestion[P, T]:
-    """Declare a question; the docstring of the function says what its answer means."""
+    """Declare a question. The docstring of the function describes its result."""
     declared = RoomQuestion(asked)
     QUESTIONS.append(declared)
     return declared

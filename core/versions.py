@@ -8,6 +8,6 @@ from django.conf import settings
 
 @cache
 def version() -> str:
-    """Return the version in `pyproject.toml`, the only place that has it."""
+    """Return the version in `pyproject.toml`, its only source."""
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
     return str(project["project"]["version"])

@@ -9,7 +9,7 @@ KEYS = ("backend", "precision", "revision", "kind", "fields", "output", "labels"
 
 
 def parse_model(argument: str) -> ModelSpec:
-    """Parse `NAME=PATH[,key=value]...` as a spec; `+` joins lists. Raises ValueError."""
+    """Parse `NAME=PATH[,key=value]...` into a spec. `+` separates list items. Raises ValueError."""
     place, *options = argument.split(",")
     name, equals, source = place.partition("=")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name) or not equals or not source:

@@ -15,7 +15,7 @@ NO_ROW = -1
 
 
 def arrays_of(batch: Sequence[Piece], tokens: Tokens) -> dict[str, Array]:
-    """Return the arrays that the model takes, by name."""
+    """Return the model's input arrays for a batch, by name."""
     sizes = [len(encoding) for encoding in batch]
     longest = max(sizes)
     real = np.arange(longest) < np.array(sizes)[:, None]
@@ -40,7 +40,10 @@ def arrays_of(batch: Sequence[Piece], tokens: Tokens) -> dict[str, Array]:
 def run_in_parts(
     batch: Sequence[Piece], tokens: Tokens, run: Callable[[Sequence[Piece]], Iterable[Row]]
 ) -> list[Row]:
-    """Return the logits of each encoding, in order; `run` gets only what may share a batch."""
+    """Return the logits of each encoding, in order.
+
+    run: called with encodings that may share a batch.
+    """
     logits: dict[int, Row] = {}
     for numbers in batch_parts([len(encoding) for encoding in batch], tokens.fill):
         rows = run([batch[number] for number in numbers])
@@ -49,7 +52,7 @@ def run_in_parts(
 
 
 def batch_parts(sizes: Sequence[int], fill: Fill) -> list[list[int]]:
-    """Return the rows that may share a batch: all of them, those of equal size, or each alone."""
+    """Return groups of rows that may share a batch: all, those of equal size, or single rows."""
     numbers = list(range(len(sizes)))
     if fill == "alone":
         return [[number] for number in numbers]
@@ -62,11 +65,11 @@ def batch_parts(sizes: Sequence[int], fill: Fill) -> list[list[int]]:
 
 
 def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
-    """Lay the tokens of a batch on lines as wide as the longest row, which short rows share.
+    """Arrange the tokens of a batch on lines as wide as the longest row; short rows share a line.
 
-    `places` [tokens] among batch x longest, `spots` [tokens] among lines x longest, and `owners`
-    [lines, longest], the row of the token that stands there or NO_ROW. Rows are laid by first fit,
-    the longest first, as in Krell et al. 2021 (arXiv 2107.02027), section 3.
+    Returns `places` [tokens], indices into batch x longest; `spots` [tokens], indices into lines x
+    longest; and `owners` [lines, longest], the row of each token on the lines, or NO_ROW. Rows are
+    placed by first fit, the longest first, as in Krell et al. 2021 (arXiv 2107.02027), section 3.
     """
     width = max(sizes)
     room: list[int] = []  # left on each line
@@ -89,7 +92,7 @@ def packed_rows(sizes: Sequence[int]) -> dict[str, Array]:
 
 
 def _first_fit(room: Sequence[int], size: int) -> int:
-    """Return the first line with room for a row, or the number of a new line."""
+    """Return the index of the first line with room for a row, or that of a new line."""
     for line, left in enumerate(room):
         if left >= size:
             return line
@@ -97,7 +100,7 @@ def _first_fit(room: Sequence[int], size: int) -> int:
 
 
 def cut_padding(logits: Logits, batch: Sequence[Piece], fill: Fill) -> list[Logits]:
-    """Return one array per encoding, without the columns of the padding."""
+    """Return one array per encoding, without the padding's columns."""
     if logits.ndim == 2:
         return list(logits)
     width = logits.shape[-1]

@@ -48,11 +48,12 @@ METRICS_TYPE = CONTENT_TYPE_LATEST.encode()
 
 
 class Application:
-    """Routes: /health, /metrics, /models, /models/<name>/{health,info,predict}, OpenAI's below /v1.
+    """The ASGI application, with the routes /health, /metrics, /models,
+    /models/<name>/{health,info,predict}, and OpenAI's below /v1.
 
-    The event loop reads requests and cuts texts into tokens; the registry's own threads run the
-    models and make their answers. keys: of the site, whose proof each call then carries; none:
-    anybody may ask.
+    The event loop reads requests and tokenizes texts; the registry's own threads run the models
+    and decode their answers. keys: the site's keys, with which each call must be signed; empty if
+    anybody may call.
     """
 
     def __init__(self, registry: ModelRegistry, keys: Sequence[bytes] = ()) -> None:
@@ -140,7 +141,7 @@ class Application:
         return reply | {"seconds": time.monotonic() - started, "fingerprint": model.digest}
 
     def _asker(self, scope: Message) -> int | None:
-        """Return the task that a call is made for; None where anybody may ask.
+        """Return the id of the task that a call is made for; None if anybody may call.
 
         Raises ForbiddenError.
         """
@@ -195,7 +196,7 @@ def _error(error: ServingError) -> dict[str, Any]:
 
 
 def _rows(body: Any, fields: tuple[str, ...]) -> tuple[list[dict[str, str]], bool]:
-    """Return the inputs, and whether it is one input without a list. Raises BadRequestError."""
+    """Return the inputs, and whether the body is one input, not a list. Raises BadRequestError."""
     inputs = body.get("inputs") if isinstance(body, dict) else None
     if isinstance(inputs, dict):
         return [_row(inputs, fields, "")], True
@@ -210,7 +211,7 @@ def _rows(body: Any, fields: tuple[str, ...]) -> tuple[list[dict[str, str]], boo
 
 
 def _row(row: Any, fields: tuple[str, ...], prefix: str) -> dict[str, str]:
-    """Return an input with exactly the model's fields, all strings. Raises BadRequestError."""
+    """Return an input that has exactly the model's fields, all strings. Raises BadRequestError."""
     if not isinstance(row, dict):
         raise wrong_field(prefix[:-1], "must be an object of fields.")
     wrong = {field: "is missing." for field in fields if field not in row}

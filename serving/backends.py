@@ -29,10 +29,10 @@ ALIKE = 1.05  # on a CPU padding costs what tokens cost
 
 
 class Backend(Protocol):
-    """A loaded model. `run` may be called by `workers` threads at once, each on one core.
+    """A loaded model. `run` may be called by `workers` threads at once, each using one core.
 
-    `max_batch` and `similar` say how many encodings of which sizes one call is best given; it is
-    None where sizes do not matter.
+    `max_batch` and `similar` are the best number of encodings per call and the best ratio of their
+    sizes; `similar` is None if sizes do not matter.
     """
 
     workers: int
@@ -51,7 +51,7 @@ def cores() -> int:
 
 
 def backend_version(spec: ModelSpec, kind: str) -> str:
-    """Return the version that decides the numbers, with the device when it is not the CPU."""
+    """Return the version that determines the numbers, with the device unless it is the CPU."""
     if kind == WRITES:
         return f"{version('onnxruntime')}, built by {version('onnxruntime-genai')}"
     if spec.backend == "onnx":
@@ -64,10 +64,10 @@ def backend_version(spec: ModelSpec, kind: str) -> str:
 
 
 def load_backend(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> tuple[Backend, Tokens]:
-    """Load the backend of a spec and the tokens that feed it.
+    """Load a spec's backend, and the tokens for its inputs.
 
-    exports: the folder that keeps its ONNX file. Raises CannotExportError when ONNX Runtime cannot
-    run the model as transformers does.
+    exports: the folder for its ONNX file. Raises CannotExportError if ONNX Runtime cannot run the
+    model as transformers does.
     """
     if spec.backend == "torch":
         model, tokens, _ = _prepared(spec, folder)
@@ -79,7 +79,7 @@ def load_backend(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> tupl
 
 
 def _export_once(spec: ModelSpec, folder: ModelFolder, exports: Path) -> None:
-    """Export, unless that has failed before: it takes minutes. Raises CannotExportError."""
+    """Export the model unless that failed before: it takes minutes. Raises CannotExportError."""
     failed = exports.with_name(f"{exports.name}.failed")
     if failed.exists():
         raise CannotExportError(spec.name, failed.read_text())
@@ -92,7 +92,7 @@ def _export_once(spec: ModelSpec, folder: ModelFolder, exports: Path) -> None:
 
 
 class OnnxBackend:
-    """An ONNX Runtime session without its own threads, called by one thread per core."""
+    """An ONNX Runtime session without threads of its own, called by one thread per core."""
 
     def __init__(self, graph: Path, tokens: Tokens, *, int8: bool) -> None:
         import onnxruntime
@@ -116,7 +116,7 @@ class OnnxBackend:
             self.max_batch = 16 if int8 else 4
 
     def run(self, batch: Sequence[Piece]) -> list[Logits]:
-        """See Backend."""
+        """Run the session; see Backend."""
         return run_in_parts(batch, self._tokens, self._run_part)
 
     def _run_part(self, part: Sequence[Piece]) -> list[Logits]:
@@ -125,8 +125,10 @@ class OnnxBackend:
 
 
 class TorchBackend:
-    """A module of `torch_model` or without padding, on CUDA where there is a device, else with one
-    thread a caller."""
+    """A PyTorch module, on CUDA if there is a device, else with one thread per caller.
+
+    The module comes from `torch_model`, or works without padding.
+    """
 
     workers: int
     max_batch: int
@@ -148,7 +150,7 @@ class TorchBackend:
             self.workers = 1
 
     def run(self, batch: Sequence[Piece]) -> list[Logits]:
-        """See Backend."""
+        """Run the module; see Backend."""
         return run_in_parts(batch, self._tokens, self._run_part)
 
     def _run_part(self, part: Sequence[Piece]) -> list[Logits]:
@@ -161,7 +163,7 @@ class TorchBackend:
 
 
 def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
-    """Load the whole transformers model of a folder. Raises MisconfiguredError."""
+    """Load a folder's transformers model with its head. Raises MisconfiguredError."""
     import transformers
 
     head = getattr(transformers, HEADS[folder.kind])
@@ -195,7 +197,7 @@ def read_model(spec: ModelSpec, folder: ModelFolder, precision: Any) -> Any:
 
 
 def _check_complete(name: str, loading_info: Mapping[str, Any]) -> None:
-    """Raise MisconfiguredError for weights that transformers filled at random."""
+    """Raise MisconfiguredError for missing weights, which transformers initialised at random."""
     if loading_info["missing_keys"]:
         missing = ", ".join(sorted(loading_info["missing_keys"])[:3])
         raise MisconfiguredError(
@@ -213,7 +215,7 @@ def _check_complete(name: str, loading_info: Mapping[str, Any]) -> None:
 
 
 def restore_attention(model: Any) -> None:
-    """Have BigBird attend as configured: at its first short text it goes over to full attention."""
+    """Restore BigBird's configured attention, which its first short text changes to full."""
     restore = getattr(model.base_model, "set_attention_type", None)
     if restore:
         restore(model.config.attention_type)
@@ -260,7 +262,7 @@ def logits_of(model: Any, folder: ModelFolder) -> "torch.nn.Module":
 
 
 def torch_model(spec: ModelSpec, folder: ModelFolder) -> "torch.nn.Module":
-    """Return the model as transformers runs it, in its precision: from padded arrays to logits."""
+    """Return the model as transformers runs it, in its precision, from padded arrays to logits."""
     return logits_of(read_model(spec, folder, _precision(spec)), folder)
 
 
@@ -271,7 +273,7 @@ def _precision(spec: ModelSpec) -> "torch.dtype":
 
 
 def settled_model(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Module", Tokens]:
-    """Return the model in float32, and the tokens by which each row is answered as it is alone.
+    """Return the model in float32, and tokens with which a row in a batch is answered as alone.
 
     Raises MisconfiguredError.
     """
@@ -288,10 +290,10 @@ def settled_model(spec: ModelSpec, folder: ModelFolder) -> tuple["torch.nn.Modul
 def _prepared(
     spec: ModelSpec, folder: ModelFolder
 ) -> tuple["torch.nn.Module", Tokens, Trial | None]:
-    """Return the model to run, the tokens that feed it, and the trial of its answers.
+    """Return the module to run, the tokens for its inputs, and the trial of its answers.
 
-    The model works without padding where its architecture allows that and it runs on a CPU, else it
-    is `torch_model`. The trial is None for models of pictures.
+    The module works without padding if its architecture allows that and it runs on a CPU;
+    otherwise it is `torch_model`. The trial is None for models of pictures.
     """
     import torch
 
@@ -316,9 +318,9 @@ def _prepared(
 
 
 def export_onnx(spec: ModelSpec, folder: ModelFolder, *, exports: Path) -> None:
-    """Write the folder `exports` (model.onnx and its tokens), whole or not at all.
+    """Write the folder `exports` (model.onnx and its tokens) atomically.
 
-    The model is packed where its architecture allows it. Raises CannotExportError.
+    The model is packed if its architecture allows that. Raises CannotExportError.
     """
     model, tokens, trial = _prepared(spec, folder)
     exports.parent.mkdir(parents=True, exist_ok=True)
@@ -351,7 +353,10 @@ def write_onnx(
     file: Path,
     pictures: PictureSettings | None = None,
 ) -> None:
-    """Export by an example whose dimensions all differ and are free; a picture has its one size."""
+    """Export the module with an example whose dimensions all differ and are dynamic.
+
+    Only the size of a picture is fixed.
+    """
     import torch
 
     sizes = (5, 4, 3)
@@ -381,7 +386,7 @@ def write_onnx(
 
 
 def _quantise(source: Path, target: Path) -> None:
-    """Write int8 weights per channel; activations by their range at run time, embeddings fp32."""
+    """Write int8 weights per channel. Activations are quantised at run time, embeddings not."""
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 

@@ -22,7 +22,7 @@ SLACK = 1  # sizes this close always fit together, however short
 
 @dataclass(eq=False)
 class _Call(Generic[Result]):
-    """Items answered together. Only the future says whether and how the batch ended."""
+    """Items that are answered together. Only the future tells whether and how the call ended."""
 
     finish: Callable[[list[Result]], Any]
     deadline: float
@@ -35,7 +35,7 @@ class _Call(Generic[Result]):
             self.future.set_exception(error)
 
     def is_dropped(self, now: float) -> bool:
-        """Return whether nobody waits any more; past the deadline those who do get an error."""
+        """Return whether nobody waits for the answer. After the deadline, fail the future first."""
         if self.deadline <= now:
             self.fail(DeadlineError("The deadline passed in the queue."))
         return self.future.done()
@@ -43,7 +43,7 @@ class _Call(Generic[Result]):
 
 @dataclass(eq=False)
 class _Job(Generic[Item, Result]):
-    """One item and its place in its call."""
+    """One item and its index in its call."""
 
     item: Item
     size: int
@@ -53,13 +53,13 @@ class _Job(Generic[Item, Result]):
 
 
 class Batcher(Generic[Item, Result]):
-    """Answers items through `run(batch)`, called by `workers` threads on up to `max_batch` items.
+    """A queue of items that `workers` threads answer with `run(batch)`, up to `max_batch` at once.
 
-    A worker takes the oldest items, but no more than its share when other workers are idle. Where
-    `similar` is given, it takes items of the size of which most are queued (the largest at most
-    `similar` times the smallest), and the oldest lets at most PATIENCE batches pass. Deadlines are
-    points of `time.monotonic()`. `wait_seconds` bounds how long a worker waits for a fuller batch.
-    With a `name` its batches are counted.
+    A worker takes the oldest items, but no more than its share while other workers are idle. With
+    `similar`, it takes items of the most frequent size (the largest at most `similar` times the
+    smallest), and the oldest item is passed over at most PATIENCE times. Deadlines are times of
+    `time.monotonic()`. `wait_seconds` limits how long a worker waits for a fuller batch. With a
+    `name` its batches are counted in the metrics.
     """
 
     def __init__(
@@ -94,11 +94,12 @@ class Batcher(Generic[Item, Result]):
         *,
         deadline: float,
     ) -> "Future[Answer]":
-        """Queue (item, size) pairs. The future gets `finish(results)`, the results in order, from
-        the thread that ends the last one, or the first error. Raises BusyError, StoppedError.
+        """Queue (item, size) pairs as one call, and return a future for `finish(results)`.
 
-        A call is taken while the queue is not full, whole or not at all, so that a call with many
-        items is not starved by small ones.
+        The results are in order. `finish` runs in the thread that ends the last item; the first
+        error ends the future instead. A call is accepted as a whole while the queue is not full,
+        so that a call with many items is not starved by small ones. Raises BusyError,
+        StoppedError.
         """
         call: _Call[Result] = _Call(finish, deadline, [None] * len(items), len(items))
         jobs = [_Job(item, size, place, call) for place, (item, size) in enumerate(items)]
@@ -115,7 +116,7 @@ class Batcher(Generic[Item, Result]):
         return call.future
 
     def close(self) -> None:
-        """Refuse what is queued, finish what is running, end the threads."""
+        """Reject queued items, finish running ones, and end the threads."""
         with self._changed:
             self._closed = True
             left, self._queue = self._queue, []
@@ -129,7 +130,7 @@ class Batcher(Generic[Item, Result]):
         self._queue = [job for job in self._queue if not job.call.is_dropped(now)]
 
     def _take(self) -> list[_Job[Item, Result]]:
-        """Return the jobs of one batch; none when the batcher closes."""
+        """Return the jobs of the next batch; empty when the batcher closes."""
         with self._changed:
             self._idle += 1
             while True:
@@ -153,7 +154,7 @@ class Batcher(Generic[Item, Result]):
             return taken
 
     def _alike(self, similar: float, count: int) -> list[_Job[Item, Result]]:
-        """Choose jobs of the commonest size, or the oldest's if it was passed by often enough."""
+        """Return jobs of the most frequent size. After PATIENCE batches, include the oldest job."""
         if not self._queue:
             return []
         oldest = self._queue[0]
@@ -189,7 +190,7 @@ class Batcher(Generic[Item, Result]):
             self._note(job.call, job.place, result)
 
     def _note(self, call: _Call[Result], place: int, result: Result) -> None:
-        """Keep a result; the last one ends its call."""
+        """Store a result. The last result completes its call."""
         with self._changed:
             call.results[place] = result
             call.left -= 1

@@ -18,13 +18,13 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 def check_method(method: str, allowed: str) -> None:
-    """Raise WrongMethodError for another method."""
+    """Raise WrongMethodError for a method other than `allowed`."""
     if method != allowed:
         raise WrongMethodError(f"Use {allowed}.")
 
 
 def deadline_seconds(scope: Message, default: float = DEADLINE_SECONDS) -> float:
-    """Return for how long the caller waits for the answer. Raises BadRequestError."""
+    """Return how long the caller waits for the answer, in seconds. Raises BadRequestError."""
     value = dict(scope["headers"]).get(b"x-deadline-seconds")
     if value is None:
         return default
@@ -39,7 +39,7 @@ def deadline_seconds(scope: Message, default: float = DEADLINE_SECONDS) -> float
 
 
 async def read_body(receive: Receive) -> bytearray:
-    """Read the body; bytes over the limit are dropped, so that the sender gets an answer."""
+    """Read the body. Bytes over the limit are discarded, so that the sender gets an answer."""
     body, size, is_more = bytearray(), 0, True
     while is_more:
         message = await receive()

@@ -15,7 +15,7 @@ POSITION_TABLES = ("position_embeddings", "positions_embed", "embed_positions", 
 
 
 def bare_model(head: Any, folder: Any) -> Any:
-    """Return the model of a folder without its weights: its modules take no memory."""
+    """Return a folder's model without weights, whose modules take no memory."""
     import torch
     from transformers import AutoConfig
 
@@ -26,10 +26,11 @@ def bare_model(head: Any, folder: Any) -> Any:
 
 
 def input_names(model: Any, tokenizer: Any) -> tuple[str, ...]:
-    """Return the arrays that the model reads, in the order of our calls.
+    """Return the names of the arrays that the model reads, in the order of our calls.
 
-    The attention mask goes to every model that takes one. Token types go where the tokenizer makes
-    them, the model takes them and knows more than one: `model(**tokenizer(text))` fails elsewhere.
+    Every model that accepts an attention mask gets one. Token types are included if the tokenizer
+    produces them and the model accepts more than one type; elsewhere `model(**tokenizer(text))`
+    fails.
     """
     takes = inspect.signature(model.forward).parameters
     names = ["input_ids"]
@@ -42,10 +43,10 @@ def input_names(model: Any, tokenizer: Any) -> tuple[str, ...]:
 
 
 def token_limit(model: Any, tokenizer: Any) -> int:
-    """Return the most tokens of one text: the least of the tokenizer's limit and the positions.
+    """Return the maximum number of tokens of one text: the least of tokenizer limit and positions.
 
-    Positions that are computed (rotary, relative) have no table; the length that the model was
-    made for then counts only where the tokenizer names no limit.
+    Computed positions (rotary, relative) have no table. The length for which the model was made
+    then counts only if the tokenizer has no limit.
     """
     own_limit = tokenizer.model_max_length
     if own_limit >= UNLIMITED:
@@ -62,10 +63,10 @@ def token_limit(model: Any, tokenizer: Any) -> int:
 
 
 def position_count(model: Any) -> int | None:
-    """Return how many tokens the table of learnt positions has room for; None without a table.
+    """Return the number of tokens for which the model has learnt positions; None without a table.
 
-    RoBERTa's kind counts from the padding's id on, so its first rows belong to no token; OPT's
-    kind adds an `offset`.
+    Models like RoBERTa count from the padding id, so their first rows belong to no token. Models
+    like OPT add an `offset`.
     """
     counts = []
     for name, module in model.named_modules():
@@ -80,9 +81,9 @@ def position_count(model: Any) -> int | None:
 
 
 def padding_id(model: Any, tokenizer: Any) -> int:
-    """Return the id that fills short rows: the one that the model's code takes for padding.
+    """Return the id that pads short rows: the one that the model's code treats as padding.
 
-    Heads that read the last token find it by the configuration's id, and by no mask.
+    Heads that read the last token find it by this id in the configuration, not by a mask.
     """
     ids = (getattr(_text_config(model), "pad_token_id", None), tokenizer.pad_token_id)
     return next((id for id in ids if isinstance(id, int) and id >= 0), 0)

@@ -22,7 +22,7 @@ MAX_ANSWER_TOKENS = 30
 
 @dataclass(frozen=True)
 class Answer:
-    """One prediction: `output` by name, `prob` by label, of a span the answer's alone."""
+    """One prediction: `output` by field name, `prob` by label (for a span, only the answer's)."""
 
     output: dict[str, Any]
     prob: dict[str, float]
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Sight:
-    """The tokens of a question and the picture that it is on, [3, side, side]."""
+    """The tokens of a question, and the picture [3, side, side] that it is about."""
 
     ids: list[int]
     type_ids: list[int]
@@ -44,11 +44,11 @@ Piece = Encoding | Sight  # what a model is given at once
 
 
 class Codec(ABC):
-    """Encodes the fields of one input into one or several encodings and decodes their logits.
+    """A codec that encodes the fields of an input into one or several encodings and decodes logits.
 
-    `max_length` counts tokens with the special ones; longer texts lose their end, or their start
-    where `cut_side` is "left". Truncation is done here, padding by the backend, so both are turned
-    off in the tokenizer, which then may serve several threads.
+    `max_length` counts tokens, special ones included; longer texts lose their end, or their start
+    if `cut_side` is "left". The codec truncates and the backend pads, so both are disabled in the
+    tokenizer, which can then serve several threads.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Codec(ABC):
 
     @abstractmethod
     def encode(self, row: Mapping[str, str]) -> Sequence[Piece]:
-        """Return encodings within max_length. Raises BadRequestError."""
+        """Return encodings of at most max_length tokens. Raises BadRequestError."""
 
     @abstractmethod
     def decode(
@@ -76,7 +76,7 @@ class Codec(ABC):
         return self.tokenizer.encode(text, add_special_tokens=False)
 
     def _room(self, field: str, tokens: Encoding, least: int = MIN_ROOM) -> int:
-        """Return the tokens left for the context next to `field`.
+        """Return the number of tokens left for the context next to `field`.
 
         Raises BadRequestError for fewer than `least`.
         """
@@ -92,7 +92,7 @@ class Codec(ABC):
 
 
 class LabelCodec(Codec):
-    """Classification: labels with probabilities (softmax of the logits, shape [labels])."""
+    """A codec for classification: labels with probabilities, the softmax of logits [labels]."""
 
     def decode(
         self, row: Mapping[str, str], encodings: Sequence[Piece], logits: Sequence[Logits]
@@ -108,7 +108,7 @@ class LabelCodec(Codec):
 
 
 class TextCodec(LabelCodec):
-    """One text, cut where it is too long."""
+    """A codec for one text, which is truncated."""
 
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:
         field = self.fields[0]
@@ -122,7 +122,7 @@ class TextCodec(LabelCodec):
 
 
 class PairCodec(LabelCodec):
-    """Two texts in the order in which the model reads them; only the context is cut."""
+    """A codec for two texts in the model's order. Only the context is truncated."""
 
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:
         texts = {field: self._tokens(row[field]) for field in self.fields}
@@ -134,7 +134,7 @@ class PairCodec(LabelCodec):
 
 
 class PictureCodec(LabelCodec):
-    """A picture, stretched to the model's square, and a question on it where there is one."""
+    """A codec for a picture, resized to the model's square, and a question if there is one."""
 
     def encode(self, row: Mapping[str, str]) -> list[Sight]:
         from .pictures import pixels_of  # models of texts need no Pillow
@@ -151,11 +151,11 @@ class PictureCodec(LabelCodec):
 
 
 class SpanCodec(Codec):
-    """Extractive QA: the best non-empty span of at most 30 tokens over windows of the passage.
+    """A codec for extractive QA: the best non-empty span of at most 30 tokens in the passage.
 
-    Logits have the shape [2, tokens]: start and end. The score of a span is start + end, as in
-    Devlin et al. 2019, section 4.2, its probability the softmax over the spans of all windows;
-    offsets of the answer are code points of the passage.
+    The passage is read in windows. Logits have the shape [2, tokens]: start and end. A span's score
+    is start + end, as in Devlin et al. 2019, section 4.2; its probability is the softmax over the
+    spans of all windows. The answer's offsets are code points of the passage.
     """
 
     def encode(self, row: Mapping[str, str]) -> list[Encoding]:
@@ -187,7 +187,7 @@ class SpanCodec(Codec):
 
 
 def readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
-    """Return which tokens of a window are passage text, so that no span of them is blank."""
+    """Return which tokens of a window are text of the passage, so that no span is blank."""
     marks = []
     for sequence, (start, end) in zip(window.sequence_ids, window.offsets, strict=True):
         is_passage = sequence == 1  # 0 is the question, None a special token
@@ -196,7 +196,7 @@ def readable(window: Encoding, passage: str) -> NDArray[np.bool_]:
 
 
 class _Span(NamedTuple):
-    """A window's best span, and the log of the summed exponentials of all its spans' scores."""
+    """A window's best span, and the log-sum-exp of the scores of all its spans."""
 
     score: float
     start: int
@@ -207,7 +207,7 @@ class _Span(NamedTuple):
 def _best_span(
     scores: Logits, allowed: NDArray[np.bool_], offsets: Sequence[tuple[int, int]]
 ) -> _Span:
-    """Return the best span between allowed tokens; its score is -inf when there is none."""
+    """Return the best span between allowed tokens. Its score is -inf if there is none."""
     starts, ends = np.where(allowed, scores.astype(np.float64), -np.inf)
     best = _Span(-np.inf, 0, 0, -np.inf)
     total = -np.inf
@@ -224,7 +224,7 @@ def _best_span(
 def codec_for(
     folder: ModelFolder, tokenizer: Tokenizer, max_length: int, cut_side: Side = "right"
 ) -> Codec:
-    """Return the codec of a model's kind."""
+    """Return the codec for the model's kind."""
     if folder.pictures:
         return PictureCodec(folder, tokenizer, max_length)
     if folder.labels is None:

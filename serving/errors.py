@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 
 class ServingError(Exception):
-    """An error with its HTTP status; `fields` maps a field's name to what is wrong with it."""
+    """Base class of errors with an HTTP status. `fields` maps field names to error messages."""
 
     status = 500
     code = "error"
@@ -15,66 +15,66 @@ class ServingError(Exception):
 
 
 class BadRequestError(ServingError):
-    """The request cannot be understood; it names the field."""
+    """Raised for an invalid request; names the field."""
 
     status = 400
     code = "invalid"
 
 
 class TooLongError(BadRequestError):
-    """The prompt does not fit into the model, by the code that OpenAI's clients know."""
+    """Raised if the prompt is too long for the model, with the code that OpenAI's clients know."""
 
     code = "context_length_exceeded"
 
 
 def wrong_field(name: str, message: str) -> BadRequestError:
-    """Return the error for one field; the message continues after the field's name."""
+    """Return the error for one field. The message continues after the field's name."""
     return BadRequestError(f"{name} {message}", fields={name: message})
 
 
 class ForbiddenError(ServingError):
-    """Nothing proves that the site asks, where only the site may."""
+    """Raised for a call without the site's proof, if only the site may call."""
 
     status = 403
     code = "forbidden"
 
 
 class UnknownError(ServingError):
-    """No such model or route."""
+    """Raised for a model or route that does not exist."""
 
     status = 404
     code = "not_found"
 
 
 class UnknownModelError(UnknownError):
-    """No model of this name, by the code that OpenAI's clients know."""
+    """Raised for a model that does not exist, with the code that OpenAI's clients know."""
 
     code = "model_not_found"
 
 
 class WrongMethodError(ServingError):
-    """The route exists for another method."""
+    """Raised if the route exists only for another method."""
 
     status = 405
     code = "method_not_allowed"
 
 
 class TooLargeError(ServingError):
-    """The body or the number of inputs is over the limit."""
+    """Raised if the body or the number of inputs exceeds the limit."""
 
     status = 413
     code = "too_large"
 
 
 class MisconfiguredError(ServingError):
-    """The model's folder or its settings cannot be served; repeating the call does not help."""
+    """Raised if the model's folder or settings cannot be served; retrying does not help."""
 
     status = 500
     code = "misconfigured"
 
 
 class CannotExportError(MisconfiguredError):
-    """ONNX Runtime cannot run the model as transformers does; torch can."""
+    """Raised if only torch, and not ONNX Runtime, runs the model as transformers does."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.reason = reason
@@ -85,43 +85,43 @@ class CannotExportError(MisconfiguredError):
 
 
 class TryLaterError(ServingError):
-    """The same call may succeed after `retry_after` seconds."""
+    """Base class of errors after which the same call may succeed in `retry_after` seconds."""
 
     status = 503
     retry_after = 1
 
 
 class BusyError(TryLaterError):
-    """The queue is full."""
+    """Raised if the queue is full."""
 
     code = "busy"
 
 
 class LoadingError(TryLaterError):
-    """The model is being loaded."""
+    """Raised while the model is being loaded."""
 
     code = "loading"
     retry_after = 2
 
 
 class NotKnownError(LoadingError):
-    """Which models there are cannot be read now, as while the database is away."""
+    """Raised if the list of models cannot be read, as while the database is unavailable."""
 
 
 class StoppedError(TryLaterError):
-    """The server is stopping."""
+    """Raised while the server is stopping."""
 
     code = "stopping"
 
 
 class DeadlineError(ServingError):
-    """The caller's deadline passed before the model answered."""
+    """Raised if the caller's deadline passed before the model answered."""
 
     status = 504
     code = "deadline"
 
 
 def first_words(error: Exception) -> str:
-    """Return the first line of what a library raised, cut, so that a cure behind it is read."""
+    """Return the first line of a library's message, shortened, so that our advice stands out."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:200].rstrip(" .") + "."

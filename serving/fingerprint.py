@@ -34,9 +34,9 @@ stands in the generation settings, and transformers 5 saves chat templates in fi
 
 
 class FileHashes:
-    """sha256 of files; a file is read again only when its size or time of change differs.
+    """A cache of files' sha256. A file is read again only if its size or modification time differs.
 
-    The memory is a JSON file `{path: [size, mtime_ns, hex]}`.
+    The cache is a JSON file `{path: [size, mtime_ns, hex]}`.
     """
 
     def __init__(self, memory: Path) -> None:
@@ -64,7 +64,10 @@ class FileHashes:
         return digest
 
     def of_all(self, paths: Iterable[Path]) -> str:
-        """Return the hex sha256 of several files: one file's own, else over names and digests."""
+        """Return a hex sha256 of several files, over their names and digests.
+
+        For a single file, return the file's own sha256.
+        """
         digests = {path.name: self.of(path) for path in paths}
         if len(digests) == 1:
             return digests.popitem()[1]
@@ -81,7 +84,7 @@ class FileHashes:
 def fingerprint(
     spec: ModelSpec, folder: ModelFolder, *, backend_version: str, hashes: FileHashes
 ) -> dict[str, str]:
-    """Return the identity of a served model; `digest` is 16 hex digits of the rest's sha256."""
+    """Return a served model's identity. `digest` is 16 hex digits of the sha256 of the rest."""
     # Missing ones are left out: no tokenizer has all of them.
     tokenizer = [folder.path / name for name in TOKENIZER_FILES if (folder.path / name).exists()]
     if folder.weights[0].suffix == ".gguf":  # it holds tokenizer and settings as well

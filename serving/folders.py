@@ -5,10 +5,10 @@ from pathlib import Path
 
 
 def resolve_below(source: str, home: str) -> Path | None:
-    """Return the folder, with its links followed, where it lies below `home`; None elsewhere.
+    """Return the folder with symbolic links resolved, or None if it is not below `home`.
 
-    The disk is not asked about a path that leads elsewhere as it is written: the time of the answer
-    would tell whether it exists.
+    A path that leads elsewhere as written is not looked up on disk: the response time would reveal
+    whether it exists.
     """
     written = Path(os.path.normpath(source))
     root = Path(os.path.realpath(home))

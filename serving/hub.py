@@ -9,23 +9,24 @@ LATER = (408, 425, 429)
 
 
 class HubAwayError(TryLaterError):
-    """The hub does not answer, is failing or asks us to come later. The model may be well."""
+    """Raised if the hub does not answer, fails or asks to retry later. The model may be fine."""
 
     code = "hub_away"
     retry_after = 60
 
 
 def bound_waiting() -> None:
-    """Let the hub's client give up; by itself it waits for ever."""
+    """Set timeouts for the hub's client, which by default waits forever."""
     from huggingface_hub import get_session
 
     get_session().timeout = SECONDS
 
 
 def hub_failure(name: str, source: str, error: Exception) -> ServingError | None:
-    """Return what a failed fetch of the hub's client means; None where the hub has no part in it.
+    """Return the error for a failed fetch by the hub's client; None if the hub is not the cause.
 
-    MisconfiguredError names the cure for a definite no. HubAwayError: the same fetch may succeed.
+    MisconfiguredError gives advice about a definite refusal. HubAwayError: the same fetch may
+    succeed.
     """
     from huggingface_hub.errors import (
         GatedRepoError,

@@ -12,6 +12,6 @@ TOKENS = Counter("dynabench_model_tokens", "Tokens that a model read or wrote.",
 
 
 def count(model: str, *, batch: int, tokens: int) -> None:
-    """Count one pass through a model."""
+    """Count one forward pass of a model."""
     BATCHES.labels(model).observe(batch)
     TOKENS.labels(model).inc(tokens)

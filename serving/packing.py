@@ -19,8 +19,11 @@ TOLERANCE = 1e-3  # of logits, which are of the size of 1 to 10
 
 
 class _Batch(threading.local):
-    """The batch in work in this thread: the `shape` of its padded ids, what `packed_rows` says, and
-    which token stands in each place of the lines (`tokens`; any where none does)."""
+    """The batch that this thread is processing.
+
+    `shape` is that of its padded ids, `places`, `spots` and `owners` come from `packed_rows`, and
+    `tokens` is the index of the token at each position of the lines (any index at empty ones).
+    """
 
     shape: torch.Size
     places: torch.Tensor
@@ -81,10 +84,9 @@ AttentionInterface.register(ATTENTION, _batch.attend)
 
 
 class Packed(torch.nn.Module):
-    """A module from padded arrays to logits, around `model`, from ids and what `packed_rows` says.
+    """A module from padded ids, and the arrays of `packed_rows`, to logits.
 
-    It changes the model for good. Raises what the code of an architecture raises that cannot be
-    packed.
+    It changes `model` permanently. Raises any exception of an architecture that cannot be packed.
     """
 
     def __init__(self, logits: torch.nn.Module, model: PreTrainedModel) -> None:
@@ -105,13 +107,13 @@ class Packed(torch.nn.Module):
         spots: torch.Tensor,
         owners: torch.Tensor,
     ) -> torch.Tensor:
-        """Run as `logits` would; columns of padding may contain anything."""
+        """Run as `logits` would. The padding's columns of the result are arbitrary."""
         _batch.lay(input_ids, places, spots, owners)
         return cast(torch.Tensor, self._logits(input_ids, None, token_type_ids))
 
 
 def pack_model(logits: torch.nn.Module, model: PreTrainedModel, pad: int) -> Packed | None:
-    """Return the packed module if it gives the logits of the padded one, both in fp32, else None.
+    """Return the packed module if it gives the logits of the padded one in fp32, else None.
 
     The model may be changed in either case.
     """

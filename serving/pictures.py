@@ -19,9 +19,9 @@ PAPER = (255, 255, 255)  # behind what is transparent
 
 
 def pixels_of(text: str, field: str, settings: PictureSettings) -> NDArray[np.float32]:
-    """Return [3, side, side] of a picture in base64, with or without `data:…;base64,` before it.
+    """Decode a picture in base64, with or without a `data:…;base64,` prefix, to [3, side, side].
 
-    The picture is stretched to a square. Raises BadRequestError.
+    The picture is resized to a square. Raises BadRequestError.
     """
     image = _opened(text, field)
     try:
@@ -32,7 +32,7 @@ def pixels_of(text: str, field: str, settings: PictureSettings) -> NDArray[np.fl
 
 
 def squared(image: Image.Image, settings: PictureSettings) -> NDArray[np.float32]:
-    """Return [3, side, side] of an RGB picture."""
+    """Return an RGB picture as normalised pixels [3, side, side]."""
     small = image.resize((settings.side, settings.side), Image.Resampling.BICUBIC)
     shares = np.asarray(small, np.float32) / np.float32(255)
     scaled = (shares - np.array(settings.mean, np.float32)) / np.array(settings.std, np.float32)
@@ -40,7 +40,7 @@ def squared(image: Image.Image, settings: PictureSettings) -> NDArray[np.float32
 
 
 def _opened(text: str, field: str) -> Image.Image:
-    """Open a picture without decoding it, and check format, size and frames.
+    """Open a picture without decoding it, and check its format, size and frames.
 
     Raises BadRequestError.
     """

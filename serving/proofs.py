@@ -17,13 +17,13 @@ LIFETIME_SECONDS = 300
 
 @dataclass(frozen=True)
 class Prover:
-    """What signs calls of one task. key: shared by the site and its model server."""
+    """A signer of calls for one task. key: shared by the site and its model server."""
 
     key: bytes = field(repr=False)
     task: int
 
     def header(self, now: float | None = None) -> tuple[bytes, bytes]:
-        """Return the header of one call. now: seconds since the epoch."""
+        """Return the signed header for one call. now: seconds since the epoch."""
         made_at = int(time.time() if now is None else now)
         return HEADER, b"%d.%d.%s" % (self.task, made_at, _signature(self.key, self.task, made_at))
 
@@ -31,9 +31,9 @@ class Prover:
 def proven_task(
     keys: Sequence[bytes], headers: Iterable[tuple[bytes, bytes]], now: float | None = None
 ) -> int | None:
-    """Return the task that a call is made for; None where nothing or something else is proven.
+    """Return the id of the task that the call's proof names; None without a valid proof.
 
-    keys: the current one and those before it. headers: names in lower case. now: seconds since the
+    keys: the current key and earlier ones. headers: names in lower case. now: seconds since the
     epoch.
     """
     values = [value for name, value in headers if name == HEADER]

@@ -39,7 +39,7 @@ _WRITING = threading.Lock()
 
 
 def identify(spec: ModelSpec, folder: ModelFolder, cache_dir: Path) -> tuple[dict[str, str], Path]:
-    """Return a model's fingerprint, and the folder below `cache_dir` that keeps its ONNX file."""
+    """Return a model's fingerprint, and the folder below `cache_dir` for its ONNX file."""
     hashes = FileHashes(cache_dir / "hashes.json")
     backend = backend_version(spec, folder.kind)
     identity = fingerprint(spec, folder, backend_version=backend, hashes=hashes)
@@ -57,7 +57,10 @@ class ServedModel:
         max_queued: int,
         folder: ModelFolder | None = None,
     ) -> None:
-        """Load it: seconds, minutes when it is exported first. Raises MisconfiguredError."""
+        """Load the model. This takes seconds, or minutes if it must be exported first.
+
+        Raises MisconfiguredError.
+        """
         folder = folder or open_folder(spec)
         identity, exports = identify(spec, folder, cache_dir)
         try:
@@ -91,9 +94,9 @@ class ServedModel:
     def submit(
         self, rows: Sequence[Mapping[str, str]], *, deadline: float
     ) -> "Future[list[Answer]]":
-        """Return the answers to come, in order. Raises ServingError.
+        """Queue inputs; return a future for the answers, in order. Raises ServingError.
 
-        deadline: a point of time.monotonic(); the future observes it only while the call is queued.
+        deadline: a time of time.monotonic(); it only applies while the call is queued.
         """
         encoded = [self.codec.encode(row) for row in rows]
         pieces = [(piece, len(piece)) for piece in chain.from_iterable(encoded)]
@@ -114,13 +117,13 @@ class ServedModel:
         return self._batcher.submit(pieces, answers, deadline=deadline)
 
     def close(self) -> None:
-        """Answer what is running and stop."""
+        """Finish running calls and stop."""
         self._batcher.close()
 
 
 @dataclass
 class _Entry:
-    """A model in the registry: loaded, failed, or neither while it loads."""
+    """A model in the registry: loaded, failed, or (with neither `model` nor `error`) loading."""
 
     spec: ModelSpec
     model: ServedModel | LanguageModel | None = None
@@ -130,12 +133,12 @@ class _Entry:
 
 
 class ModelRegistry:
-    """Models by task and name.
+    """The models of a server, by task and name.
 
     `resolve` returns the spec of a name (None if unknown), `names` lists the names. Models of
-    several tasks may have one name: `resolve` is called with `TASK/NAME` first, with the task's id,
-    and `names` lists them in this form where the name by itself means another model. A model whose
-    spec has changed is reloaded; a failed one is tried again after a minute.
+    several tasks may share a name: `resolve` is first called with `TASK/NAME`, where TASK is the
+    task's id, and `names` lists them in this form if the name alone means another model. A model
+    whose spec has changed is reloaded; loading is retried a minute after a failure.
     """
 
     def __init__(
@@ -154,9 +157,9 @@ class ModelRegistry:
         self._lock = threading.Lock()
 
     def recent(self, name: str, task: int | None = None) -> ServedModel | LanguageModel | None:
-        """Return the model that `get` gave within REMEMBER_SECONDS, else None.
+        """Return the model that `get` returned within the last REMEMBER_SECONDS, else None.
 
-        It never waits: event loops call it.
+        Never blocks, so event loops may call it.
         """
         entry = self._entries.get((task, name))
         if entry is None or not _may_ask(task, entry.spec):
@@ -165,9 +168,9 @@ class ModelRegistry:
         return entry.model if is_recent else None
 
     def get(self, name: str, task: int | None = None) -> ServedModel | LanguageModel:
-        """Return the loaded model, or start to load it.
+        """Return the loaded model, or start loading it.
 
-        task: the task that asks, for which models of other tasks are unknown; None for any model.
+        task: the id of the calling task, which cannot see other tasks' models; None for any model.
         Raises UnknownError, LoadingError while it loads, and the error with which loading ended.
         """
         # A task's own model goes before one that has the name by itself.
@@ -196,7 +199,7 @@ class ModelRegistry:
         return entry.model
 
     def load_new(self) -> None:
-        """Start loading what nobody has asked for yet, so that its first caller need not wait."""
+        """Start loading models that nobody has called yet, so that first callers do not wait."""
         for name in self.names():
             if name not in self._begun:
                 try:
@@ -208,11 +211,11 @@ class ModelRegistry:
                 self._begun.add(name)
 
     def known_names(self, task: int | None = None) -> list[str]:
-        """Return the names of the models that a task may ask, in order. None for all models."""
+        """Return the names of the models that a task may call, sorted. None for all models."""
         return [spec.name for spec in self._known(task)]
 
     def writers(self, task: int | None = None) -> list[str]:
-        """Return the names of the language models. Reads folders, so no event loop may call it."""
+        """Return the names of the language models. Reads folders, so it blocks event loops."""
         return [spec.name for spec in self._known(task) if _writes(spec)]
 
     def _known(self, task: int | None) -> list[ModelSpec]:
@@ -233,7 +236,7 @@ class ModelRegistry:
     def _written(self, spec: ModelSpec, folder: ModelFolder) -> LanguageModel | None:
         """Return the language model of a folder, shared by all of its names; None for other kinds.
 
-        It is prepared outside this process, so that no other load waits for that.
+        It is converted in another process, so that other models can load meanwhile.
         """
         if folder.kind != WRITES:
             return None

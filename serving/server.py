@@ -25,10 +25,10 @@ LOOK_SECONDS = 5.0
 
 
 class ModelServer(BaseApplication):  # type: ignore[misc]
-    """Serves a registry until SIGTERM or SIGINT.
+    """A gunicorn application that serves a registry until SIGTERM or SIGINT.
 
-    The registry is made and its models are loaded in the worker, after the fork, so that no
-    thread and no model crosses it. keys: see `Application`.
+    The registry and its models are created in the worker, after the fork, because threads and
+    models do not survive one. keys: see `Application`.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
         super().__init__()
 
     def load_config(self) -> None:
-        """Set gunicorn's settings, which come from nowhere else."""
+        """Set gunicorn's settings. There is no other source of them."""
         settings: dict[str, Any] = {
             "bind": self._bind,
             "workers": 1,
@@ -60,7 +60,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
             self.cfg.set(name, value)
 
     def load(self) -> Application:
-        """Return the application, made in the worker."""
+        """Create the application in the worker."""
         # Every caller runs on one core; OpenMP's own threads collapse under load.
         os.environ["OMP_NUM_THREADS"] = "1"
         if hasattr(os, "SCHED_BATCH"):
@@ -80,7 +80,7 @@ class ModelServer(BaseApplication):  # type: ignore[misc]
 
 
 async def _end(worker: ASGIWorker, application: Application) -> None:
-    """End at a stop when all is answered; gunicorn would wait for idle callers."""
+    """Stop the worker once all calls are answered; gunicorn would wait for idle connections."""
     while worker.alive or application.running:
         await asyncio.sleep(0.2)
     # Nothing is left to answer, so gunicorn may stop at once.
@@ -95,10 +95,10 @@ def _keep_loaded(registry: ModelRegistry) -> NoReturn:
 
 
 def look_for_models(registry: ModelRegistry, was_away: bool) -> bool:
-    """Load what was registered meanwhile; return whether the models cannot be read now.
+    """Load newly registered models; return whether the list of models is unavailable.
 
-    was_away: whether they could not be read before. The log has a line when that begins and one
-    when it ends.
+    was_away: whether it was unavailable before. The beginning and the end of such a time are
+    logged.
     """
     try:
         registry.load_new()

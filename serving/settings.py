@@ -18,7 +18,7 @@ LEAST_TOKENS = 8
 
 @dataclass(frozen=True)
 class Settings:
-    """The file's values; None or empty where it says nothing."""
+    """The values of a settings file; None or empty for missing ones."""
 
     kind: str | None = None
     fields: tuple[str, ...] = ()
@@ -28,9 +28,9 @@ class Settings:
 
 
 def read_settings(name: str, values: Mapping[str, Any]) -> Settings:
-    """Return the settings in the file's object; `null` says nothing.
+    """Return the settings in the file's object. `null` counts as missing.
 
-    Raises MisconfiguredError for a value of a wrong type, with an example of the right one.
+    Raises MisconfiguredError for a value of the wrong type, with an example of the right one.
     """
     labels = _list(values.get("labels"))
     length = values.get("max_length")
@@ -63,9 +63,9 @@ WANTED = {
 
 
 def check_keys(name: str, values: Mapping[str, Any]) -> None:
-    """Raise MisconfiguredError for a key that nothing reads: it would be ignored in silence.
+    """Raise MisconfiguredError for an unknown key, which would be ignored silently.
 
-    Only what arrives is checked so: models that are here already may hold keys of other releases.
+    Only newly uploaded folders are checked, because existing ones may have keys of other releases.
     """
     for key in values:
         if key in KEYS or key in NOTES:
@@ -84,7 +84,7 @@ def order_fields(
     """Return the fields in the order in which the model reads them.
 
     own: the names in the file, which may be the task's or the kind's. of_task: the task's names;
-    None where no task asks. usual: the names of the kind. Raises MisconfiguredError for others.
+    None without a task. usual: the names of the kind. Raises MisconfiguredError for other names.
     """
     if of_task is not None and len(of_task) != len(usual):
         raise MisconfiguredError(

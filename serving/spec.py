@@ -52,11 +52,12 @@ LARGEST_JSON = 8 * 2**20  # of a model's configuration, settings or list of weig
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model to serve; None means: read it from dynabench.json in the model's folder.
+    """A model to serve. None means that dynabench.json in the model's folder decides.
 
     `source` is a local folder, a hub id (`org/name`) with the full commit as `revision`, or
-    `package:NAME`. `precision` "": int8 of a package, else fp32. `below`: the folder in which a
-    local one must lie, None: anywhere. `task`: the one that may ask it, by id, None: anybody.
+    `package:NAME`. `precision` "": int8 for a package, else fp32. `below`: the folder that must
+    contain a local one; None for any. `task`: the id of the task that may call it; None for
+    everybody.
     """
 
     name: str
@@ -78,13 +79,13 @@ class ModelSpec:
 
     @property
     def is_private(self) -> bool:
-        """Return whether an error would reveal to an owner what is on this machine."""
+        """Return whether an error would reveal to an owner which files this machine has."""
         return self.below is not None and not HUB_ID.fullmatch(self.source)
 
 
 @dataclass(frozen=True)
 class PictureSettings:
-    """What a model takes: `side` pixels in each direction, each colour less its mean over std."""
+    """A model's picture format: `side` x `side` pixels, channels normalised as (x - mean) / std."""
 
     side: int
     mean: tuple[float, ...]
@@ -93,12 +94,13 @@ class PictureSettings:
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A model's files on this machine and its settings, complete.
+    """A model's files on this machine with complete settings.
 
-    `labels` are in the order of the logits, None for extractive QA; `max_length` counts tokens,
-    None = the model's own limit. `fields` are in the order in which the model reads them: for QA
-    the second is the passage, for questions on pictures the first is the picture; of a pair
-    `context` names the field that is cut, "" = the first. Kinds that look at one have `pictures`.
+    `labels` are in the order of the logits, None for extractive QA. `max_length` counts tokens,
+    None for the model's own limit. `fields` are in the order in which the model reads them: for QA
+    the second is the passage, for questions on pictures the first is the picture. `context` names
+    the field of a pair that is truncated, "" for the first. `pictures` is set for kinds that read
+    one.
     """
 
     path: Path
@@ -113,16 +115,16 @@ class ModelFolder:
 
     @property
     def cut_field(self) -> str:
-        """Return the field that is cut where the texts of an example are too long together."""
+        """Return the name of the field that is truncated if the texts are too long together."""
         if self.kind == SPAN:
             return self.fields[1]
         return self.context or self.fields[0]
 
 
 def shown_error(spec: ModelSpec, error: Exception) -> ServingError:
-    """Return what a caller reads of an error while a model loads; the log has the error itself.
+    """Return the error to show a caller if a model cannot be loaded; the log has the original.
 
-    One sentence for whatever is wrong with a folder or a package of this machine.
+    Every problem with a folder or package of this machine gives the same message.
     """
     if spec.is_private:
         logger.warning("%s is not loaded from %s: %s", spec.name, spec.source, error)
@@ -135,7 +137,7 @@ def shown_error(spec: ModelSpec, error: Exception) -> ServingError:
 
 
 def open_folder(spec: ModelSpec) -> ModelFolder:
-    """Return the folder of a spec, fetched first when it lives on a hub.
+    """Return the folder of a spec, after fetching it if it is on a hub.
 
     Raises MisconfiguredError and HubAwayError.
     """
@@ -175,7 +177,7 @@ def _opened(spec: ModelSpec) -> ModelFolder:
 
 
 def _fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
-    """Return the fields as the model reads them, and which of a pair is the context.
+    """Return `fields` in the order in which the model reads them, and `context` for a pair.
 
     Raises MisconfiguredError.
     """
@@ -192,7 +194,7 @@ def _fields(spec: ModelSpec, settings: Settings, kind: str) -> dict[str, Any]:
 
 
 def _output(spec: ModelSpec, settings: Settings, kind: str) -> str:
-    """Return the answered field. Raises MisconfiguredError where the file names another one."""
+    """Return the name of the answer field. Raises MisconfiguredError if the file differs."""
     # The file may be written with the kind's usual name or with the task's.
     usual = OUTPUTS[kind]
     if spec.output and settings.output not in (None, spec.output, usual):
@@ -217,7 +219,7 @@ def _writes(
 
 
 def not_installed(spec: ModelSpec) -> MisconfiguredError:
-    """Return the error of a model whose Python package the model server lacks."""
+    """Return the error for a model whose Python package is not installed on the model server."""
     return MisconfiguredError(
         f"{spec.name}: the package {spec.source.removeprefix(PACKAGE)} is not installed. ./run "
         "fetches the one that requirements-language-model.txt pins; elsewhere docs/operators.md "
@@ -226,7 +228,7 @@ def not_installed(spec: ModelSpec) -> MisconfiguredError:
 
 
 def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
-    """Return the folder of an installed package's GGUF file, and the file; nothing else is read."""
+    """Return the folder of an installed package's GGUF file, and the file. Reads nothing else."""
     name = spec.source.removeprefix(PACKAGE)
     try:
         listed = files(name) or []
@@ -239,12 +241,12 @@ def _packaged(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 
 
 def check_setting_keys(name: str, path: Path) -> None:
-    """Raise MisconfiguredError for a key of a folder's dynabench.json that nothing reads."""
+    """Raise MisconfiguredError for an unknown key in a folder's dynabench.json."""
     check_keys(name, _read(ModelSpec(name, str(path)), path / FILE, needed=False))
 
 
 def find_weights(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
-    """Return the folder of a spec, fetched first when it lives on a hub, and its weights.
+    """Return the folder of a spec, after fetching it if it is on a hub, and its weights.
 
     Raises MisconfiguredError, also for pickled weights, and HubAwayError.
     """
@@ -270,7 +272,7 @@ def _found(spec: ModelSpec) -> tuple[Path, tuple[Path, ...]]:
 
 
 def _local_folder(spec: ModelSpec) -> Path | None:
-    """Return the folder on this machine that a spec names, if it may be read from there."""
+    """Return the local folder that a spec names; None if it may not be read or does not exist."""
     path: Path | None = Path(spec.source)
     if spec.below is not None:
         path = resolve_below(spec.source, spec.below)
@@ -278,7 +280,7 @@ def _local_folder(spec: ModelSpec) -> Path | None:
 
 
 def fetch(spec: ModelSpec) -> Path:
-    """Return the folder of a hub id at its commit, of HUB_FILES alone.
+    """Fetch a hub id at its commit, only HUB_FILES, and return the folder.
 
     Raises MisconfiguredError and HubAwayError.
     """
@@ -332,7 +334,7 @@ CAUSAL = ("ForCausalLM", "GPT2LMHeadModel", "OpenAIGPTLMHeadModel")
 
 
 def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
-    """Infer the kind from the architecture; a pair classifier's config does not show its kind."""
+    """Return the kind inferred from the architecture, which does not distinguish pairs."""
     architecture = " ".join(config.get("architectures") or [])
     if "ViltForQuestionAnswering" in architecture:
         return PICTURE
@@ -353,7 +355,7 @@ def _kind_of(spec: ModelSpec, config: Mapping[str, Any]) -> str:
 
 
 def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str) -> PictureSettings:
-    """Read config.json and preprocessor_config.json (ViLT's values if absent)."""
+    """Return the picture format in config.json and preprocessor_config.json; ViLT's by default."""
     preprocessor = _read(spec, path / "preprocessor_config.json", needed=False)
     side = config.get("image_size") or _side(preprocessor)
     # Questions on pictures are answered only by ViLT; the others just need a size.
@@ -374,7 +376,7 @@ def _pictures(spec: ModelSpec, path: Path, config: Mapping[str, Any], kind: str)
 
 
 def _side(preprocessor: Mapping[str, Any]) -> Any:
-    """Return the size of pictures that a preprocessor names; None when it names none."""
+    """Return the picture size in a preprocessor's configuration, or None."""
     size = preprocessor.get("size")
     if isinstance(size, Mapping):
         return size.get("shortest_edge", size.get("height"))

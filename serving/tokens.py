@@ -23,8 +23,11 @@ length; none."""
 
 @dataclass(frozen=True)
 class Tokens:
-    """A tokenizer and what the model takes: the names of its arrays, in order, the id that fills
-    short rows, the most tokens at once, how rows share a batch, and where long texts are cut."""
+    """A tokenizer with the model's input format.
+
+    inputs: names of the arrays, in order. pad: the id that pads short rows. limit: maximum number
+    of tokens. fill: how rows share a batch. cut_side: where long texts are truncated.
+    """
 
     tokenizer: Tokenizer
     inputs: tuple[str, ...]
@@ -39,17 +42,17 @@ class Tokens:
         return "owners" in self.inputs
 
     def packed(self) -> "Tokens":
-        """Return these tokens for the packed model: places of tokens in the place of a mask."""
+        """Return these tokens with the arrays of `packed_rows` instead of a mask."""
         inputs = [name for name in self.inputs if name != "attention_mask"]
         inputs += PACKED
         return replace(self, inputs=tuple(inputs))
 
 
 def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
-    """Read the tokenizer of a model's folder; imports transformers. Raises MisconfiguredError.
+    """Read the tokenizer of a model's folder. Imports transformers. Raises MisconfiguredError.
 
-    A model that only looks at pictures has none, and gets one that is never asked. How rows share a
-    batch is not known yet: `trial.settle` finds out.
+    A model that reads only pictures gets a tokenizer that is never used. `fill` is decided later,
+    by `trial.choose_filling`.
     """
     if model.kind == LOOKS:
         return Tokens(Tokenizer(WordLevel({"": 0}, "")), ("pixel_values",), 0, LONGEST)
@@ -95,13 +98,13 @@ def read_tokens(spec: ModelSpec, model: ModelFolder) -> Tokens:
 
 
 def codec_of(folder: ModelFolder, tokens: Tokens) -> Codec:
-    """Return the codec of a model: texts are cut at its own limit, or before by its settings."""
+    """Return the codec of a model. Texts are truncated at the model's or the settings' limit."""
     limit = min(folder.max_length or tokens.limit, tokens.limit)
     return codec_for(folder, tokens.tokenizer, limit, tokens.cut_side)
 
 
 def keep_tokens(tokens: Tokens, folder: Path) -> None:
-    """Write them into a folder."""
+    """Write the tokens into a folder."""
     tokens.tokenizer.save(str(folder / "tokenizer.json"))
     about = {
         "inputs": tokens.inputs,
@@ -115,9 +118,10 @@ def keep_tokens(tokens: Tokens, folder: Path) -> None:
 
 
 def kept_tokens(folder: Path) -> Tokens:
-    """Read them back, without transformers and torch: a second faster, some 500 MB less.
+    """Read the tokens that `keep_tokens` wrote.
 
-    What shipped graphs do not name is as in their encoder.
+    This needs neither transformers nor torch, which saves a second and about 500 MB. Settings that
+    shipped models lack get the values of their encoder.
     """
     about = json.loads((folder / "tokens.json").read_text())
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

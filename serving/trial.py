@@ -32,14 +32,14 @@ Run = Callable[[Sequence[Piece]], Sequence[Logits]]
 
 @dataclass(frozen=True)
 class Trial:
-    """Rows and the logits that each got alone. batches: the numbers of rows asked together."""
+    """Trial rows with the logits that each got alone. batches: indices of rows to run together."""
 
     rows: Sequence[Piece]
     alone: Sequence[Logits]
     batches: Sequence[Sequence[int]]
 
     def agrees(self, run: Run) -> bool:
-        """Return whether every row gets in a batch what it got alone; False where `run` fails."""
+        """Return whether every row gets the same logits in a batch as alone; False on failure."""
         for numbers in self.batches:
             try:
                 together = run([self.rows[number] for number in numbers])
@@ -52,7 +52,7 @@ class Trial:
 
 
 def torch_run(logits: "torch.nn.Module", tokens: Tokens) -> Run:
-    """Return what asks a module from arrays to logits, in parts that may share a batch."""
+    """Return a function that runs a module on encodings, in parts that may share a batch."""
     import torch
 
     def run_rows(rows: Sequence[Piece]) -> Sequence[Logits]:
@@ -66,7 +66,7 @@ def torch_run(logits: "torch.nn.Module", tokens: Tokens) -> Run:
 
 
 def try_alone(name: str, logits: "torch.nn.Module", tokens: Tokens, folder: ModelFolder) -> Trial:
-    """Ask each row alone. Raises MisconfiguredError, which says what to change."""
+    """Run each trial row alone. Raises MisconfiguredError, which says what to change."""
     _check_weights(name, logits)
     _check_vocabulary(name, logits, tokens)
     limit = min(folder.max_length or tokens.limit, tokens.limit)
@@ -83,7 +83,10 @@ def try_alone(name: str, logits: "torch.nn.Module", tokens: Tokens, folder: Mode
 
 
 def choose_filling(name: str, logits: "torch.nn.Module", tokens: Tokens, trial: Trial) -> Tokens:
-    """Return the tokens with the quickest filling that agrees. Raises MisconfiguredError."""
+    """Return the tokens with the fastest filling that agrees with the trial.
+
+    Raises MisconfiguredError if none does.
+    """
     ways: Sequence[Fill] = get_args(Fill)
     # The quickest first.
     for fill in ways[2:] if logits.is_stateful else ways:  # it attends by the length of a batch
@@ -114,9 +117,9 @@ def _check_weights(name: str, logits: "torch.nn.Module") -> None:
 
 
 def _check_vocabulary(name: str, logits: "torch.nn.Module", tokens: Tokens) -> None:
-    """Raise MisconfiguredError where a word has an id that the model has no row for.
+    """Raise MisconfiguredError if a word has an id without a row in the embeddings.
 
-    Special tokens may have one: some models get them for filling alone, and are never asked.
+    Special tokens may have such an id: some models get them only for padding, and never read them.
     """
     special = {id for id, token in tokens.tokenizer.get_added_tokens_decoder().items()}
     ids = set(tokens.tokenizer.get_vocab().values()) - special
@@ -130,7 +133,7 @@ def _check_vocabulary(name: str, logits: "torch.nn.Module", tokens: Tokens) -> N
 
 
 def _affordable(logits: "torch.nn.Module") -> int:
-    """Return how many tokens the longest row may have within the time for a trial."""
+    """Return the maximum tokens of the longest row, so that the trial takes limited time."""
     embedded = {id(weight) for weight in logits.model.get_input_embeddings().parameters()}
     weights = [weight for weight in logits.parameters() if id(weight) not in embedded]
     most = WORK // max(1, sum(weight.numel() for weight in weights))
@@ -158,7 +161,10 @@ def _alone(name: str, run: Run, row: Piece) -> Logits:
 
 
 def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list[Piece]:
-    """Return a few short texts, and one of `longest` tokens last, as far as they fit."""
+    """Return a few short texts, followed by one of half of `longest` tokens and one of `longest`.
+
+    Texts that do not fit are omitted.
+    """
     # The same texts at each start, so that a model is always judged alike.
     chance = random.Random(0)
     special = {*tokens.tokenizer.get_added_tokens_decoder()}
@@ -180,5 +186,5 @@ def _rows(folder: ModelFolder, tokens: Tokens, limit: int, longest: int) -> list
 
 
 def _inputs(codec: Codec, folder: ModelFolder, long: str, short: str) -> dict[str, str]:
-    """Return the fields of one example; the field that is cut gets the long text."""
+    """Return the fields of one example. The field that is truncated gets the long text."""
     return {name: long if name == codec.cut_field else short for name in folder.fields}

@@ -6,10 +6,10 @@ import torch
 
 
 class PictureLogits(torch.nn.Module):
-    """From tokens and pixels [batch, 3, side, side] to logits [batch, labels].
+    """A module from tokens and pixels [batch, 3, side, side] to logits [batch, labels].
 
-    transformers lays the patches in a random order, for pictures of many sizes, which no graph
-    can express. Each patch carries its place, so the order changes no answer.
+    transformers shuffles the patches, to support pictures of many sizes, which no graph can
+    express. Each patch has its position embedding, so the order does not change the answer.
     """
 
     def __init__(self, model: Any) -> None:
@@ -23,7 +23,7 @@ class PictureLogits(torch.nn.Module):
         pixel_values: torch.Tensor,
         token_type_ids: torch.Tensor | None = None,
     ) -> Any:
-        """See the class."""
+        """Return logits; see the class."""
         seen = embedded(self.model, pixel_values)
         mask = torch.ones_like(seen[:, :, 0], dtype=torch.int64)
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
@@ -37,19 +37,19 @@ class PictureLogits(torch.nn.Module):
 
 
 class LooksLogits(torch.nn.Module):
-    """From pixels [batch, 3, side, side] to logits [batch, labels]."""
+    """A module from pixels [batch, 3, side, side] to logits [batch, labels]."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, pixel_values: torch.Tensor) -> Any:
-        """See the class."""
+        """Return logits; see the class."""
         return self.model(pixel_values=pixel_values).logits
 
 
 def embedded(model: Any, pixel_values: torch.Tensor) -> torch.Tensor:
-    """Return the patches of whole pictures with their places, [batch, 1 + patches, size]."""
+    """Return the embedded patches of pictures with their positions, [batch, 1 + patches, size]."""
     layer = model.vilt.embeddings
     patches = layer.patch_embeddings(pixel_values.to(layer.cls_token.dtype))
     patches = patches.flatten(2).transpose(1, 2)

@@ -15,8 +15,9 @@ from core.accounts.tokens import revoke_token
 def set_suspended(*, user: User, suspended: bool, actor: User | None) -> None:
     """Suspend a person, or lift the suspension.
 
-    Suspending ends their sessions and tokens. Their work and roles are kept, and the roles count
-    again afterwards. actor: None for a command. Locks all administrators. Raises LastAdministrator.
+    Suspending ends their sessions and tokens. Their work and roles are kept, and the roles apply
+    again afterwards. actor: None for a command. Locks all administrators. Raises
+    LastAdministrator.
     """
     if suspended:
         # First, as it locks: of two administrators who suspend each other one stays.
@@ -42,14 +43,17 @@ def set_administrator(*, user: User, administers: bool, actor: User | None) -> N
 
 
 def has_confirmed(user: User, address: str) -> bool:
-    """Return whether the person has confirmed to this site that the address is theirs."""
+    """Return whether the person has confirmed on this site that the address is theirs."""
     confirmed = EmailAddress.objects.filter(user=user, email__iexact=address, verified=True)
     return bool(confirmed.exists())
 
 
 @transaction.atomic
 def take_over(*, user: User) -> None:
-    """End all by which somebody else may come into an account: its password ends by allauth."""
+    """End every access that somebody else may have to an account.
+
+    The password is ended by allauth, not here.
+    """
     end_access(user=user, actor=None)
     Authenticator.objects.filter(user=user).delete()
     log(None, "person.taken_over", user.email, user=user.email, person=user.pk)
@@ -57,7 +61,7 @@ def take_over(*, user: User) -> None:
 
 @transaction.atomic
 def end_access(*, user: User, actor: User | None) -> int:
-    """End every session and token of a person, who may sign in again; returns how many tokens."""
+    """End every session and token of a person, who may sign in again; return how many tokens."""
     for session in UserSession.objects.filter(user=user):
         session.end()
     tokens = list(ApiToken.objects.filter(user=user))

@@ -39,36 +39,40 @@ SAYS_IT_WAS_SENT = "account/messages/email_confirmation_sent.txt"
 
 
 class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
-    """allauth's, which sends mails as far as they can be sent."""
+    """allauth's adapter, with which a request succeeds even if a mail cannot be sent."""
 
     def new_user(self, request: HttpRequest) -> User:
-        """Return an account that is not stored yet, with the language of the page."""
+        """Return a new account that is not stored yet, with the language of the page."""
         user: User = super().new_user(request)
         user.language = active_language()
         return user
 
     def clean_email(self, email: str) -> str:
-        """Return the address in its stored form, for every form of allauth.
+        """Return the address in its stored form. Raises ValidationError.
 
-        Raises ValidationError.
+        All of allauth's forms call this.
         """
         check_address(email)
         cleaned: str = super().clean_email(email)
         return cleaned
 
     def is_reauthentication_required(self, *, app: str, **named: Any) -> bool:
-        """Whether to ask again who somebody is, before they change how they sign in."""
+        """Return False if the person authenticated recently. Raises ReauthenticationRequired."""
         if did_recently(context.request):
             return False
         raise ReauthenticationRequired  # allauth would let pass who has no password
 
     def get_reauthentication_methods(self, user: User) -> list[dict[str, Any]]:
-        """Return allauth's methods, or ours for accounts without a password and a passkey."""
+        """Return allauth's methods, or ours for accounts without password and passkey."""
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         return methods or (other_ways(user) if user.is_authenticated else [])
 
     def can_delete_email(self, email_address: EmailAddress) -> bool:
-        """allauth's; notes whether the address was confirmed, for the mail about its end."""
+        """Return allauth's answer.
+
+        Also stores on the request whether the address was confirmed, for the mail about its
+        deletion.
+        """
         context.request.was_confirmed = email_address.verified
         return bool(super().can_delete_email(email_address))
 
@@ -79,9 +83,9 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         context: dict[str, Any] | None = None,
         email: str | None = None,
     ) -> None:
-        """Tell the person of a change to how they sign in, with a link that undoes it.
+        """Mail the person about a change to how they sign in, with a link that undoes the change.
 
-        An address that was removed is told, too, where it had been confirmed.
+        A deleted address also gets the mail if it had been confirmed.
         """
         values = dict(context or {})
         removed = values.get("deleted_email", "")
@@ -98,17 +102,17 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
             super().send_notification_mail(template_prefix, user, values, primary)
 
     def get_reset_password_from_key_url(self, key: str) -> str:
-        """Return a link to the site's own address: the request's may name another port."""
+        """Return a link with the site's own host and port, which the request's may not be."""
         return _at_home(super().get_reset_password_from_key_url(key))
 
     def get_email_confirmation_url(self, request: HttpRequest, emailconfirmation: Any) -> str:
-        """Return a link to the site's own address, as for a password."""
+        """Return a link with the site's own host and port, as for a password."""
         return _at_home(super().get_email_confirmation_url(request, emailconfirmation))
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
-        """Return the page after signing in: home, an invitation, or the task of a text.
+        """Return the URL after signing in: the person's invitation, their text's task, or home.
 
-        The invitation is the one by which the person came, also after they confirmed an address by
+        The invitation is the one by which they came, even if they first confirmed an address by
         mail. The task is the one in which they wrote a text before they had an account.
         """
         if key := request.get_signed_cookie(INVITATION, default=""):
@@ -118,16 +122,19 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         return str(super().get_login_redirect_url(request))
 
     def get_email_verification_redirect_url(self, email_address: EmailAddress) -> str:
-        """Return the page that asked for a confirmed address, or what allauth does."""
+        """Return the page that asked for a confirmed address, else allauth's choice."""
         place = leave_place(self.request)
         return place or str(super().get_email_verification_redirect_url(email_address))
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
-        """Return where a sign-in leads: who signs up may have lost the address to go on with."""
+        """Return the URL after signing in: signing up may have dropped the `next` parameter."""
         return self.get_login_redirect_url(request)
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send one, or tell the person that it could not be sent; notices are only logged."""
+        """Send a mail, or tell the person that it could not be sent.
+
+        If a notification cannot be sent, that is only logged.
+        """
         try:
             is_closed = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
             provider = settings.OIDC_NAME if is_closed else ""
@@ -180,7 +187,7 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         *more: Any,
         **named: Any,
     ) -> None:
-        """Add allauth's message, except one that claims that a mail was sent when it was not."""
+        """Add allauth's message, unless it claims that a mail was sent when it was not."""
         is_sent = not (hasattr(request, "is_mail_down") or hasattr(request, "is_mail_logged"))
         if is_sent or template != SAYS_IT_WAS_SENT:
             super().add_message(request, level, template, *more, **named)
@@ -195,16 +202,16 @@ class Adapter(DefaultAccountAdapter):  # type: ignore[misc]
         return response
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        """Count wrong passwords by account and network address.
+        """Return a cache key that counts wrong passwords by account and network address.
 
-        By the account alone, anybody who knows an email address could lock its owner out.
+        Counted by account alone, anybody who knows an email address could lock its owner out.
         """
         key = super()._get_login_attempts_cache_key(request, **credentials)
         return f"{key}:{self.get_client_ip(request)}"
 
 
 class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
-    """allauth's, which says how to go on."""
+    """allauth's adapter, whose message about an unconfirmed address says what to do."""
 
     error_messages: ClassVar = {
         **DefaultMFAAdapter.error_messages,

@@ -20,13 +20,13 @@ from core.web.refusals import as_form_error, as_message
 
 
 def _ask_again(request: HttpRequest) -> None:
-    """Ask for the password, unless it was given a moment ago, before something is changed."""
+    """Raise ReauthenticationRequired for a POST unless the person authenticated recently."""
     if request.method == "POST" and not did_recently(request):
         raise ReauthenticationRequired
 
 
 class NewAccountForm(AdminUserCreationForm):
-    """Django's, for an address that mail reaches."""
+    """Django's form for a new account, which requires a deliverable email address."""
 
     class Meta(AdminUserCreationForm.Meta):
         model = User
@@ -35,7 +35,7 @@ class NewAccountForm(AdminUserCreationForm):
 
 
 class AccountForm(UserChangeForm):
-    """Django's, which leaves the site an administrator."""
+    """Django's form for an account, which refuses to remove the last administrator."""
 
     class Meta(UserChangeForm.Meta):
         model = User
@@ -72,12 +72,12 @@ class UserAdmin(BaseUserAdmin):
     ]
 
     def changeform_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password, as for one's own account, to change an address or a role."""
+        """Require a recent password to change an address or a role, as for one's own account."""
         _ask_again(request)
         return super().changeform_view(request, *more, **named)
 
     def user_change_password(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password to set somebody's password."""
+        """Require a recent password to set another person's password."""
         _ask_again(request)
         return super().user_change_password(request, *more, **named)
 
@@ -87,16 +87,13 @@ class UserAdmin(BaseUserAdmin):
         return super().delete_view(request, *more, **named)
 
     def changelist_view(self, request: HttpRequest, *more: Any, **named: Any) -> Any:
-        """Require a recent password to delete several accounts.
-
-        Not to suspend them or sign them out.
-        """
+        """Require a recent password to delete several accounts, but not for the other actions."""
         if request.POST.get("action") == "delete_selected":
             _ask_again(request)
         return super().changelist_view(request, *more, **named)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return what Django finds, with the last administrators among what prevents a deletion."""
+        """Return Django's result; deleting the last administrators counts as protected."""
         objects, counts, lacking, protected = super().get_deleted_objects(objs, request)
         if are_all([user.pk for user in objs]):
             protected = [*protected, "The site would have no administrator."]
@@ -135,7 +132,7 @@ class UserAdmin(BaseUserAdmin):
 
 @admin.register(ApiToken)
 class TokenAdmin(admin.ModelAdmin):
-    """Tokens are made by their people, and revoked by them or here."""
+    """A ModelAdmin to view and revoke API tokens. Only their owners create tokens."""
 
     list_display = ["prefix", "user", "name", "scopes", "last_used_at", "expires_at"]
     search_fields = ["prefix", "user__email"]

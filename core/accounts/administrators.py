@@ -10,7 +10,7 @@ from core.errors import Refused
 
 
 class LastAdministrator(Refused):
-    """Nobody else administers the site."""
+    """Raised if the site would have no administrator."""
 
     def __init__(self) -> None:
         said = _("This is the only administrator. Name another one first.")
@@ -18,16 +18,16 @@ class LastAdministrator(Refused):
 
 
 def are_all(people: Collection[int]) -> bool:
-    """Return whether no administrator would be left without these people, given by their ids."""
+    """Return whether no administrator would remain without these people, given by their ids."""
     administrators = set(_administrators().values_list("pk", flat=True))
     return bool(administrators) and administrators <= set(people)
 
 
 def keep_one(*, without: Collection[int]) -> None:
-    """Check that somebody administers the site without these people. Raises LastAdministrator.
+    """Raise LastAdministrator if no administrator would remain without these people.
 
-    Locks all administrators, so that of two who leave at once one stays. Call it in the transaction
-    that takes them away.
+    Locks all administrators, so that of two who leave at once, one remains. Call it in the
+    transaction that removes them.
     """
     # In one order: two who leave at once would otherwise wait for each other.
     locked = _administrators().select_for_update(of=("self",), no_key=True).order_by("pk")

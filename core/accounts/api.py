@@ -31,10 +31,10 @@ Handler = Callable[..., Response]
 def write(
     operation: str, takes: Any = empty, gives: Any = empty, *, is_secret: bool = False
 ) -> Callable[[Handler], Handler]:
-    """Declare a writing operation of the API: its name, its body and its answers in the schema.
+    """Return a decorator that declares a writing operation: its name, body and responses.
 
-    Every write of the API is declared so. A request that comes again with the same Idempotency-Key
-    is carried out once. is_secret: its answer holds a secret and is stored encrypted.
+    Every write of the API uses it. A request that is repeated with the same Idempotency-Key is
+    executed once. is_secret: whether the response contains a secret and is stored encrypted.
     """
     key = OpenApiParameter(
         HEADER, str, OpenApiParameter.HEADER, description="The same key is done once, for a day."
@@ -56,7 +56,7 @@ def write(
 
 
 class Token(serializers.ModelSerializer[ApiToken]):
-    """A token without its key."""
+    """An API token without its key."""
 
     scopes = serializers.ListField(child=serializers.ChoiceField(ApiToken.Scope.choices))
 
@@ -66,7 +66,7 @@ class Token(serializers.ModelSerializer[ApiToken]):
 
 
 class NewToken(serializers.Serializer[Any]):
-    """What a token is to be."""
+    """The settings of a token to create."""
 
     name = request_field(TokenForm, "name")
     scopes = request_field(TokenForm, "scopes")
@@ -74,7 +74,7 @@ class NewToken(serializers.Serializer[Any]):
 
 
 class MadeToken(Token):
-    """A token with its key, which nobody sees again."""
+    """A token with its key, which cannot be read again later."""
 
     key = serializers.CharField()
 
@@ -83,24 +83,24 @@ class MadeToken(Token):
 
 
 class Me(serializers.Serializer[Any]):
-    """Who the request is from."""
+    """The person who sends the request."""
 
     pseudonym = serializers.CharField(help_text="The name that others see.")
     token = Token(allow_null=True, help_text="The token of this request; null: a session.")
 
 
 class MeView(APIView):
-    """Oneself."""
+    """The person who sends the request."""
 
     @extend_schema(operation_id="me_get", responses=Me)
     def get(self, request: Request) -> Response:
-        """Show whose token this is, what it allows and when it expires."""
+        """Return the token's owner, its scopes and when it expires."""
         body = {"pseudonym": annotator_of(person(request)).pseudonym, "token": request.auth}
         return Response(Me(body).data)
 
 
 class Tokens(generics.ListAPIView[ApiToken]):
-    """One's tokens, without their keys."""
+    """Your tokens, without their keys."""
 
     # Only a session makes one: a token cannot make another that may do more.
     serializer_class = Token
@@ -110,7 +110,10 @@ class Tokens(generics.ListAPIView[ApiToken]):
         return ApiToken.objects.filter(user=self.request.user.pk)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Ask for the password first: a repeat gets the secret, too. Raises Refused."""
+        """Require a recent password for creating tokens, even for a repeated request.
+
+        A repeated request gets the secret, too. Raises Refused.
+        """
         super().initial(request, *args, **kwargs)
         if request.method == "POST" and not did_recently(request._request):
             address = request.build_absolute_uri(reverse("account_reauthenticate"))
@@ -122,22 +125,22 @@ class Tokens(generics.ListAPIView[ApiToken]):
 
     @write("tokens_create", NewToken, {201: MadeToken}, is_secret=True)
     def post(self, request: Request) -> Response:
-        """Make a token, within minutes of giving the password on the site.
+        """Create a token. Requires that you entered your password on the site minutes before.
 
-        The key is in this answer and nowhere else, but in answers to a repeat of this request.
+        Only this response, and the response to a repeat of this request, contains the key.
         """
         token, key = create_token(user=person(request), **read(NewToken, request))
         return Response({**Token(token).data, "key": key}, status.HTTP_201_CREATED)
 
 
 class TokenView(APIView):
-    """One of one's tokens."""
+    """One of your tokens."""
 
     write_scope = ApiToken.Scope.READ  # who holds a token may end it
 
     @write("tokens_revoke", gives={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Revoke it at once. A token revokes only itself."""
+        """Revoke a token immediately. A token can only revoke itself."""
         own_tokens = ApiToken.objects.filter(user=request.user.pk, expires_at__gt=timezone.now())
         if request.auth is not None:
             own_tokens = own_tokens.filter(pk=request.auth.pk)

@@ -7,7 +7,7 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        """Watch addresses, by whatever door they come to be confirmed."""
+        """Connect a receiver for confirmed addresses, whatever code confirms them."""
         from allauth.account.models import EmailAddress
 
         from core.accounts.counting import note_address

@@ -17,7 +17,7 @@ Scope = ApiToken.Scope
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer <key>`; a key anywhere else is not looked at."""
+    """Authentication by `Authorization: Bearer <key>`. Keys elsewhere are ignored."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         words = get_authorization_header(request).split()
@@ -45,11 +45,10 @@ class TokenAuthentication(BaseAuthentication):
 
 
 class HasScope(BasePermission):
-    """Reading takes the scope `read` or the view's `read_scope`, writing its `write_scope`.
+    """A permission that checks a token's scopes.
 
-    A session has all.
-
-    Without an account only what the view calls public is read.
+    Reading needs the scope `read` or the view's `read_scope`, writing its `write_scope`. A session
+    has all scopes. Without an account, only public views can be read.
     """
 
     def has_permission(self, request: Request, view: "APIView") -> bool:

@@ -11,9 +11,9 @@ WITH_ANNOTATOR = PreparedRead(
 
 
 class Backend(AuthenticationBackend):  # type: ignore[misc]
-    """allauth's, which reads the annotator with the user: nearly each page needs both."""
+    """allauth's backend, which reads the annotator with the user: nearly every page needs both."""
 
     def get_user(self, user_id: str) -> User | None:
-        """Return the active user of a session; None for an inactive one."""
+        """Return the active user of a session; None for an inactive or unknown one."""
         user = WITH_ANNOTATOR.first(user=user_id)
         return user if user and self.user_can_authenticate(user) else None

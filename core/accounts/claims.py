@@ -13,13 +13,13 @@ LONGEST_SUBJECT = 255
 
 
 class WrongClaims(ValueError):
-    """The claims identify nobody."""
+    """Raised for claims that do not identify a person."""
 
 
 def subject_of(*sources: Claims) -> str:
     """Return the provider's id of the person. Raises WrongClaims.
 
-    All sources must name the same person: userinfo of somebody else must not be used (OpenID
+    All sources must name the same person: userinfo of another person must not be used (OpenID
     Connect Core, 5.3.2).
     """
     subjects = [source.get("sub") for source in sources if source]
@@ -36,9 +36,9 @@ def subject_of(*sources: Claims) -> str:
 
 
 def check_party(id_token: Claims, client: str) -> None:
-    """Refuse a token that was issued to another client. Raises WrongClaims.
+    """Raise WrongClaims for a token that was issued to another client.
 
-    That `aud`, a text or a list, names the client is checked where the token is decoded.
+    Decoding has already checked that `aud`, a text or a list, includes the client.
     """
     if id_token.get("azp", client) != client:
         raise WrongClaims("azp of the id token names another client")
@@ -47,8 +47,8 @@ def check_party(id_token: Claims, client: str) -> None:
 def address_of(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
     """Return the person's address, or "", and whether the provider confirms it.
 
-    ADFS sends the address in the id token only. Each source that has this address is checked for
-    `email_verified`: one must confirm it and none may deny it.
+    ADFS sends the address only in the id token. Of the sources that have this address, one must
+    confirm it by `email_verified` and none may deny it.
     """
     sources = (userinfo, id_token)
     addresses = [source["email"] for source in sources if isinstance(source.get("email"), str)]
@@ -62,15 +62,14 @@ def address_of(userinfo: Claims, id_token: Claims) -> tuple[str, bool]:
 
 
 def _is_true(claim: Any) -> bool:
-    """Return whether a claim is true; Amazon Cognito sends "true" and "false" as texts."""
+    """Return whether a claim is true. Amazon Cognito sends "true" and "false" as texts."""
     return claim is True or claim == "true"
 
 
 def groups_of(sources: Sequence[Claims], claim: str) -> set[str] | None:
-    """Return the groups of the first source that has the claim; None where they are unknown.
+    """Return the groups of the first source that has the claim; None if no source has it.
 
-    A text is one group, since ADFS sends a single group so. Values that are neither text nor number
-    name no group.
+    A text is a single group, as ADFS sends it. Values other than texts and numbers are ignored.
     """
     for source in sources:
         groups = source.get(claim)
@@ -86,22 +85,22 @@ def groups_of(sources: Sequence[Claims], claim: str) -> set[str] | None:
 
 
 def _is_name(group: Any) -> bool:
-    """Return whether a value is the name or number of a group that a database can hold."""
+    """Return whether a value is a group's name or number that a database can store."""
     is_scalar = isinstance(group, (str, int)) and not isinstance(group, bool)
     return is_scalar and str(group) != "" and str(group).isprintable()
 
 
 def authenticated_at(id_token: Claims) -> int | None:
-    """Return when the person authenticated at the provider.
+    """Return when the person authenticated at the provider, in seconds since 1970.
 
-    None where the provider does not say.
+    None if the provider does not say.
     """
     auth_time = id_token.get("auth_time")
     return auth_time if isinstance(auth_time, int) and not isinstance(auth_time, bool) else None
 
 
 def are_elsewhere(sources: Sequence[Claims], claim: str) -> bool:
-    """Return whether the groups are only referred to, as Microsoft Entra does above 200 groups."""
+    """Return whether the claim only links to the groups, as Microsoft Entra does above 200."""
     return any(
         source.get("hasgroups") is True
         or (isinstance(names := source.get("_claim_names"), Mapping) and claim in names)

@@ -41,7 +41,7 @@ SPENT_SQL = """
 
 
 def find_counted_person(user: User) -> CountedPerson:
-    """Return the person that the account counts for, made at the first need.
+    """Return the person that the account counts for, created when first needed.
 
     Locks as `settle_counted_person` does, but only the first time.
     """
@@ -51,9 +51,10 @@ def find_counted_person(user: User) -> CountedPerson:
 
 @transaction.atomic
 def settle_counted_person(user: User) -> CountedPerson:
-    """Mark the addresses that the account has confirmed; join the people that they lead to.
+    """Return the person that the account counts for, after marking its confirmed addresses.
 
-    Locks the user, then these people in the order of their ids.
+    People who share a marked address are merged. Locks the user, then these people in the order of
+    their ids.
     """
     # Without it, two tabs of one account would make two people.
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
@@ -73,7 +74,7 @@ def settle_counted_person(user: User) -> CountedPerson:
 
 
 def lock_counted_person(user: User) -> CountedPerson:
-    """Lock the person that the account counts for; call it inside a transaction."""
+    """Lock and return the person that the account counts for. Call it in a transaction."""
     while True:
         person = _lock_person(find_counted_person(user).pk)
         if person:
@@ -89,7 +90,7 @@ def _lock_person(pk: Any) -> CountedPerson | None:
 def _lock_people(user: User, digests: set[str]) -> list[CountedPerson]:
     """Lock and return the people of an account and of these marks, the oldest first.
 
-    The full lock waits for rows that are being inserted for them, so that `_join` sees these.
+    The exclusive lock waits for rows that are being inserted for them, so that `_join` sees these.
     """
     while True:
         wanted = {
@@ -104,7 +105,7 @@ def _lock_people(user: User, digests: set[str]) -> list[CountedPerson]:
 
 
 def _join(other: CountedPerson, person: CountedPerson) -> None:
-    """Let everything that counts for `other` count for `person`. Both are locked."""
+    """Merge `other` into `person`. Both are locked."""
     # All of them, so that a table added later is not forgotten.
     for relation in CountedPerson._meta.related_objects:
         rows = relation.related_model._base_manager.filter(**{relation.field.name: other})
@@ -118,9 +119,9 @@ def _join(other: CountedPerson, person: CountedPerson) -> None:
 def _known_digests(user: User) -> set[str]:
     """Return the hashes of the account's confirmed addresses.
 
-    On a site that asks for no confirmation, an account without a confirmed address has the hash of
-    its sign-up address, unless another account counts for the same person: otherwise a stranger
-    could use up that person's quotas.
+    On a site that does not ask for confirmation, an account without a confirmed address has the
+    hash of its sign-up address, unless another account counts for the same person: otherwise a
+    stranger could use up that person's quotas.
     """
     confirmed = EmailAddress.objects.filter(user=user, verified=True)
     digests = {_digest(address) for address in confirmed.values_list("email", flat=True)}
@@ -132,7 +133,7 @@ def _known_digests(user: User) -> set[str]:
 
 
 def note_address(*, instance: EmailAddress, raw: bool = False, **_named: Any) -> None:
-    """Settle who an account counts for once one of its addresses is confirmed; a receiver."""
+    """Settle whom an account counts for after one of its addresses is confirmed; a receiver."""
     # `raw`: rows come from a fixture, and those that they name may not be there yet.
     is_confirmed = instance.verified or settings.ACCOUNT_EMAIL_VERIFICATION != "mandatory"
     if is_confirmed and not raw:
@@ -144,9 +145,9 @@ def _digest(address: str) -> str:
 
 
 def _key() -> bytes:
-    """Return the key of the marks.
+    """Return the key for the hashes of addresses.
 
-    Random and stored encrypted, so that it survives a new SECRET_KEY.
+    It is random and stored encrypted, so that it survives a change of SECRET_KEY.
     """
     defaults = {"sealed": encrypt(secrets.token_hex(32))}
     row, _is_new = SiteKey.objects.get_or_create(name=KEY, defaults=defaults)
@@ -160,7 +161,7 @@ def _key() -> bytes:
 
 
 def is_key_lost() -> bool:
-    """Whether no known SECRET_KEY reads the key of the marks, so that they are of no use."""
+    """Return whether no known SECRET_KEY decrypts the key, so that the marks are useless."""
     try:
         return any(not decrypt(row.sealed) for row in SiteKey.objects.filter(name=KEY))
     except Unreadable:
@@ -171,15 +172,15 @@ def is_key_lost() -> bool:
 
 
 def quota_name(what: str, task_id: int) -> str:
-    """Return the name of a task's daily quota, such as that of tries."""
+    """Return the name of a task's daily quota of `what`, such as tries."""
     return f"{what}:{task_id}"
 
 
 def keep_spent(user: User, numbers: Mapping[str, int]) -> None:
-    """Note what an account that is being deleted has used today, by the quota's name.
+    """Store how much of each quota an account that is being deleted has used today.
 
-    Call it in the transaction that deletes the account. Locks the user: two requests to delete it
-    note it once.
+    numbers: by quota name. Call it in the transaction that deletes the account. Locks the user, so
+    that two requests to delete it store this once.
     """
     spent = {quota: number for quota, number in numbers.items() if number}
     # The second request waits here, and then finds no row.
@@ -194,7 +195,7 @@ def keep_spent(user: User, numbers: Mapping[str, int]) -> None:
 
 
 def spent_today(user_id: int | None, quota: str) -> int:
-    """Return how much of a quota the person used today under accounts that are deleted."""
+    """Return how much of a quota the person used today with accounts that are now deleted."""
     spent = SpentQuota.objects.filter(person__accounts__user=user_id, quota=quota, day=today())
     return spent.aggregate(number=Sum("number"))["number"] or 0
 
@@ -204,9 +205,9 @@ def spent_today(user_id: int | None, quota: str) -> int:
 
 @transaction.atomic
 def tidy_counted_people(most: int) -> int:
-    """Delete up to `most` people for whom nothing counts any more, with their marks; how many.
+    """Delete up to `most` people for whom nothing counts any more, with marks; return how many.
 
-    Locks them: somebody may sign up with a marked address at this moment.
+    Locks them, because somebody may be signing up with a marked address.
     """
     # First: quotas of former days would keep their people from being idle.
     SpentQuota.objects.filter(day__lt=today()).delete()
@@ -220,7 +221,7 @@ def tidy_counted_people(most: int) -> int:
 
 
 def _idle_people() -> QuerySet[CountedPerson]:
-    """Return the people to whom no account, model or quota refers; marks do not count."""
+    """Return the people to whom no account, model or quota refers. Marks do not count."""
     idle = CountedPerson.objects.all()
     for relation in CountedPerson._meta.related_objects:
         if relation.related_model is not AddressMark:

@@ -24,30 +24,31 @@ MOST = 1000
 
 
 def erasure_key(secret: str | bytes) -> bytes:
-    """Return the key of the hashes, derived from a SECRET_KEY without revealing it."""
+    """Return the key for hashes in the log, derived from a SECRET_KEY without revealing it."""
     return hashlib.sha256(b"dynabench.erasures:" + force_bytes(secret)).digest()
 
 
 def keyed(kind: str, name: str | UUID, key: bytes) -> str:
-    """Return the hash by which the log names something that was erased."""
+    """Return the hash that identifies an erased object in the log."""
     return hmac.new(key, f"{kind}:{name}".encode(), hashlib.sha256).hexdigest()
 
 
 def name_of(user: User) -> str:
-    """Return a person's name in the log; after a restoration the id may belong to somebody else."""
+    """Return an identifier of a person that no later account with the same id shares."""
     return f"{user.pk} {user.date_joined.timestamp():.6f}"
 
 
 def note_erasure(kind: str, name: str | UUID) -> None:
-    """Note that something is erased; call it inside the same transaction. No lock."""
+    """Record that something is erased. Call it in the same transaction. Takes no lock."""
     digest = keyed(kind, name, erasure_key(settings.SECRET_KEY))
     Erasure.objects.create(kind=kind, digest=digest)
 
 
 def write_log() -> int:
-    """Move what was noted to the log; returns how many lines. What cannot be written now waits.
+    """Move recorded erasures to the log; return the number of lines.
 
-    No lock: who is killed before the rows are gone, or meets another, writes some lines twice.
+    Rows that cannot be written stay for the next call. Takes no lock: if the process is killed, or
+    two run at once, some lines are written twice.
     """
     written = 0
     make_log()
@@ -64,17 +65,17 @@ def write_log() -> int:
 
 
 def make_log() -> None:
-    """Make an empty log where there is none. No lock.
+    """Create an empty log if there is none. Takes no lock.
 
-    A site on which nobody was erased then has one, too, so that a missing log is a lost one. Where
-    it cannot be made the doctor says so.
+    So a missing log is always a lost one, even if nobody was erased. If the log cannot be created,
+    the doctor reports it.
     """
     with suppress(OSError):
         os.close(os.open(settings.ERASURE_LOG, os.O_CREAT | os.O_WRONLY, mode=0o600))
 
 
 def erased_names() -> int:
-    """Return how many names are in the log; 0 where there is none that can be read."""
+    """Return the number of names in the log; 0 if it cannot be read."""
     try:
         return sum(map(len, read_log().values()))
     except OSError:
@@ -82,7 +83,7 @@ def erased_names() -> int:
 
 
 def _append(rows: Iterable[Erasure]) -> None:
-    """The first line is empty: a full disk may have cut the last one off."""
+    """Append rows after an empty line, because a full disk may have cut the last line off."""
     with open(settings.ERASURE_LOG, "a", opener=_private) as file:
         file.write("\n")
         for row in rows:
@@ -99,7 +100,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def read_log() -> Mapping[str, set[str]]:
-    """Return the digests in the log by kind. Raises FileNotFoundError where there is no log."""
+    """Return the digests in the log by kind. Raises FileNotFoundError if there is no log."""
     digests: dict[str, set[str]] = defaultdict(set)
     with open(settings.ERASURE_LOG) as file:
         for line in filter(str.strip, file):

@@ -17,7 +17,7 @@ from core.accounts.tokens import LONGEST
 
 
 class _PasswordForm(forms.Form):
-    """Has its link for a lost password at its end: Tab goes from the address to the password."""
+    """A form with its lost-password link at the end, so that Tab moves from address to password."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -27,7 +27,7 @@ class _PasswordForm(forms.Form):
 
 
 class LoginForm(_PasswordForm, allauth_forms.LoginForm):  # type: ignore[misc]
-    """Signs in by address and password."""
+    """A form for signing in with address and password."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -36,15 +36,15 @@ class LoginForm(_PasswordForm, allauth_forms.LoginForm):  # type: ignore[misc]
 
 
 class ReauthenticateForm(_PasswordForm, allauth_forms.ReauthenticateForm):  # type: ignore[misc]
-    """Asks for the password again."""
+    """A form that asks for the password again."""
 
 
 class ChangePasswordForm(_PasswordForm, allauth_forms.ChangePasswordForm):  # type: ignore[misc]
-    """Asks for the old and a new password."""
+    """A form for replacing the password, which asks for the old one."""
 
 
 class _OfDigits(forms.Form):
-    """Asks for a code, for which a phone shows its digits."""
+    """A form for a code, for which a phone shows a numeric keypad."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -52,7 +52,7 @@ class _OfDigits(forms.Form):
 
 
 class _OfDigitsAlone(_OfDigits):
-    """Has the focus, as the page asks for nothing else."""
+    """A form for a code that has the focus, because the page asks for nothing else."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -60,25 +60,25 @@ class _OfDigitsAlone(_OfDigits):
 
 
 class CodeForm(_OfDigitsAlone, mfa_forms.AuthenticateForm):  # type: ignore[misc]
-    """Asks for the code after the password."""
+    """A form for the code after the password."""
 
 
 class CodeAgainForm(_OfDigitsAlone, mfa_forms.ReauthenticateForm):  # type: ignore[misc]
-    """Asks for a code before a change of how one signs in."""
+    """A form for a code before a change of how the person signs in."""
 
 
 class ActivateCodeForm(_OfDigits, ActivateTOTPForm):  # type: ignore[misc]
-    """Asks for the first code of an app, below what the app has to read."""
+    """A form for the first code of an app, below the QR code that the app scans."""
 
 
 class ResetPasswordForm(allauth_forms.ResetPasswordForm):  # type: ignore[misc]
-    """Asks for an address to which a link for a new password goes."""
+    """A form for an address to which a link for a new password is mailed."""
 
     def clean_email(self) -> str:
-        """Leave out accounts that the address does not give: somebody else may read its mail.
+        """Return the address, and drop accounts for which it may be another person's.
 
-        Only an address that its person has confirmed gives an account, or the only one of an
-        account that has none, as on sites that ask nobody to confirm.
+        An account is kept if its owner confirmed the address, or if it is the only address of an
+        account without a confirmed one, as on sites that do not ask for confirmation.
         """
         address: str = super().clean_email()
         self.users: list[User] = [
@@ -88,9 +88,9 @@ class ResetPasswordForm(allauth_forms.ResetPasswordForm):  # type: ignore[misc]
 
 
 def _may_have_password(user: User) -> bool:
-    """Return whether a new password is of use: where others sign in by the provider, to few.
+    """Return whether the person may use a password: only some may if others use the provider.
 
-    Whoever is signed in may choose one, to confirm changes of sign-in.
+    Signed-in people may choose one, to confirm changes of sign-in.
     """
     is_closed = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
     return not is_closed or user.is_superuser or user == context.request.user
@@ -104,7 +104,7 @@ def _gives(address: str, user: User) -> bool:
 
 
 class TokenForm(forms.Form):
-    """What a token is to be."""
+    """A form for the settings of a token."""
 
     name = forms.CharField(
         max_length=100,

@@ -35,7 +35,7 @@ RENEWED_SECONDS = 3.0
 
 
 class InProgress(Refused):
-    """A refusal because the same request is running, or its process died a moment ago."""
+    """Raised while the same request is running, or shortly after its process died."""
 
     def __init__(self, left: timedelta) -> None:
         super().__init__("This very request is being worked on. Try again.", code="in_progress")
@@ -45,9 +45,9 @@ class InProgress(Refused):
 def answer_once(
     request: Request, user: User, work: Callable[[], Response], *, is_secret: bool = False
 ) -> Response:
-    """Return the response of `work`, or the one that was given to this key before.
+    """Return the response of `work`, or the stored response to an earlier request with this key.
 
-    is_secret: the answer holds a secret and is stored encrypted.
+    is_secret: whether the response contains a secret and is stored encrypted.
 
     Server errors and temporary refusals (5xx, 429) are not stored, so that the client may try
     again. Raises Refused if the key was used for another request, or its request is in progress. No
@@ -74,7 +74,7 @@ def answer_once(
 
 
 def _read(body: str, is_secret: bool) -> Any:
-    """Return a stored answer. Raises Refused where the key that encrypted it is gone."""
+    """Return a stored response body. Raises Refused if the key that encrypted it is lost."""
     try:
         return json.loads(decrypt(body) if is_secret else body)
     except Unreadable:
@@ -84,7 +84,7 @@ def _read(body: str, is_secret: bool) -> Any:
 
 @contextmanager
 def _renewed(row: IdempotentAnswer) -> Iterator[None]:
-    """Keep the key taken for as long as the work takes."""
+    """Renew the lease on the key until the context ends."""
     is_over = threading.Event()
     keeper = threading.Thread(target=_renew, args=(row, is_over), daemon=True)
     keeper.start()
@@ -108,7 +108,7 @@ def _renew(row: IdempotentAnswer, is_over: threading.Event) -> None:
 
 
 def _mine(row: IdempotentAnswer) -> QuerySet[IdempotentAnswer]:
-    """Return a query for the row that matches nothing once another request has taken the key."""
+    """Return a query for the row that is empty once another request has taken the key."""
     return IdempotentAnswer.objects.filter(pk=row.pk, begun_at=row.begun_at)
 
 
@@ -118,7 +118,7 @@ def _digest(request: Request) -> str:
 
 
 def _begin(user: User, key: str, digest: str) -> IdempotentAnswer:
-    """Return the row of a key: a new one, or one that holds an answer. Raises Refused."""
+    """Return the row for a key: a new one, or one with a stored response. Raises Refused."""
     now = timezone.now()
     columns = {"digest": digest, "begun_at": now}
     try:
@@ -158,5 +158,5 @@ def _end(row: IdempotentAnswer, response: Response, is_secret: bool) -> None:
 
 
 def purge_answers() -> int:
-    """Delete the answers that are not kept any more; returns how many."""
+    """Delete the expired responses; return how many."""
     return IdempotentAnswer.objects.filter(begun_at__lt=timezone.now() - KEPT).delete()[0]

@@ -13,20 +13,20 @@ Letter = Callable[[], tuple[str, str]]
 
 
 def language_of(user: User) -> str:
-    """Return the language that the person chose, or the site's where they chose none."""
+    """Return the language that the person chose, else the site's."""
     offered = {code for code, _name in settings.LANGUAGES}
     return user.language if user.language in offered else settings.LANGUAGE_CODE
 
 
 @contextmanager
 def in_language_of(user: User) -> Iterator[None]:
-    """Translate into the person's language within the context."""
+    """Activate the person's language within the context."""
     with override(language_of(user)):
         yield
 
 
 def write_in_language_of(user: User, write: Letter) -> tuple[str, str]:
-    """Return subject and text of a mail in the person's language."""
+    """Return the subject and text of a mail in the person's language."""
     with in_language_of(user):
         subject, text = write()
         # Lazy translations must not outlive the context.
@@ -34,5 +34,5 @@ def write_in_language_of(user: User, write: Letter) -> tuple[str, str]:
 
 
 def active_language() -> str:
-    """Return the language of the page that is being answered, as it is stored of a person."""
+    """Return the language of the current request, in the form stored for a person."""
     return get_language() or settings.LANGUAGE_CODE

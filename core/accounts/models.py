@@ -20,7 +20,7 @@ PANEL_PEOPLE = "@panel.invalid"
 
 
 class UserManager(BaseUserManager["User"]):
-    """Makes users that are known by their e-mail address."""
+    """A manager of users, who are identified by their email address."""
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
         user = self.model(email=self.normalize_email(email), **fields)
@@ -29,20 +29,20 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
-        """Create a superuser with a confirmed address, since only operators create superusers."""
+        """Create a superuser with a confirmed address: only operators create superusers."""
         user = self.create_user(email, password, is_superuser=True, **fields)
         confirm_address(user)
         return user
 
 
 def confirm_address(user: "User") -> None:
-    """Take the account's address as confirmed, without a mail."""
+    """Mark the account's address as confirmed without sending a mail."""
     address = {"user": user, "email": user.email.lower()}
     EmailAddress.objects.update_or_create(**address, defaults={"verified": True, "primary": True})
 
 
 class User(AbstractUser):
-    """Somebody who signs in, with an e-mail address and no user name."""
+    """A person with an account, identified by an email address instead of a user name."""
 
     username = None  # type: ignore[assignment]
     is_staff = None  # type: ignore[assignment]  # the admin asks for roles
@@ -63,7 +63,7 @@ class User(AbstractUser):
 
     @property
     def is_of_panel(self) -> bool:
-        """Return whether the person came to a study from a panel, without an account of their own.
+        """Return whether the person joined a study from a panel, without an account of their own.
 
         They gave no address and no password, so they can open only the tasks of their studies.
         """
@@ -80,7 +80,7 @@ class User(AbstractUser):
         return self.has_perm(app_label)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Save the user; a new password, set anywhere, revokes the API tokens.
+        """Save the user. A new password, set by any code, revokes the API tokens.
 
         `_password` is Django's own attribute, set until a new password is stored.
         """
@@ -92,9 +92,9 @@ class User(AbstractUser):
 
 
 def new_pseudonym() -> str:
-    """Return a short public name such as w-7f3k2m.
+    """Return a random public name such as w-7f3k2m.
 
-    The unique constraint refuses the rare repeat.
+    A rare duplicate violates the unique constraint.
     """
     # Without 0, 1, i, l and o, which are taken for each other.
     alphabet = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -102,9 +102,9 @@ def new_pseudonym() -> str:
 
 
 class Annotator(models.Model):
-    """The pseudonymous contributor that examples and validations point at.
+    """The pseudonymous contributor to whom examples and validations belong.
 
-    Deleting the user leaves the annotator, and so the released rows, without a name.
+    Deleting the user keeps the annotator, so released rows have an author but no name.
     """
 
     class Source(models.TextChoices):
@@ -130,7 +130,7 @@ class Annotator(models.Model):
         verbose_name_plural = "people"
 
     def __str__(self) -> str:
-        """Return the name that owners read.
+        """Return the name that owners see.
 
         Imported and panel pseudonyms contain the source's id.
         """
@@ -140,7 +140,7 @@ class Annotator(models.Model):
 
 
 class LogEntry(models.Model):
-    """What somebody did to something, in a dotted word: round.closed, target.registered."""
+    """An entry of the audit log. `action` is a dotted word: round.closed, target.registered."""
 
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -166,9 +166,10 @@ class LogEntry(models.Model):
 
 
 class ApiToken(models.Model):
-    """Lets a program act for a person. The key is shown once; its SHA-256 digest is what is kept.
+    """A token with which a program acts for a person.
 
-    A digest without salt does, because the key is 256 random bits and no password.
+    The key is shown once; only its SHA-256 digest is stored. No salt is needed, because the key is
+    256 random bits, unlike a password.
     """
 
     class Scope(models.TextChoices):
@@ -201,14 +202,14 @@ class ApiToken(models.Model):
 
     @property
     def ends_soon(self) -> bool:
-        """Return whether the token expires soon, so that its person is warned."""
+        """Return whether the token expires soon, so that its owner should be warned."""
         return not self.is_over and self.expires_at <= timezone.now() + TOKEN_WARNING
 
 
 class Undo(models.Model):
-    """A link that undoes a change of how somebody signs in; only its digest is kept.
+    """A link that undoes a change of how a person signs in; only its digest is stored.
 
-    It was mailed to the address of the account before. See `core.accounts.undo_services`.
+    It was mailed to the account's former address. See `core.accounts.undo_services`.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -222,7 +223,7 @@ class Undo(models.Model):
 
 
 class IdempotentAnswer(models.Model):
-    """What a request with an Idempotency-Key was answered; no status: it is being worked on."""
+    """The response to a request with an Idempotency-Key; no status while it is running."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     key = models.CharField(max_length=200)
@@ -242,7 +243,7 @@ class IdempotentAnswer(models.Model):
 
 
 class Erasure(models.Model):
-    """Something that must not come back with an older backup, until it stands in the log of those.
+    """An erased object that a restored backup must not bring back, until the log contains it.
 
     See `core.accounts.erasures`.
     """
@@ -262,7 +263,7 @@ class Erasure(models.Model):
 
 
 class CountedPerson(models.Model):
-    """Who results shown and quotas count for, also after an account is deleted and made again.
+    """A person for whom scores shown and quotas count, even across deleted accounts.
 
     See `core.accounts.counting`.
     """
@@ -275,7 +276,7 @@ class CountedPerson(models.Model):
 
 
 class PersonAccount(models.Model):
-    """An account of a counted person. Beside `User`, so that its large table needs no index."""
+    """An account of a counted person. A separate table, so that `User` needs no index."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
@@ -287,7 +288,7 @@ class PersonAccount(models.Model):
 
 
 class AddressMark(models.Model):
-    """An address that a counted person has confirmed, as a keyed hash."""
+    """A keyed hash of an address that a counted person has confirmed."""
 
     # Two accounts that confirm one address at once leave one mark, and so one person.
     digest = models.CharField(max_length=64, unique=True)
@@ -299,7 +300,7 @@ class AddressMark(models.Model):
 
 
 class SpentQuota(models.Model):
-    """How much of a day's quota a person had used who deleted their account on that day."""
+    """The part of a day's quota that a person used with an account deleted on that day."""
 
     person = models.ForeignKey(CountedPerson, on_delete=models.CASCADE, related_name="spent")
     quota = models.CharField(max_length=60)  # of `counting.quota_name`
@@ -311,7 +312,7 @@ class SpentQuota(models.Model):
 
 
 class SiteKey(models.Model):
-    """A random key of the site, encrypted: unlike SECRET_KEY it never changes."""
+    """A random key of the site, stored encrypted. Unlike SECRET_KEY it never changes."""
 
     # Two processes that need a key for the first time make one.
     name = models.CharField(max_length=40, unique=True)

@@ -25,14 +25,14 @@ logger = logging.getLogger(__name__)
 
 
 class Provider(OpenIDConnectProvider):  # type: ignore[misc]
-    """allauth's, which takes either source's claims as they are."""
+    """allauth's provider, which accepts claims from userinfo and from the id token."""
 
     package = OpenIDConnectProvider.get_package()  # where its addresses are
 
     def sociallogin_from_response(self, request: HttpRequest, response: dict[str, Any]) -> Any:
-        """Return the sign-in.
+        """Return the sign-in for the provider's response.
 
-        Raises OAuth2Error for wrong claims, which allauth answers with a page.
+        Raises OAuth2Error for invalid claims, for which allauth shows a page.
         """
         try:
             sources = _sources(response)
@@ -44,14 +44,14 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return super().sociallogin_from_response(request, response)
 
     def extract_uid(self, data: dict[str, Any]) -> str:
-        """Return `sub`, or its digest where it is longer than the column."""
+        """Return `sub`, or its digest if it is longer than the column."""
         subject = subject_of(*_sources(data))
         if len(subject) <= app_settings.UID_MAX_LENGTH:
             return subject
         return f"sha256:{hashlib.sha256(subject.encode()).hexdigest()}"
 
     def extract_common_fields(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the address only, since accounts have no names."""
+        """Return only the address, because accounts have no names."""
         return {"email": address_of(*_sources(data))[0]}
 
     def extract_email_addresses(self, data: dict[str, Any]) -> list[EmailAddress]:
@@ -60,10 +60,10 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return [found] if address else []
 
     def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return what is needed later; names, pictures and other claims are not stored.
+        """Return the claims that are needed later. Names, pictures and others are not stored.
 
-        groups: null where they are unknown. auth_time: when the person last authenticated at the
-        provider, in seconds since 1970; null where the provider does not say.
+        groups: null if they are unknown. auth_time: when the person last authenticated at the
+        provider, in seconds since 1970; null if the provider does not say.
         """
         sources, claim = _sources(data), settings.OIDC_GROUPS_CLAIM
         groups = groups_of(sources, claim)
@@ -75,7 +75,7 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
 
 
 def _sources(response: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return userinfo and the id token's claims, each empty where missing. Raises WrongClaims."""
+    """Return the userinfo and the id token's claims, each {} if missing. Raises WrongClaims."""
     sources = response.get("userinfo", {}), response.get("id_token", {})
     if not all(isinstance(source, dict) for source in sources):
         raise WrongClaims("claims are not an object")

@@ -13,21 +13,20 @@ CONFIRMED = PreparedRead(lambda: EmailAddress.objects.filter(user=Slot("user"), 
 
 
 def person(request: HttpRequest | Request) -> User:
-    """Return the signed-in user, for views that require one."""
+    """Return the request's user, for views that require a signed-in one."""
     assert isinstance(request.user, User)
     return request.user
 
 
 def shown_name(annotator: Annotator | None) -> str:
-    """Return the name by which owners read a person."""
+    """Return the name that owners see for an annotator."""
     return _("unknown") if annotator is None else str(annotator)
 
 
 def account_name(account: User | None, *, owns: bool) -> str:
-    """Return the name by which members of a task read an account.
+    """Return the name that members of a task see for an account: its address if `owns`.
 
-    That is the email address if the reader owns the account, otherwise the pseudonym. Whether they
-    do is decided by `tasks.permissions.can_own`.
+    owns: whether the reader owns the task (`tasks.permissions.can_own`). Others see the pseudonym.
     """
     if account is None:
         return _("a deleted account")
@@ -35,21 +34,21 @@ def account_name(account: User | None, *, owns: bool) -> str:
 
 
 def account_address(account: User | None, *, owns: bool) -> str | None:
-    """Return the address of an account to owners of the task.
+    """Return the account's address if the reader owns the task, else None.
 
-    None where the address was made up.
+    None also for an address that was made up.
     """
     is_shown = owns and account is not None and not account.is_of_panel
     return account.email if account and is_shown else None
 
 
 def public_name(user: User | None) -> str:
-    """Return the pseudonym of a person with an account; empty where there is none."""
+    """Return the pseudonym of a user, or "" without one."""
     return str(getattr(user, "annotator", ""))
 
 
 def has_confirmed_address(user: User) -> bool:
-    """Return whether a person has confirmed an address; True where the site asks for none."""
+    """Return whether a person has confirmed an address; True if the site does not ask."""
     if settings.ACCOUNT_EMAIL_VERIFICATION == "none":
         return True
     return CONFIRMED.first(user=user.pk) is not None

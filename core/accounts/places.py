@@ -6,12 +6,12 @@ PLACE = "place_before_confirming"
 
 
 def keep_place(request: HttpRequest) -> None:
-    """Note that the page of the request waits for a confirmed address."""
+    """Remember the request's page until the person has confirmed an address."""
     # Setting it stores the session again, which each reload of the page would do.
     if request.session.get(PLACE) != request.path:
         request.session[PLACE] = request.path
 
 
 def leave_place(request: HttpRequest) -> str:
-    """Return the remembered page and forget it; empty where there is none."""
+    """Return the remembered page and forget it; "" without one."""
     return str(request.session.pop(PLACE, ""))

@@ -21,9 +21,9 @@ SKEW_SECONDS = 60
 
 
 def did_recently(request: HttpRequest) -> bool:
-    """Return whether the person of this session authenticated within the last five minutes.
+    """Return whether the session's person authenticated within the last five minutes.
 
-    Signing in counts. allauth says yes for accounts that have neither password nor passkey.
+    Signing in counts. Unlike in allauth, accounts without password and passkey must do so, too.
     """
     if not request.user.is_authenticated:
         return False
@@ -38,9 +38,9 @@ def did_recently(request: HttpRequest) -> bool:
 
 
 def other_ways(user: User) -> list[dict[str, Any]]:
-    """Return how somebody without a password and a passkey proves who they are.
+    """Return the reauthentication methods for accounts without password and passkey.
 
-    They do so at the provider by which they sign in; otherwise they first get a password by mail.
+    The provider with which the person signs in; without one, a password set by mail.
     """
     if settings.OIDC_ISSUER and SocialAccount.objects.filter(user=user).exists():
         described = _("Sign in with %(name)s again") % {"name": settings.OIDC_NAME}
@@ -50,17 +50,17 @@ def other_ways(user: User) -> list[dict[str, Any]]:
 
 
 def ask_provider(request: HttpRequest, next_url: str) -> Any:
-    """The way to the provider, which is to ask for a password or the like even of who is known."""
+    """Return a redirect to the provider, which is asked to authenticate the person anew."""
     provider = get_adapter().get_provider(request, "oidc")
     parameters = {**provider.get_auth_params(), "prompt": "login", "max_age": "0"}
     return provider.redirect(request, process="redirect", next_url=next_url, auth_params=parameters)
 
 
 def note_provider(request: HttpRequest, sociallogin: Any) -> bool:
-    """Return whether the person of this session authenticated at the provider, and note it.
+    """Record that the session's person authenticated at the provider; return whether they did.
 
-    The provider must say when: whoever asks with `max_age` is owed that (OpenID Connect Core
-    3.1.2.1), and whoever controls the browser may have removed the parameter from the address.
+    The provider must report when. It must do so for requests with `max_age` (OpenID Connect Core
+    3.1.2.1), and whoever controls the browser may have removed that parameter from the URL.
     """
     authenticated_at = sociallogin.account.extra_data.get("auth_time")
     oldest = time.time() - app_settings.REAUTHENTICATION_TIMEOUT - SKEW_SECONDS

@@ -18,6 +18,6 @@ SEALED = {
 
 
 def sealed_columns() -> Iterator[tuple[type[Model], str]]:
-    """Yield each model with its column."""
+    """Yield each model that has a column of encrypted values, with the column's name."""
     for label, column in SEALED.items():
         yield apps.get_model(label), column

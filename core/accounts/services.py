@@ -20,9 +20,9 @@ Actor = User | AnonymousUser | None
 
 
 def annotator_of(user: User) -> Annotator:
-    """Return the annotator of a signed-in user, created when first needed.
+    """Return the user's annotator, created when first needed.
 
-    No lock, a unique constraint.
+    Takes no lock: a unique constraint lets only one request create it.
     """
     try:
         return user.annotator  # type: ignore[no-any-return]
@@ -38,25 +38,26 @@ def annotator_of(user: User) -> Annotator:
 
 
 def set_keyboard_mode(*, annotator: Annotator, on: bool) -> None:
-    """Switch single-key shortcuts on or off for one annotator."""
+    """Switch single-key shortcuts on or off for an annotator."""
     annotator.keyboard_mode = on
     annotator.save(update_fields=["keyboard_mode"])
 
 
 def set_in_ranking(*, annotator: Annotator, on: bool) -> None:
-    """Let the annotator appear in people rankings, by pseudonym, or no longer; no lock."""
+    """Show the annotator's pseudonym in rankings of people, or hide it. Takes no lock."""
     annotator.in_ranking = on
     annotator.save(update_fields=["in_ranking"])
 
 
 def leave(*, user: User, is_repeated: bool = False) -> Annotator | None:
-    """Delete a user with everything that names them; returns the annotator that is left, if any.
+    """Delete a user with everything that names them; return the remaining annotator, if any.
 
-    is_repeated: they had left before a backup brought them back, so they go in any case.
+    is_repeated: whether they had left before a backup restored them; then they are deleted in any
+    case.
 
-    What they made keeps an annotator under a new pseudonym, so that nobody who knew the old one
-    finds it. Locks all administrators. A request that has begun may still write, and
-    `purge_deleted` finds it. Raises LastAdministrator.
+    Their work keeps an annotator with a new pseudonym, so that people who knew the old one cannot
+    find it. Locks all administrators. A running request may still write for them; `purge_deleted`
+    removes that. Raises LastAdministrator.
     """
     with transaction.atomic():
         if not is_repeated:
@@ -78,7 +79,7 @@ def leave(*, user: User, is_repeated: bool = False) -> Annotator | None:
 
 
 def _forget_name(user: User) -> None:
-    """Take the person's e-mail addresses, former ones too, out of what others did to them."""
+    """Remove the person's current and former addresses from log entries about them."""
     about = LogEntry.objects.filter(data__person=user.pk)
     found = {user.email, *EmailAddress.objects.filter(user=user).values_list("email", flat=True)}
     addresses = found | {entry.data["user"] for entry in about}
@@ -104,7 +105,7 @@ def _forget_name(user: User) -> None:
 
 
 def set_language(*, user: User, language: str) -> None:
-    """Store the language of the mails to a person; repeating it changes nothing, no lock."""
+    """Store the language for mails to a person. Idempotent; takes no lock."""
     User.objects.filter(pk=user.pk).update(language=language)
 
 
@@ -116,9 +117,9 @@ def log(
     about: object | None = None,
     **data: Any,
 ) -> LogEntry:
-    """Note that somebody did something; call it inside the same transaction.
+    """Add an entry to the audit log. Call it in the transaction that makes the change.
 
-    about: what belongs to the task whose members read it, where the target does not.
+    about: an object of the task whose members may read the entry, if `target` is not one.
     """
     user = actor if isinstance(actor, User) else None
     return LogEntry.objects.create(
@@ -139,7 +140,7 @@ TASK_PATHS = (
 
 
 def _task_code(target: object) -> str:
-    """Return the code of the task that an object belongs to; empty where it belongs to none."""
+    """Return the code of the task that an object belongs to, or ""."""
     for path in TASK_PATHS:
         related: Any = target
         for name in path.split("."):

@@ -15,14 +15,14 @@ STANDING = PreparedRead(
 
 
 class SessionStore(db.SessionStore):
-    """Django's store in the database.
+    """Django's database session store without a cache.
 
-    It keeps that one's name, which is part of the salt of what sessions hold. Nothing is cached: a
-    session that was ended elsewhere is over at the next request.
+    A session that was ended elsewhere is invalid at the next request. The class name equals
+    Django's, because it is part of the salt with which sessions are signed.
     """
 
     def _get_session_from_db(self) -> Session | None:
-        """Return the row of a session that stands; else forget its key."""
+        """Return the row of a valid session; None for others, whose key is dropped."""
         row = STANDING.first(key=self.session_key, now=timezone.now())
         if row is None:
             self._session_key = None

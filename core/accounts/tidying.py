@@ -18,9 +18,9 @@ DAY = timedelta(days=1)
 
 
 def tidy_people(most: int) -> int:
-    """Delete ended sessions, traces of them, links that are over and old log entries.
+    """Delete ended sessions with their traces, expired links and old log entries; return how many.
 
-    At most `most` rows of each kind go, so that no call takes long. Returns how many went.
+    Deletes at most `most` rows of each kind, so that no call takes long.
     """
     now = timezone.now()
     ended_sessions = Session.objects.filter(expire_date__lt=now)

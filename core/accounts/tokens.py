@@ -23,7 +23,7 @@ EVERY = timedelta(minutes=1)  # between two notes of the last use
 
 
 def digest_of(key: str) -> str:
-    """Return what is stored of a key."""
+    """Return the digest that is stored for a key."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -31,12 +31,10 @@ def digest_of(key: str) -> str:
 def create_token(
     *, user: User, name: str, scopes: Sequence[str], days: int
 ) -> tuple[ApiToken, str]:
-    """Create a token that expires after `days`.
+    """Create a token that expires after `days`; return it and its key.
 
-    Return it and its key, which is never shown again.
-
-    The form and the API's serializer have checked each value. Raises Refused. Locks the user,
-    because of the limit on tokens.
+    The key cannot be read again later. The form and the API's serializer have checked each value.
+    Raises Refused. Locks the user, because of the limit on tokens.
     """
     User.objects.select_for_update(of=("self",), no_key=True).get(pk=user.pk)
     name = checked_name(name)
@@ -65,7 +63,10 @@ def create_token(
 
 @transaction.atomic
 def revoke_token(*, token: ApiToken, actor: User | None) -> None:
-    """End a token at once; no lock. actor: its person, an administrator, or None: a command."""
+    """Revoke a token at once. Takes no lock.
+
+    actor: its owner, an administrator, or None for a command.
+    """
     ApiToken.objects.filter(pk=token.pk).delete()
     note_erasure(Erasure.Kind.TOKEN, token.digest)
     theirs = {} if actor == token.user else {"user": token.user.email, "person": token.user_id}
@@ -73,9 +74,9 @@ def revoke_token(*, token: ApiToken, actor: User | None) -> None:
 
 
 def ending_tokens() -> QuerySet[ApiToken]:
-    """Return tokens that expire soon and whose people were not mailed.
+    """Return tokens that expire soon and whose owners have not been mailed.
 
-    Short-lived ones need no mail.
+    Short-lived tokens are excluded.
     """
     now = timezone.now()
     soon = ApiToken.objects.filter(expires_at__gt=now, expires_at__lte=now + TOKEN_WARNING)
@@ -84,16 +85,16 @@ def ending_tokens() -> QuerySet[ApiToken]:
 
 
 def note_reminded(token: ApiToken) -> bool:
-    """Return whether the caller is the one to mail it.
+    """Record that the owner is reminded; return whether the caller should send the mail.
 
-    No lock: only one conditional update succeeds.
+    Takes no lock: only one conditional update succeeds.
     """
     waiting = ApiToken.objects.filter(pk=token.pk, reminded_at=None)
     return bool(waiting.update(reminded_at=timezone.now()))
 
 
 def find_token(key: str) -> ApiToken | None:
-    """Return the token of a key, expired or not, and note its use at most once a minute."""
+    """Return the token with this key, expired or not, or None. Records its use once a minute."""
     token = ApiToken.objects.select_related("user").filter(digest=digest_of(key)).first()
     now = timezone.now()
     if token and (token.last_used_at is None or token.last_used_at < now - EVERY):

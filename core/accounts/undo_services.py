@@ -29,14 +29,14 @@ SIGNER = Signer(salt="dynabench.accounts.undo_services")
 
 
 def offer_undo(*, user: User, address: str) -> str:
-    """Make a link's key for an address that the account has, or had until now. No lock."""
+    """Create an undo link for a current or just removed address; return its key. Takes no lock."""
     key = secrets.token_urlsafe(32)
     Undo.objects.create(user=user, digest=digest_of(key), address=address)
     return SIGNER.sign(key)
 
 
 def find_undo(key: str) -> Undo | None:
-    """Return the row of a link; None for one that was used, is too old or never existed."""
+    """Return the row for a link; None if it was used, has expired or never existed."""
     try:
         digest = digest_of(SIGNER.unsign(key))
     except BadSignature:
@@ -49,17 +49,18 @@ def _live() -> QuerySet[Undo]:
 
 
 def over() -> QuerySet[Undo]:
-    """Return the rows whose links no longer work."""
+    """Return the rows whose links have expired."""
     return Undo.objects.filter(made_at__lte=timezone.now() - KEPT)
 
 
 @transaction.atomic
 def restore_account(*, found: Undo) -> User:
-    """Give the account back to whoever reads mail at the address; returns it.
+    """Return the account, given back to whoever reads mail at the link's address.
 
-    The address is the only one again, confirmed. Sessions, tokens, the password and what was added
-    since the change (passkeys, apps, a provider) end. So do this link and later ones, which may be
-    in the hands of whoever made the change; an earlier link goes on, as it says what was before.
+    That address becomes the only one, confirmed. Sessions, tokens, the password and sign-in
+    methods added since the change (passkeys, apps, a provider) end. This link and later ones end,
+    too, because whoever made the change may have them; an earlier link keeps working, because it
+    restores an earlier state.
 
     Locks the account. Raises Refused.
     """
@@ -89,7 +90,7 @@ def restore_account(*, found: Undo) -> User:
 
 
 def _free(address: str, user: User) -> None:
-    """Take the address from an account that never confirmed it. Raises Refused."""
+    """Remove the address from accounts that never confirmed it. Raises Refused."""
     theirs = Q(email__iexact=address) | Q(emailaddress__email__iexact=address)
     for other in User.objects.filter(theirs).exclude(pk=user.pk).distinct():
         if has_confirmed(other, address):

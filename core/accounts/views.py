@@ -33,7 +33,7 @@ from core.web.refusals import as_form_error, as_message
 
 @login_not_required
 def sign_out(request: HttpRequest) -> HttpResponse:
-    """Sign out as allauth does; the next person at this browser finds no stored text."""
+    """Sign out as allauth does, and delete the text stored in the browser."""
     response: HttpResponse = account_views.logout(request)
     forget_text(response)
     return response
@@ -41,7 +41,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 @login_not_required
 def choose_language(request: HttpRequest) -> HttpResponse:
-    """Change the language of the pages as Django does, and of the mails to who is signed in."""
+    """Set the language of pages, as Django does, and of mails to a signed-in person."""
     response = i18n.set_language(request)
     chosen = request.POST.get("language", "")
     if request.user.is_authenticated and check_for_language(chosen):
@@ -51,13 +51,13 @@ def choose_language(request: HttpRequest) -> HttpResponse:
 
 @login_not_required
 def help_page(request: HttpRequest) -> HttpResponse:
-    """Show what the site is for, and its keyboard shortcuts."""
+    """Show the purpose of the site and its keyboard shortcuts."""
     _ensure_annotator(request.user)
     return render_page(request, "help.html", {}, part="keys")
 
 
 def account(request: HttpRequest) -> HttpResponse:
-    """Show what a person can do with their account."""
+    """Show the person's account settings."""
     _ensure_annotator(request.user)
     own_tokens = ApiToken.objects.filter(user=request.user.pk)
     ending = [token.name for token in own_tokens if token.ends_soon]
@@ -66,7 +66,7 @@ def account(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def keyboard_mode(request: HttpRequest) -> HttpResponse:
-    """Switch single-key shortcuts, and go back to where one was; for htmx only the switch."""
+    """Switch single-key shortcuts, and return to the previous page; for htmx only the switch."""
     set_keyboard_mode(annotator=annotator_of(person(request)), on=request.POST.get("on") == "1")
     back = request.POST.get("next", "")
     if back and htmx_partial(request):
@@ -88,7 +88,7 @@ def ranking(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @reauthentication_required(allow_get=True)  # type: ignore[untyped-decorator]
 def tokens(request: HttpRequest) -> HttpResponse:
-    """One's tokens, and the form that makes another; its key is on the answer and nowhere else."""
+    """Show the person's tokens and a form that creates one, whose key is shown once."""
     form = TokenForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         with as_form_error(form):
@@ -101,7 +101,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def token_revoke(request: HttpRequest, pk: int) -> HttpResponse:
-    """Revoke a token, after a question."""
+    """Revoke a token after asking for confirmation."""
     token = get_object_or_404(ApiToken, pk=pk, user=request.user)
     if request.method != "POST":
         return render(request, "accounts/token_revoke.html", {"token": token})
@@ -116,7 +116,7 @@ password_set = reauthentication_required(allow_get=True)(account_views.password_
 
 
 def reauthenticate(request: HttpRequest) -> HttpResponse:
-    """Show the provider again who one is, and come back; for accounts without a password."""
+    """Authenticate at the provider again, for accounts without a password, and return."""
     if [way["id"] for way in other_ways(person(request))] != ["provider"]:
         return redirect("account_reauthenticate")
     back = request.GET.get("next", "")
@@ -129,7 +129,7 @@ def reauthenticate(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def undo_change(request: HttpRequest, key: str) -> HttpResponse:
-    """Undo a change of how somebody signs in, after a question; then they choose a password."""
+    """Undo a change of how the person signs in, after confirmation, and let them set a password."""
     link = find_undo(key)
     if link is None:
         return render(request, "accounts/undo.html", status=404)
@@ -143,7 +143,7 @@ def undo_change(request: HttpRequest, key: str) -> HttpResponse:
 
 
 def _next_step(user: User) -> str:
-    """Where somebody chooses a password, if the site lets them have one."""
+    """Return the URL for choosing a password if the site allows one, else for signing in."""
     is_by_provider = settings.PASSWORD_SIGN_IN == "administrators"  # noqa: S105
     if not user.is_active or (is_by_provider and not user.is_superuser):
         return reverse("account_login")

@@ -24,7 +24,7 @@ Count = Callable[[Keys], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Kept:
-    """What was counted, and when; fresh until `until`."""
+    """A cached result with the time of its computation; fresh until `until`."""
 
     numbers: Any
     counted_at: datetime
@@ -32,7 +32,7 @@ class Kept:
 
 
 def read_or_count(key: str, count: Callable[[], T]) -> T:
-    """Return the result of `count`, computed now or recently."""
+    """Return the cached result of `count`, or compute and cache it."""
     result: T = kept_many([key], lambda keys: {key: count()})[key].numbers
     return result
 
@@ -40,10 +40,10 @@ def read_or_count(key: str, count: Callable[[], T]) -> T:
 def kept_many(
     keys: Keys, count: Count, is_slow: Callable[[Keys], bool] = lambda keys: False
 ) -> dict[str, Kept]:
-    """Return the results of `count` by key, computed now or recently.
+    """Return the results of `count` by key, computing those that are missing or expired.
 
     is_slow: whether a request should not wait for these keys. A thread then computes them; until it
-    has ended, callers get the old numbers, or none.
+    ends, callers get expired results or none.
     """
     results: dict[str, Kept] = cache.get_many(keys)
     now = timezone.now()
@@ -71,7 +71,7 @@ def _count(keys: Keys, count: Count) -> dict[str, Kept]:
 
 
 def _count_in_thread(keys: Keys, count: Count) -> None:
-    """Compute as `_count` does, on the thread's own connection."""
+    """Compute results as `_count` does, in a thread with its own connection."""
     try:
         _count(keys, count)
     finally:

@@ -9,11 +9,11 @@ from django.utils.encoding import force_bytes
 
 
 class Unreadable(Exception):
-    """A stored secret was encrypted with a SECRET_KEY that is not known any more."""
+    """Raised for a stored secret that no known SECRET_KEY decrypts."""
 
 
 def derived_keys(purpose: str) -> list[bytes]:
-    """Return 32 bytes of SECRET_KEY for one purpose, then of each of SECRET_KEY_FALLBACKS."""
+    """Return 32-byte keys for one purpose, from SECRET_KEY and each of SECRET_KEY_FALLBACKS."""
     keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
     # A key that leaks from one purpose must not open what another one protects.
     prefix = f"dynabench.{purpose}:".encode()
@@ -21,18 +21,18 @@ def derived_keys(purpose: str) -> list[bytes]:
 
 
 def _keys() -> MultiFernet:
-    """Return the keys, the current one first; those of SECRET_KEY_FALLBACKS can still decrypt."""
+    """Return the encryption keys, the current one first, then fallbacks for decryption."""
     digests = derived_keys("encryption")
     return MultiFernet([Fernet(base64.urlsafe_b64encode(digest)) for digest in digests])
 
 
 def encrypt(text: str) -> str:
-    """Encrypt a text with SECRET_KEY; an empty text stays empty."""
+    """Encrypt a text with SECRET_KEY. An empty text stays empty."""
     return _keys().encrypt(text.encode()).decode() if text else ""
 
 
 def rotated(token: str) -> str:
-    """Return the same text encrypted with the current key. Raises Unreadable."""
+    """Return the token encrypted with the current key. Raises Unreadable."""
     try:
         return _keys().rotate(token.encode()).decode()
     except InvalidToken:

@@ -25,24 +25,24 @@ KEY = BigIntegerField()
 
 
 class Slot(Expression):
-    """The place of a value in a prepared read, which each call of it gives by name."""
+    """A placeholder in a prepared read, whose value each call passes by name."""
 
     def __init__(self, name: str, output_field: "Field[Any, Any]" = KEY) -> None:
         super().__init__(output_field=output_field)
         self.name = name
 
     def as_sql(self, _compiler: SQLCompiler, _connection: Any) -> tuple[str, tuple[Any, ...]]:
-        """Return a placeholder, and this slot where its value belongs."""
+        """Return the SQL placeholder, with this slot as its parameter."""
         return "%s", (self,)
 
     def value_among(self, values: dict[str, Any], connection: BaseDatabaseWrapper) -> Any:
-        """Return the value that a call gave, as the database takes it. Raises KeyError."""
+        """Return the call's value for this slot in database form. Raises KeyError."""
         return self.output_field.get_db_prep_value(values[self.name], connection)
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """What Django built, and what it needs to make objects of the rows."""
+    """The SQL that Django built, with what turns its rows into objects."""
 
     sql: str
     parameters: Sequence[Any]  # values that are always the same, and slots
@@ -72,9 +72,9 @@ class _Statement:
 
 
 class PreparedRead(Generic[M]):
-    """A queryset of whole objects, with their related objects, whose values alone change.
+    """A query for whole objects with related ones, built once and called with different values.
 
-    build: makes the queryset, with a `Slot` for each value. It is called once for each thread.
+    build: returns the queryset, with a `Slot` for each value. It is called once per thread.
     """
 
     def __init__(self, build: Callable[[], QuerySet[M]]) -> None:
@@ -82,7 +82,7 @@ class PreparedRead(Generic[M]):
         self._kept = threading.local()  # a compiler belongs to its thread's connection
 
     def rows(self, **values: Any) -> list[M]:
-        """Return the objects that the read finds with these values. One query."""
+        """Return the objects for these values. One query."""
         connection = connections[DEFAULT_DB_ALIAS]
         statement: _Statement | None = getattr(self._kept, "statement", None)
         # The compiler writes SQL for its own connection, and reads rows by its rules.
@@ -99,11 +99,11 @@ class PreparedRead(Generic[M]):
         return [self._object(statement, row) for row in converted]
 
     def first(self, **values: Any) -> M | None:
-        """Return the first object that the read finds, or None. One query."""
+        """Return the first object for these values, or None. One query."""
         return next(iter(self.rows(**values)), None)
 
     def get(self, **values: Any) -> M:
-        """Return the object that the read finds. Raises the model's DoesNotExist. One query."""
+        """Return the object for these values. Raises the model's DoesNotExist. One query."""
         if (record := self.first(**values)) is None:
             raise self._build().model.DoesNotExist  # type: ignore[attr-defined]
         return record

@@ -13,10 +13,10 @@ M = TypeVar("M", bound=Model)
 
 
 class PreparedInsert(Generic[M]):
-    """The insert of one object, all of whose values are given.
+    """A statement that inserts one object with all its values, built once.
 
-    Sends no signals. unique, update: names of fields; a row that has the same values of the unique
-    ones is updated by the others.
+    Sends no signals. unique, update: names of fields; a row with the same values of the unique
+    fields is updated in the other fields instead.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class PreparedInsert(Generic[M]):
         self._sql = ""
 
     def insert(self, row: M) -> None:
-        """Store an object, which gets the key that the database made. One query."""
+        """Insert an object, and set the key that the database assigned. One query."""
         connection = connections[DEFAULT_DB_ALIAS]
         # No lock: threads that build it at once build the same text.
         if not self._sql:
@@ -46,7 +46,7 @@ class PreparedInsert(Generic[M]):
         row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
     def _build_sql(self, row: M, connection: BaseDatabaseWrapper) -> str:
-        """Return Django's statement for a row like this one."""
+        """Return Django's SQL for inserting such a row."""
         query = InsertQuery(
             self._model,
             on_conflict=OnConflict.UPDATE if self._unique else None,

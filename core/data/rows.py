@@ -9,7 +9,7 @@ BATCH = 500
 
 
 def changed_fields(row: Model, values: Mapping[str, Any]) -> list[str]:
-    """Store the values that differ; returns their names."""
+    """Store the values that differ from the row's; return their names."""
     changed = [name for name, value in values.items() if getattr(row, name) != value]
     for name in changed:
         setattr(row, name, values[name])
@@ -19,7 +19,7 @@ def changed_fields(row: Model, values: Mapping[str, Any]) -> list[str]:
 
 
 def delete_some(rows: QuerySet[Any], most: int) -> int:
-    """Delete up to `most` rows, few at a time, each batch its own transaction; how many went."""
+    """Delete up to `most` rows in small batches, each in its own transaction; return how many."""
     deleted = 0
     while deleted < most:
         # The keys come first, as Django deletes no slice.

@@ -23,7 +23,7 @@ LOCAL_ENTRIES = 10_000
 
 
 class Outage:
-    """Whether Redis is away, as this process knows; shared by its threads."""
+    """The state of Redis as this process knows it, shared by its threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,7 +31,7 @@ class Outage:
         self._changed = self._next_try = 0.0
 
     def may_ask(self) -> bool:
-        """Return whether to ask: always while it works, otherwise one caller after each pause."""
+        """Return whether to ask Redis: always while it works, else one caller per pause."""
         with self._lock:
             now = time.monotonic()
             if self._is_on and now < self._next_try:
@@ -41,10 +41,10 @@ class Outage:
             return True
 
     def note(self, error: Exception | None, asked_at: float) -> bool:
-        """Take what became of a call; whether an outage begins with it. Logged once each.
+        """Record the result of a call; return whether an outage begins with it.
 
-        What was asked before the last change, on the monotonic clock, says nothing of the time
-        after it.
+        Logs the beginning and the end once. asked_at: time of the call on the monotonic clock; a
+        call from before the last change is ignored.
         """
         is_away = error is not None
         with self._lock:
@@ -60,12 +60,12 @@ class Outage:
 
 @cache
 def outage_of(server: str) -> Outage:
-    """Return the one state of a server in this process; Django makes a cache for each thread."""
+    """Return the server's state in this process, shared by the caches of all threads."""
     return Outage()
 
 
 def _soft(name: str) -> Callable[..., Any]:
-    """Return a method of the cache that asks Redis, or the substitute while Redis is away."""
+    """Return a cache method that asks Redis, or a local cache while Redis is unavailable."""
     of_redis, of_local = getattr(RedisCache, name), getattr(LocMemCache, name)
 
     @wraps(of_redis)
@@ -87,7 +87,7 @@ def _soft(name: str) -> Callable[..., Any]:
 
 
 class SharedCache(RedisCache):
-    """Redis that costs nobody their page: limits and locks hold per process while it is away."""
+    """A Redis cache that falls back to a local cache per process while Redis is unavailable."""
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
         quick = {
@@ -103,7 +103,7 @@ class SharedCache(RedisCache):
         self.outage = outage_of(server)
 
     def ping(self) -> None:
-        """Ask Redis itself. Raises RedisError."""
+        """Ping Redis itself. Raises RedisError."""
         self._cache.get_client(write=True).ping()
 
     add = _soft("add")

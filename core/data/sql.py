@@ -19,13 +19,13 @@ def first_row(sql: str, **values: Value) -> tuple[Any, ...] | None:
 
 
 def change_rows(sql: str, **values: Value) -> int:
-    """Carry out a statement that changes rows; return how many it changed."""
+    """Execute a statement that changes rows; return how many it changed."""
     with connection.cursor() as cursor:
         cursor.execute(sql, _adapted(values))
         return int(cursor.rowcount)
 
 
 def _adapted(values: dict[str, Value]) -> dict[str, Any]:
-    """Return values as the database takes them: SQLite keeps times as text."""
+    """Return values in database form: SQLite stores times as text."""
     adapt = connection.ops.adapt_datetimefield_value
     return {n: adapt(v) if isinstance(v, datetime) else v for n, v in values.items()}

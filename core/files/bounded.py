@@ -45,29 +45,29 @@ BUSY = gettext_noop("Many files are being checked. Try again in a minute.")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a check may use: seconds of the clock, and bytes beyond what Python itself takes."""
+    """The limits of a check: seconds of wall-clock time, and bytes beyond Python's own memory."""
 
     seconds: float = 60.0
     memory_bytes: int = 512 * MIB
 
 
 class OutOfBounds(Exception):
-    """What was sent makes its check use too much, or break: its sender has to mend it."""
+    """Raised if a check of untrusted data exceeds the limits or crashes. The sender must fix it."""
 
 
 def nothing() -> None:
-    """Do nothing: the heartbeat where none is needed."""
+    """Do nothing, as a heartbeat for callers that need none."""
 
 
 def bounded(
     check: Callable[[], T], bounds: Bounds = Bounds(), beat: Callable[[], object] = nothing
 ) -> T:
-    """Return what the check returns, or raise what it raises, from a process with limits.
+    """Run a check in a process with limits; return its result or raise its exception.
 
-    check: a `functools.partial` of a function at the top of a module without Django; it travels
-    pickled, as its result does. The result has taken as much memory there, so its size is limited
-    too. beat: called each second while the check runs. Raises OutOfBounds, Unavailable where too
-    many checks are running, and what `beat` raises. No process is left behind.
+    check: a `functools.partial` of a top-level function of a module without Django, because it is
+    pickled, as its result is. The result takes as much memory here, so its size is limited, too.
+    beat: called each second while the check runs. Raises OutOfBounds, Unavailable if too many
+    checks are running, and what `beat` raises. The process never outlives the call.
     """
     if not PLACES.acquire(timeout=PLACE_SECONDS):
         raise Unavailable(BUSY, wait=60)
@@ -92,7 +92,7 @@ def bounded(
 
 
 def _run(job: bytes, seconds: float, beat: Callable[[], object]) -> tuple[int | None, bytes]:
-    """Return how the process of a check ended, None if its time was over, and what it wrote."""
+    """Return the exit code of a check's process, None after a timeout, and its output."""
     deadline = time.monotonic() + seconds
     with TemporaryFile() as to_read:  # `communicate` may forget what it was sending at a timeout
         to_read.write(job)
@@ -119,10 +119,7 @@ def _run(job: bytes, seconds: float, beat: Callable[[], object]) -> tuple[int | 
 
 
 def _environment() -> dict[str, str]:
-    """Return variables without secrets, with which libraries reserve little.
-
-    One thread, one arena.
-    """
+    """Return environment variables without secrets that limit libraries to one thread and arena."""
     names = ("PATH", "TMPDIR", "HOME", "SSL_CERT_FILE")
     variables = {name: os.environ[name] for name in names if name in os.environ}
     return {
@@ -141,7 +138,7 @@ def _environment() -> dict[str, str]:
 
 
 def answer() -> None:
-    """Make the check that standard input holds, and write to standard output what came of it."""
+    """Run the check on standard input, and write its pickled result to standard output."""
     # Kept under another number, before 1 is turned to standard error.
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
@@ -163,7 +160,7 @@ def _limit(bounds: Bounds) -> None:
 
 
 def _pickled(check: Callable[[], Any]) -> bytes:
-    """Return, pickled, whether the check succeeded, and its result or what it raised."""
+    """Return, pickled, whether the check succeeded, and its result or exception."""
     try:
         return pickle.dumps((True, check()))
     except MemoryError:

@@ -4,7 +4,7 @@ from json import JSONDecodeError
 
 
 def damage_of(error: BaseException) -> str:
-    """Return a clause for people; a library's own words speak to programmers.
+    """Return a clause for people about a damaged file, instead of a library's message.
 
     >>> damage_of(ValueError("not enough values to unpack (expected 2, got 1)"))
     'its contents are damaged'

@@ -12,12 +12,12 @@ LEFT_OUT = "…"
 
 
 def shown_source(source: str) -> str:
-    """Return where a model comes from, for its people; of a folder of ours only the name."""
+    """Return a model's source for its owners; for a folder of this server, only its name."""
     return PurePath(source).name if source.startswith("/") else source
 
 
 def without_places(text: str) -> str:
-    """Return the text with `…/model.json` in place of the path of a file in a folder of ours."""
+    """Return the text with `…/model.json` in place of the path of a file in one of our folders."""
     folders = (settings.HOME, settings.MEDIA_ROOT, settings.BASE_DIR, settings.MODEL_CACHE)
     others = (tempfile.gettempdir(), sys.prefix, Path.home())
     pattern = _pattern(tuple(str(folder) for folder in (*folders, *others)))

@@ -12,10 +12,10 @@ NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?\Z", re.IGNORECASE)
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV that spreadsheets may open: no cell becomes a formula.
+    """Return rows as CSV for spreadsheets, in which no cell is a formula.
 
-    Files that programs read back, in the layouts of other tools (`tasks.formats`), keep each
-    letter.
+    Files in the layouts of other tools (`tasks.formats`), which programs read back, keep every
+    character.
     """
     text = StringIO()
     csv.writer(text).writerows([harmless(cell) for cell in row] for row in rows)
@@ -23,7 +23,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def harmless(cell: Any) -> Any:
-    """Return a cell; a text that would begin a formula is marked as text.
+    """Return a cell; a text that spreadsheets would treat as a formula is marked as text.
 
     >>> [harmless(cell) for cell in ("=1+1", "@a", "-0.5", "+49 30", -0.5, "a-b")]
     ["'=1+1", "'@a", '-0.5', "'+49 30", -0.5, 'a-b']

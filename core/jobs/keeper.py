@@ -26,7 +26,7 @@ _keeper = 0  # its process id
 
 
 class KeptProcess:
-    """A process that does `work`, and again when it has ended."""
+    """A process that runs `work`, restarted whenever it ends."""
 
     def __init__(self, name: str, work: Callable[[], None]) -> None:
         self._name, self._work = name, work
@@ -52,7 +52,7 @@ class KeptProcess:
         self._work()
 
     def look(self) -> None:
-        """Start it again if it ended, or if it is silent though it should not be."""
+        """Restart the process if it ended; kill it first if it has been silent for too long."""
         if self._process.is_alive() and time.monotonic() > _read(self._until):
             logger.error("%s hangs and is killed", self._name)
             self.kill()
@@ -75,9 +75,9 @@ class KeptProcess:
 
 
 def keep(works: Mapping[str, Callable[[], None]], grace_seconds: float) -> None:
-    """Do the works, each in a separate process, until SIGTERM or SIGINT.
+    """Run each of the works in a separate process until SIGTERM or SIGINT.
 
-    Then they may end what they do; after `grace_seconds` they are killed.
+    Processes may then finish their work; after `grace_seconds` they are killed.
     """
     # Before the forks, so that the processes have the handlers, too.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -102,13 +102,13 @@ def _end(number: int, frame: object) -> None:
 
 
 def must_end() -> bool:
-    """Return whether this process was asked to end, or its keeper is gone."""
+    """Return whether this process was asked to end, or its keeper has died."""
     # A process whose parent ended gets another one at once.
     return _ending or (_keeper != 0 and os.getppid() != _keeper)
 
 
 def pause(seconds: float) -> bool:
-    """Wait, and tell the keeper that all is well; False, at once: this process must end."""
+    """Sleep while signalling the keeper; return False, early, if this process must end."""
     end = time.monotonic() + seconds
     while not must_end() and (left := end - time.monotonic()) > 0:
         _tell(IDLE_SECONDS)
@@ -118,9 +118,10 @@ def pause(seconds: float) -> bool:
 
 
 def is_at_work() -> None:
-    """Tell the keeper that this process does a job, for which it may be silent for longer.
+    """Tell the keeper that this process runs a job, so that it may be silent for longer.
 
-    A long job says so again and again, or its process is killed. Elsewhere this does nothing.
+    A long job must call this repeatedly, or its process is killed. Without a keeper this does
+    nothing.
     """
     _tell(WORK_SECONDS)
 

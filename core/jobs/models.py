@@ -4,7 +4,7 @@ from django.db import models
 
 
 class LastSuccess(models.Model):
-    """A job that a clock starts, and when it last ended well."""
+    """A scheduled job, with the time of its last success."""
 
     job = models.CharField(max_length=60, primary_key=True)
     succeeded_at = models.DateTimeField()
@@ -14,7 +14,7 @@ class LastSuccess(models.Model):
 
 
 class PeriodicWork(models.Model):
-    """Work that the site does every so often, and when a process last claimed it."""
+    """A periodic task of the site, with the time when a process last claimed it."""
 
     work = models.CharField(max_length=60, primary_key=True)
     claimed_at = models.DateTimeField(null=True)
@@ -24,7 +24,7 @@ class PeriodicWork(models.Model):
 
 
 class Incident(models.Model):
-    """A message of administrators about trouble on the site; everybody sees the latest one."""
+    """A message of administrators about a problem of the site. Everybody sees the latest one."""
 
     title = models.CharField(max_length=120)
     text = models.TextField(max_length=2000, blank=True)

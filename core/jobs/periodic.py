@@ -9,10 +9,10 @@ from core.jobs.models import LastSuccess, PeriodicWork
 
 
 def claim(work: str, every: timedelta) -> bool:
-    """Return whether the caller is the one that does this work now.
+    """Return whether the caller should do this work now.
 
-    Nobody claims the same work again before `every` has passed. No lock: of several processes that
-    claim at once, the conditional update changes the row for one.
+    Nobody can claim the same work again before `every` has passed. No lock: of several processes
+    that claim at once, only one conditional update succeeds.
     """
     now = timezone.now()
     is_due = Q(claimed_at=None) | Q(claimed_at__lte=now - every)
@@ -28,5 +28,5 @@ def claim(work: str, every: timedelta) -> bool:
 
 
 def has_succeeded(job: str, within: timedelta) -> bool:
-    """Return whether a job ended well within a time."""
+    """Return whether a job has succeeded within a time."""
     return LastSuccess.objects.filter(job=job, succeeded_at__gt=timezone.now() - within).exists()

@@ -28,7 +28,7 @@ _is_silent = False
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """Send no messages from this process until the end of the block: it does its jobs itself."""
+    """Send no messages from this process within the context, because it runs its jobs itself."""
     global _is_silent
     _is_silent = True
     try:
@@ -38,11 +38,11 @@ def silence() -> Iterator[None]:
 
 
 def enqueue(function: str, *ids: int | UUID) -> None:
-    """Have a worker call a dotted function with row ids; undone with the current transaction.
+    """Have a worker call a function, given as dotted path, with row ids.
 
-    A message may come twice, late or never: `function` first claims its row
-    (`leases.claim` of `evaluation.isolation.queue`), and `leases.sweep` rings again for rows that
-    nobody claimed.
+    A rollback of the current transaction also removes the message. A message may arrive twice,
+    late or never: `function` first claims its row (`leases.claim` of
+    `evaluation.isolation.queue`), and `leases.sweep` sends it again for rows that nobody claimed.
     """
     if not _is_silent:
         async_task(function, *ids, cluster=_key(function))
@@ -57,15 +57,15 @@ def _key(function: str) -> str | None:
 def is_empty() -> bool:
     """Return whether no message waits for a worker.
 
-    Those for processes of their own do not count.
+    Messages for separate processes do not count.
     """
     return not OrmQ.objects.exclude(key=APART).exists()
 
 
 def take_message(*, apart: bool = False) -> str | None:
-    """Return and remove the oldest message, long jobs last; None where there is none.
+    """Return and remove the oldest message, long jobs last; None without one.
 
-    Nobody has to acknowledge it. apart: take one of those for processes of their own.
+    Messages are not acknowledged. apart: take only messages for separate processes.
     """
     waiting = OrmQ.objects.filter(lock__lte=timezone.now())
     waiting = waiting.filter(key=APART) if apart else waiting.exclude(key=APART)
@@ -78,7 +78,7 @@ def take_message(*, apart: bool = False) -> str | None:
 
 
 def answer(package: str) -> None:
-    """Call what a message names; how that ended is logged, and kept for the admin."""
+    """Run a message's function. The result is logged, and stored for the admin."""
     try:
         task = SignedPackage.loads(package)
     except BadSignature:

@@ -13,13 +13,13 @@ from core.jobs.models import Incident, LastSuccess
 
 @contextmanager
 def noted(job: str) -> Iterator[None]:
-    """Note when a job of the clock ends well. No lock."""
+    """Record the success of a scheduled job if the context ends without an error. No lock."""
     yield
     note_success(job)
 
 
 def note_success(job: str) -> None:
-    """Store that a job ended well now; monitors warn when that is long ago. No lock."""
+    """Record that a job succeeded now; monitors warn if this was long ago. Takes no lock."""
     LastSuccess.objects.update_or_create(job=job, defaults={"succeeded_at": timezone.now()})
 
 
@@ -27,7 +27,7 @@ def note_success(job: str) -> None:
 def tell_incident(
     *, actor: User, incident: Incident | None, title: str, text: str, is_over: bool
 ) -> Incident:
-    """Publish an incident, or what is new about one; return it. No lock: the last writer wins."""
+    """Publish an incident or an update to one; return it. No lock: the last writer wins."""
     now = timezone.now()
     is_new = incident is None
     if incident is None:

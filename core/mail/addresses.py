@@ -33,7 +33,7 @@ def is_address(text: str) -> bool:
 
 @deconstructible
 class AddressValidator(EmailValidator):
-    """Django's, which also refuses what no mail reaches."""
+    """Django's validator, which also refuses undeliverable addresses."""
 
     def __call__(self, value: str | None) -> None:
         """Raise ValidationError unless the value is an address."""
@@ -46,7 +46,7 @@ class AddressValidator(EmailValidator):
 
 
 def _is_host(address: str) -> bool:
-    """Return whether a host name follows the @, as mail writes it (IDNA).
+    """Return whether a valid host name follows the @, in the form of mail (IDNA).
 
     An IP address in brackets is refused: few servers accept mail for one, and it would be a second
     spelling of the same address.
@@ -66,13 +66,13 @@ check_address = AddressValidator()
 
 
 class AddressField(forms.EmailField):
-    """A field for an address to which the site can send a mail."""
+    """A form field for an address to which the site can send mail."""
 
     default_validators = [check_address]
 
 
 class AddressInRequest(serializers.EmailField):
-    """The same in a request of the API."""
+    """A serializer field for an address to which the site can send mail."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -7,13 +7,13 @@ import idna
 
 
 def normal_address(address: str) -> str:
-    """Return the form in which an address is counted.
+    r"""Return the normal form of an address, by which people are counted.
 
     Case, Unicode's compatible forms, the spelling of the domain (IDNA), quotes around the local
-    part (RFC 5321, 4.1.2) and a tag after "+" make no difference. Never raises: what is no address
-    is returned folded.
+    part (RFC 5321, 4.1.2) and a tag after "+" make no difference. Never raises: an invalid address
+    is returned case-folded.
 
-    >>> normal_address('"Ad\\a+two"@EXAMPLE.com.')
+    >>> normal_address('"Ad\a+two"@EXAMPLE.com.')
     'ada@example.com'
     """
     folded = unicodedata.normalize("NFKC", address.strip()).casefold()
@@ -25,7 +25,7 @@ def normal_address(address: str) -> str:
 
 
 def _unquoted(local: str) -> str:
-    """Return a local part without quotes, in which a backslash stands before any letter."""
+    """Return a local part without quotes and the backslashes that escape characters."""
     if len(local) < 2 or local[0] != '"' or local[-1] != '"':
         return local
     return re.sub(r"\\(.)", r"\1", local[1:-1])

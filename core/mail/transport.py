@@ -16,7 +16,7 @@ logger = logging.getLogger("dynabench.mails")
 
 
 class LimitedBackend(BaseEmailBackend):
-    """The backend that the operator named, which tells a server that hangs as one that is away."""
+    """A wrapper of the operator's mail backend that treats a hanging server as unavailable."""
 
     def __init__(self, fail_silently: bool = False, **options: Any) -> None:
         super().__init__(fail_silently=fail_silently)
@@ -24,15 +24,15 @@ class LimitedBackend(BaseEmailBackend):
         self.transport: BaseEmailBackend = transport(fail_silently=fail_silently, **options)
 
     def open(self) -> bool | None:
-        """Connect as the transport does."""
+        """Connect as the wrapped backend does."""
         return self.transport.open()
 
     def close(self) -> None:
-        """Disconnect as the transport does."""
+        """Disconnect as the wrapped backend does."""
         self.transport.close()
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
-        """Send them and return how many were sent. Raises OSError, as transports do."""
+        """Send messages and return how many were sent. Raises OSError, as backends do."""
         try:
             with _places.take():
                 return self.transport.send_messages(email_messages) or 0
@@ -41,10 +41,10 @@ class LimitedBackend(BaseEmailBackend):
 
 
 class LoggedBackend(BaseEmailBackend):
-    """Writes mails to the log, each as one record: for logs whose lines are objects."""
+    """A mail backend that logs each mail as one record, for logs with one object per line."""
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
-        """Log them and return how many."""
+        """Log messages and return how many."""
         for message in email_messages:
             logger.info("%s", message.message().as_string())
         return len(email_messages)

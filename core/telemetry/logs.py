@@ -14,11 +14,14 @@ current: ContextVar[HttpRequest | None] = ContextVar("current", default=None)
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message; of a request also its id, the task's
-    code and the person's pseudonym, a hash that the site's key makes."""
+    """A log formatter that writes one JSON object per line.
+
+    It has time, level, logger and message; within a request also the request's id, the task's code
+    and the person's pseudonym, a hash with the site's key.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line without its end."""
+        """Return the line without a line break."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -32,7 +35,7 @@ class JsonLines(logging.Formatter):
 
 
 def _of(request: HttpRequest | None) -> dict[str, str]:
-    """Return what is known of the request so far, without asking the database."""
+    """Return what is known about the request so far, without querying the database."""
     if request is None:
         return {}
     context = {"request": request.id}  # type: ignore[attr-defined]
@@ -46,8 +49,8 @@ def _of(request: HttpRequest | None) -> dict[str, str]:
 
 
 def pseudonym(pk: int) -> str:
-    """Return the name of a person in logs.
+    """Return the hash that identifies a person in logs.
 
-    The same on all servers, and meaningless without the key.
+    It is the same on all servers, and meaningless without the key.
     """
     return salted_hmac("dynabench.log", str(pk), algorithm="sha256").hexdigest()[:16]

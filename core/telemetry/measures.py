@@ -14,10 +14,10 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def count_together(home: Path) -> None:
-    """Count in a folder of this server's main process, and remove those of servers that are gone.
+    """Share counters in a folder of this server's main process; delete those of ended servers.
 
-    For a worker of gunicorn, before prometheus_client is imported. Counts begin at 0 with each
-    main process. A folder that the environment names is made, and whoever names it empties it.
+    For a gunicorn worker, before prometheus_client is imported. Counts begin at 0 with each main
+    process. If the environment names a folder, it is created, and the operator has to empty it.
     """
     if named := os.environ.get(FOLDER):
         Path(named).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def count_together(home: Path) -> None:
 
 
 def forget_the_dead(folder: Path) -> None:
-    """Remove what workers that ended were doing; what they had counted stays counted."""
+    """Delete the live gauges of workers that ended. Their counters are kept."""
     for file in folder.glob("gauge_live*_*.db"):
         if not _lives(file.stem.rpartition("_")[2]):
             with suppress(FileNotFoundError):  # another scrape was first
@@ -42,7 +42,7 @@ def forget_the_dead(folder: Path) -> None:
 
 
 def _lives(pid: str) -> bool:
-    """Return whether this machine has a process with the number."""
+    """Return whether this machine has a process with this id."""
     try:
         os.kill(int(pid), 0)
     except (ValueError, ProcessLookupError):

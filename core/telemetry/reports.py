@@ -10,7 +10,7 @@ from core.versions import version
 
 
 def report_to(address: str) -> None:
-    """Report errors that this process logs, and what ends it, to the address.
+    """Send errors that this process logs, and uncaught exceptions, to a Sentry address.
 
     Requests, queries and variables contain what people wrote, so none of them is sent.
     """

@@ -22,7 +22,10 @@ _provider: "TracerProvider | None" = None
 
 
 def start_tracing(service: str = "dynabench-web") -> "TracerProvider":
-    """Send this process's spans as the variables OTEL_… say. It starts a thread: after forks."""
+    """Send this process's spans as the variables OTEL_… say. Call it after forks.
+
+    It starts a thread, which would not survive a fork.
+    """
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -36,7 +39,7 @@ def start_tracing(service: str = "dynabench-web") -> "TracerProvider":
 
 @contextmanager
 def traced(service: str) -> Iterator[None]:
-    """Send this process's spans for as long as the block lasts; the last ones at its end."""
+    """Send this process's spans within the context, and flush them at its end."""
     provider = start_tracing(service)
     try:
         yield
@@ -47,7 +50,7 @@ def traced(service: str) -> Iterator[None]:
 
 @contextmanager
 def span(name: str, **attributes: str | int) -> Iterator[Any]:
-    """Trace a step; yield OpenTelemetry's span, or None where nothing is traced."""
+    """Trace a step; yield OpenTelemetry's span, or None without tracing."""
     if _provider is None:
         yield None
         return
@@ -59,7 +62,7 @@ def span(name: str, **attributes: str | int) -> Iterator[Any]:
 def carried() -> list[tuple[bytes, bytes]]:
     """Return the headers by which our model server joins this trace.
 
-    None where nothing is traced.
+    Empty without tracing.
     """
     if _provider is None:
         return []
@@ -72,7 +75,7 @@ def carried() -> list[tuple[bytes, bytes]]:
 
 @contextmanager
 def answering(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Any]:
-    """Trace a request whose headers may say which trace it belongs to; yield as `span` does."""
+    """Trace a request as part of the trace in its headers; yield as `span` does."""
     if _provider is None:
         yield None
         return
@@ -89,9 +92,9 @@ def answering(name: str, headers: Iterable[tuple[bytes, bytes]]) -> Iterator[Any
 def submit(
     threads: Executor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> tuple[Future[T], contextvars.Context]:
-    """Have a thread work for what goes on here: the same request in its logs, the same trace.
+    """Run `work` in a thread with the caller's context: the same request in logs, the same trace.
 
-    Returns with the future the context, in which callbacks of the future can run.
+    Returns the future, and the context in which its callbacks can run.
     """
     # A thread of the pool begins without the request and the span of its caller.
     context = contextvars.copy_context()

@@ -34,7 +34,7 @@ SCROLLING = {
 
 @dataclass(frozen=True)
 class DocsPage:
-    """A page: its first heading, the rest as HTML, and the anchors that it has."""
+    """A page of the documentation: its first heading, the rest as HTML, and its anchors."""
 
     title: str
     html: SafeString
@@ -42,12 +42,12 @@ class DocsPage:
 
 
 def docs_names() -> list[str]:
-    """Return the names of the pages that this installation has."""
+    """Return the names of the pages in this installation."""
     return sorted(path.stem for path in FOLDER.glob("*.md") if NAME.fullmatch(path.stem))
 
 
 def docs_page(name: str) -> DocsPage | None:
-    """Return a page by its name; None: there is none."""
+    """Return the page with this name, or None."""
     path = FOLDER / f"{name}.md"
     if not NAME.fullmatch(name) or not path.is_file():
         return None
@@ -55,7 +55,7 @@ def docs_page(name: str) -> DocsPage | None:
 
 
 def slug(heading: str) -> str:
-    """Return the anchor of a heading.
+    """Return the anchor for a heading.
 
     >>> slug("Fields (`context`, `input`)")
     'fields-context-input'
@@ -94,7 +94,10 @@ def _rendered(name: str, changed_ns: int) -> DocsPage:
 
 
 def _mark_keys(line: Token, section: str) -> set[str]:
-    """Give the keys that a line of a list explains an anchor, such as `validation.votes`."""
+    """Add anchors for the keys that a list item explains, and return the anchors.
+
+    An anchor is the section with the key, such as `validation.votes`.
+    """
     anchors: set[str] = set()
     for token in line.children or ():
         if token.type == "text" and ":" in token.content:
@@ -107,7 +110,7 @@ def _mark_keys(line: Token, section: str) -> set[str]:
 
 
 def _linked(token: Token) -> Token:
-    """Let links to other pages of the folder lead to them here, and other files nowhere."""
+    """Resolve a token's link to another page; drop the target of a link to another file."""
     if token.type != "link_open":
         return token
     target = str(token.attrGet("href") or "")
@@ -143,9 +146,9 @@ CONFIG_PAGE = "task-config"
 
 
 def anchor_of_key(path: str) -> str:
-    """Return where docs/task-config.md explains a key of a configuration, such as `input[0].type`.
+    """Return the anchor in docs/task-config.md for a configuration key such as `input[0].type`.
 
-    The key itself if the page explains it in a line of its own, else its section.
+    This is the key itself if the page explains it in its own line, otherwise the section.
     """
     page = docs_page(CONFIG_PAGE)
     keys: Sequence[str] = re.findall(r"[A-Za-z_]\w*", path)

@@ -7,7 +7,7 @@ from django.utils.translation import to_language
 
 
 def languages(folder: Path) -> list[tuple[str, str]]:
-    """Return English, and each language with a catalogue in the folder, by its own name."""
+    """Return the code and own name of English and of each language with a catalogue."""
     found = sorted(path.parts[-3] for path in folder.glob("*/LC_MESSAGES/django.po"))
     codes = ["en", *(to_language(name) for name in found if name != "en")]
     return [(code, LANG_INFO.get(code, {}).get("name_local", code)) for code in codes]

@@ -28,7 +28,7 @@ EMPTY = gettext_noop("Enter a name that can be read.")
 
 
 class UnfitName(ValueError):
-    """A text that is no name: `words` say why, with `values`."""
+    """Raised for a text that is not a valid name. `words` give the reason, with `values`."""
 
     def __init__(self, words: str, **values: str) -> None:
         super().__init__(words % values)
@@ -36,9 +36,9 @@ class UnfitName(ValueError):
 
 
 def clean_name(text: str) -> str:
-    """Return a name in its composed form (NFC), with single spaces. Raises UnfitName.
+    """Return a name in composed form (NFC) with single spaces. Raises UnfitName.
 
-    Joiners stay where a script needs them (RFC 5892, appendix A): after a virama, and the
+    Joiners are kept where a script needs them (RFC 5892, appendix A): after a virama, and the
     non-joiner between letters of scripts that join.
     """
     spaced = "".join(" " if _is_space(one) else one for one in unicodedata.normalize("NFC", text))
@@ -54,9 +54,9 @@ def clean_name(text: str) -> str:
 
 
 def skeleton(name: str) -> str:
-    """Return what is the same for all names that look alike (UTS #39, section 4).
+    """Return a key that is equal for names that look alike (UTS #39, section 4).
 
-    Compatibility forms, such as full-width letters, count as what they stand for.
+    Compatibility forms, such as full-width letters, are replaced by their plain forms.
     """
     text, before = name, None
     while text != before:  # what stands for a character may have compatibility forms itself
@@ -68,7 +68,7 @@ def skeleton(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def visible(text: str) -> str:
-    """Return a text of any origin without the characters that no name may hold, in one line."""
+    """Return a text on one line, without the characters that names must not contain."""
     visible = (
         character if not _is_hidden(character) or _joins(text, place) else _blank(character)
         for place, character in enumerate(text)
@@ -85,7 +85,7 @@ def _blank(character: str) -> str:
 
 
 def _is_hidden(character: str) -> bool:
-    """Return whether a character is invisible; selectors of a picture's look are."""
+    """Return whether a character is invisible. Variation selectors of emoji are."""
     if unicodedata.category(character) in UNFIT or character in BLANK:
         return True
     is_ignorable = _prototypes().get(character) == ""
@@ -93,7 +93,7 @@ def _is_hidden(character: str) -> bool:
 
 
 def _joins(text: str, place: int) -> bool:
-    """Return whether a joiner stands where a script needs it."""
+    """Return whether the script needs a joiner at this index."""
     if text[place] not in (NON_JOINER, JOINER) or not 0 < place < len(text) - 1:
         return False
     before, after = text[place - 1], text[place + 1]
@@ -107,7 +107,7 @@ def _joins(text: str, place: int) -> bool:
 
 @lru_cache(maxsize=1)
 def _prototypes() -> dict[str, str]:
-    """Return by character the one that represents it in a skeleton."""
+    """Return the replacement of each character in a skeleton."""
     prototypes: dict[str, str] = {}
     for line in DATA.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):

@@ -10,7 +10,7 @@ from core.text.names import UnfitName, clean_name, skeleton
 
 
 def checked_name(text: str, field: str = "name") -> str:
-    """Return a name as it is stored. Raises Invalid, at the field, for one that nobody may have."""
+    """Return a name in its stored form. Raises Invalid, at the field, for a forbidden one."""
     try:
         return clean_name(text)
     except UnfitName as error:
@@ -18,9 +18,9 @@ def checked_name(text: str, field: str = "name") -> str:
 
 
 def lock_names(scope: str) -> None:
-    """Let one transaction at a time give names in a scope; the lock ends with the transaction.
+    """Lock the names in a scope until the transaction ends.
 
-    On SQLite transactions that write queue anyway.
+    On SQLite, writing transactions are serialised anyway.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
@@ -30,9 +30,9 @@ def lock_names(scope: str) -> None:
 
 
 def check_free(name: str, taken: Iterable[str], field: str = "name") -> None:
-    """Raise Invalid where one of the names looks like this one. Call `lock_names` before.
+    """Raise Invalid if one of the taken names looks like this one. Call `lock_names` first.
 
-    taken: read from the database only here, after the lock.
+    taken: must be read from the database after the lock.
     """
     new_skeleton = skeleton(name)
     if any(skeleton(name_in_use) == new_skeleton for name_in_use in taken):

@@ -17,7 +17,7 @@ TURKIC = ("tr", "az")
 
 
 def gettext_noop(text: str) -> str:
-    """Return the text, a constant in the catalogue of interface texts for `{% translate %}`."""
+    """Return the text; marks a constant for the catalogue of texts that are translated later."""
     return text
 
 
@@ -25,7 +25,7 @@ def gettext_noop(text: str) -> str:
 
 
 def _class_of(blocks: Sequence[tuple[int, int]], category: str) -> str:
-    """Return the characters of the blocks whose category begins so, as ranges of a pattern."""
+    """Return the characters of a category in the blocks, as ranges of a pattern."""
     ranges: list[list[int]] = []
     for code in (code for first, last in blocks for code in range(first, last + 1)):
         if unicodedata.category(chr(code)).startswith(category):
@@ -91,16 +91,16 @@ def composed(text: str) -> str:
 
 
 def with_lf(text: str) -> str:
-    """Return the text with LF at its line ends: browsers send CRLF, old files have CR.
+    r"""Return the text with LF line ends: browsers send CRLF, old files have CR.
 
-    >>> with_lf("a\\r\\nb\\r")
-    'a\\nb\\n'
+    >>> with_lf("a\r\nb\r")
+    'a\nb\n'
     """
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _in_form(form: Form, text: str) -> str:
-    """Return the text in a form of Unicode; MOST_MARKS of a letter, and the others as they are.
+    """Return the text in a Unicode form; marks beyond MOST_MARKS of a letter are unchanged.
 
     Python sorts the marks of a letter in quadratic time, and a text may have thousands of them.
     """
@@ -115,10 +115,10 @@ def _in_form(form: Form, text: str) -> str:
 
 
 def composed_value(value: Any, passages: Sequence[str] = ()) -> Any:
-    """Return a value of JSON whose texts are `composed`; names of fields stay as they are.
+    """Return a JSON value whose texts are `composed`; field names are unchanged.
 
-    passages: texts, as they were, of which the value may mark stretches (`text`, `start`, `end`);
-    these keep their place in the composed text.
+    passages: original texts in which the value may mark spans (`text`, `start`, `end`); these keep
+    their position in the composed text.
     """
     if isinstance(value, str):
         return composed(value)
@@ -136,9 +136,9 @@ def composed_value(value: Any, passages: Sequence[str] = ()) -> Any:
 
 
 def composed_start(words: Any, start: Any, passages: Iterable[str]) -> int | None:
-    """Return where a stretch of one of the texts begins in it composed; None: in none of them.
+    """Return a span's start in the composed form of the text that contains it, or None.
 
-    >>> composed_start("bar", 6, ["cafe\u0301 bar"])
+    >>> composed_start("bar", 6, ["café bar"])
     5
     """
     if not isinstance(words, str) or type(start) is not int or start < 0:
@@ -151,19 +151,19 @@ def composed_start(words: Any, start: Any, passages: Iterable[str]) -> int | Non
 
 
 def same(text: str, other: str) -> bool:
-    """Return whether two texts are equal letter by letter, in whatever Unicode form.
+    """Return whether two texts are equal character by character, in any Unicode form.
 
-    >>> same("cafe\u0301", "caf\u00e9"), same("Café", "café")
+    >>> same("café", "café"), same("Café", "café")
     (True, False)
     """
     return composed(text) == composed(other)
 
 
 def folded(text: str, *, compatible: bool = False, points: bool = False, language: str = "") -> str:
-    """Return the text as it is compared where case does not count.
+    """Return the text in the form in which texts are compared regardless of case.
 
     Digits of all scripts become 0 to 9, full-width characters ordinary ones; invisible characters
-    go. Applied twice it changes nothing more, and NFC and NFD give the same.
+    are removed. The function is idempotent, and gives the same for NFC and NFD.
 
     compatible: also read ligatures, superscripts and the like as plain letters (NFKC).
     points: keep the vowel points of Hebrew and Arabic. language: a tag such as `tr`, in which I is
@@ -191,12 +191,15 @@ def folded(text: str, *, compatible: bool = False, points: bool = False, languag
 
 
 def spaced(text: str) -> str:
-    """Return the text with single spaces between its words and none around it."""
+    """Return the text with single spaces between words and none at its ends."""
     return " ".join(text.split())
 
 
 def unpunctuated(text: str, *, instead: str = "", signs: str = ASCII_SIGNS) -> str:
-    """Return the text without these signs of ASCII and the punctuation of all other scripts."""
+    """Return the text without the ASCII `signs` and the punctuation of all other scripts.
+
+    instead: the replacement of each removed character.
+    """
     return "".join(
         instead if letter in signs or (letter > "\x7f" and _is_punctuation(letter)) else letter
         for letter in text
@@ -222,7 +225,7 @@ _WITHOUT_SIGNS = {ord(sign): None for sign in ASCII_SIGNS}
 
 
 def words_of(text: str) -> list[str]:
-    """Return what stands between spaces; of Korean and of scripts without spaces each letter.
+    """Return the words between spaces; in Korean and scripts without spaces, each letter.
 
     >>> words_of("Mills are 很大 here, กิน")
     ['Mills', 'are', '很', '大', 'here,', 'กิ', 'น']
@@ -231,7 +234,7 @@ def words_of(text: str) -> list[str]:
 
 
 def runs_of(text: str) -> list[str]:
-    """Return the runs of letters and digits; of Korean and of scripts without spaces each letter.
+    """Return the runs of letters and digits; in Korean and scripts without spaces, each letter.
 
     >>> runs_of("It's 很大: हिन्दी")
     ['It', 's', '很', '大', 'हिन्दी']
@@ -244,7 +247,7 @@ def answer_words(text: str, *, language: str = "") -> list[str]:
 
     Lower case, without punctuation and English articles (Rajpurkar et al. 2016, 6.1); as in MLQA
     (Lewis et al. 2020, 4.2) without punctuation of any script, and a Chinese character is a word;
-    as in KorQuAD (Lim et al. 2019, 4.1) a Korean syllable is one. language: as of `folded`.
+    as in KorQuAD (Lim et al. 2019, 4.1) a Korean syllable is one. language: as in `folded`.
 
     >>> answer_words("The  U.S. Army!"), answer_words("在北京。")
     (['us', 'army'], ['在', '北', '京'])
@@ -289,11 +292,11 @@ _PREFIX = re.compile(
 
 
 def holds(text: str, wanted: str, *, language: str = "") -> bool:
-    """Return whether the text holds the other one as words of its own; nothing is in every text.
+    """Return whether the text contains `wanted` as whole words. An empty one is always contained.
 
     Case, Unicode forms and spaces do not count. A boundary is needed only where the script has
     one: 12 is not in 3120, 3.12 or -12, 北京 is in 我住在北京市. Typographic quotes and hyphens
-    equal plain ones. language: as of `folded`.
+    equal plain ones. language: as in `folded`.
 
     >>> holds("It was  PARIS, in 1889.", "paris, in"), holds("수도는 서울입니다.", "서울")
     (True, True)
@@ -315,7 +318,7 @@ def _comparable(text: str, language: str) -> str:
 
 
 def places_of(text: str, phrase: str) -> Iterator[tuple[int, int]]:
-    """Return where the phrase stands in the text as words of its own, in any case of letters."""
+    """Yield the (start, end) spans of the phrase in the text, as whole words in any case."""
     pattern = re.compile(re.escape(phrase), re.IGNORECASE)
     match = pattern.search(text)
     while match and match[0]:
@@ -326,9 +329,9 @@ def places_of(text: str, phrase: str) -> Iterator[tuple[int, int]]:
 
 
 def is_whole(text: str, start: int, end: int) -> bool:
-    """Return whether `text[start:end]`, which is not empty, begins and ends where words do.
+    """Return whether `text[start:end]`, which is not empty, begins and ends at word boundaries.
 
-    Korean endings, and the short words before an Arabic or a Hebrew one, may be written onto it.
+    Korean suffixes, and the prefixed short words of Arabic and Hebrew, may be attached to it.
     """
     first, after = _kind(text[start]), _kind(text[end : end + 1])
     if after == "mark":
@@ -347,7 +350,7 @@ def is_whole(text: str, start: int, end: int) -> bool:
 
 
 def _is_in_number(text: str, start: int, end: int) -> bool:
-    """Return whether a number such as 3.12, 1,912 or -12 goes on before or after a stretch."""
+    """Return whether the span is only a part of a number such as 3.12, 1,912 or -12."""
     before = text[max(start - 2, 0) : start]
     is_group = _AFTER_COMMA.match(before) and _GROUP.match(text, start)
     is_rest = _AFTER_POINT.match(before) or _AFTER_SIGN.search(before) or is_group
@@ -357,9 +360,10 @@ def _is_in_number(text: str, start: int, end: int) -> bool:
 
 
 def _joins(outside: str, inside: str) -> bool:
-    """Return whether a character beside a stretch may be of the same word.
+    """Return whether a character next to a span may belong to the same word.
 
-    kinds as of `_kind`. A sign at the stretch's end is parted from a letter by a space alone.
+    outside, inside: kinds as in `_kind`. A sign at the span's end is separated from a letter only
+    by a space.
     """
     if "unspaced" in (outside, inside) or not outside:
         return False
@@ -374,20 +378,20 @@ def _is_prefix(text: str, start: int) -> bool:
 
 
 def _kind_before(text: str, end: int) -> str:
-    """Return the kind of the letter that ends there, whatever marks it has; "" at the start."""
+    """Return the kind of the letter before `end`, skipping its marks; "" at the start."""
     while end > 1 and _kind(text[end - 1]) == "mark":
         end -= 1
     return _kind(text[end - 1]) if end else ""
 
 
 def is_mark(letter: str) -> bool:
-    """Return whether a character belongs to the letter before it."""
+    """Return whether a character is a combining mark of the letter before it."""
     return _kind(letter) == "mark"
 
 
 @lru_cache(maxsize=4096)
 def _kind(letter: str) -> str:
-    """Return what a character is: mark, unspaced, hangul, word or, for signs and spaces, ""."""
+    """Return the kind of a character: mark, unspaced, hangul, word or, for signs and spaces, ""."""
     if not letter or letter.isspace():
         return ""
     if _MARK.match(letter):
@@ -405,7 +409,7 @@ _WHOLE = re.compile(r"(-?\d+)\.0+")
 
 
 def label_text(value: Any) -> str | None:
-    """Return a value as a label is written; None for what can be none.
+    """Return a value in the form of a label; None if it cannot be one.
 
     >>> label_text(1.0), label_text(True), label_text(" good "), label_text([1])
     ('1', 'true', 'good', None)
@@ -418,7 +422,7 @@ def label_text(value: Any) -> str | None:
 
 
 def whole_label(text: str) -> str:
-    """Return a whole number as it is written without `.0`; any other text as it is.
+    """Return a whole number without `.0`; other texts unchanged.
 
     >>> whole_label("1.0"), whole_label("1.5")
     ('1', '1.5')
@@ -428,7 +432,7 @@ def whole_label(text: str) -> str:
 
 
 def label_key(text: str) -> str:
-    """Return what two labels share that count as equal: NFKC, case, spaces and `.0` do not count.
+    """Return a key that is equal for labels which differ only in NFKC, case, spaces and `.0`.
 
     >>> label_key(" Not  Sure ") == label_key("not sure")
     True
@@ -437,9 +441,9 @@ def label_key(text: str) -> str:
 
 
 def label_of(value: Any, labels: Sequence[str]) -> str | None:
-    """Return the label that a value names; None where it names none, or may name two.
+    """Return the label that a value names; None if it names no label, or may name two.
 
-    An equal label comes first, then the only one of the same `label_key`.
+    An equal label comes first, then the only one with the same `label_key`.
 
     >>> [label_of(value, ("US", "us", "1")) for value in ("us", "Us", " us ", 1.0, "1.0")]
     ['us', None, 'us', '1', '1']
@@ -456,7 +460,7 @@ def label_of(value: Any, labels: Sequence[str]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _index(labels: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str | None]]:
-    """Return the labels by their text, and by key those that are the only one of it."""
+    """Return the labels by text, and by `label_key`; None marks a key of several labels."""
     exact = {composed(label).strip(): label for label in reversed(labels)}
     alike: dict[str, str | None] = {}
     for label in labels:
@@ -466,7 +470,7 @@ def _index(labels: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str | Non
 
 
 def spelled(names: Sequence[Any], labels: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names in their order as the labels are written; None where they are others.
+    """Return the names in their order but spelled as the labels; None if the sets differ.
 
     >>> spelled(["NEGATIVE", "Positive"], ("positive", "negative"))
     ('negative', 'positive')
@@ -478,7 +482,7 @@ def spelled(names: Sequence[Any], labels: Sequence[str]) -> tuple[str, ...] | No
 
 
 def alike_labels(labels: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Return each label that is equal to an earlier one: its place, and the earlier label."""
+    """Yield each label that equals an earlier one: its index, and the earlier label."""
     first: dict[str, str] = {}
     for place, label in enumerate(labels):
         key = label_key(label)

@@ -28,7 +28,7 @@ WEIGHTS = {"type": "object", "additionalProperties": {"type": "number", "minimum
 
 
 def weights(description: str) -> OpenApiParameter:
-    """Return the parameter of a query that stands for weights, each under a name of its own."""
+    """Return the query parameter for weights, one query key per weight."""
     return OpenApiParameter("weights", WEIGHTS, description=description, style="form", explode=True)
 
 
@@ -41,7 +41,7 @@ PAGING = ("cursor", "page_size", FORMAT)
 
 
 class Problem(exceptions.APIException):
-    """A refusal or an outage as the framework knows errors."""
+    """A refusal or an outage as an exception of Django REST framework."""
 
     def __init__(self, message: str, code: str, status: int, *, wait: int = 0, field: str = ""):
         super().__init__(message, code)
@@ -49,11 +49,9 @@ class Problem(exceptions.APIException):
 
 
 def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | None:
-    """Return every error as `{"error".
+    """Return a response for any error: `{"error": {"code", "message", "fields"}}`.
 
-    {"code", "message", "fields"}}`; None for a bug, so a 500.
-
-    fields: messages by the name of the field, for what did not validate (422).
+    None for a bug, which gives a 500. fields: messages by field name, for invalid input (422).
     """
     from rest_framework.views import exception_handler  # at the top it would import this module
 
@@ -72,7 +70,7 @@ def answer_error(error: Exception, context: Mapping[str, Any]) -> Response | Non
 
 
 def _problem_response(response: Response, error: Exception) -> Response:
-    """Return the response in the one shape of errors."""
+    """Return the response in the API's common format of errors."""
     if isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, DjangoDenied):
@@ -92,7 +90,10 @@ def _problem_response(response: Response, error: Exception) -> Response:
 
 
 def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
-    """Flatten nested messages of serializers: `card.license`, `rows.3`; "" is about all of it."""
+    """Flatten nested messages of serializers by path: `card.license`, `rows.3`, or "".
+
+    The path "" is for messages about the whole.
+    """
     if isinstance(detail, Mapping):
         messages: dict[str, list[str]] = {}
         for key, value in detail.items():
@@ -105,7 +106,7 @@ def _by_field(detail: Any, name: str = "") -> dict[str, list[str]]:
 
 
 class Json(JSONParser):
-    """JSON of bounded depth; `core.web.bodies` bounds its size."""
+    """A JSON parser with a limit on depth; `core.web.bodies` limits the size."""
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         try:
@@ -123,7 +124,7 @@ class LateChoiceField(ChoiceField):
 
 
 def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
-    """Return the request's body as the serializer validates it. Raises ValidationError by field."""
+    """Return the request body, validated by the serializer. Raises ValidationError by field."""
     body = shape(data=request.data)
     # The framework ignores names that it does not know, and a misspelt one would do nothing.
     if unknown := _unknown(body, request.data):
@@ -133,7 +134,7 @@ def read(shape: type[Serializer[Any]], request: Request) -> dict[str, Any]:
 
 
 def _unknown(shape: Any, data: Any) -> dict[str, Any]:
-    """Return a message for each field that the serializer does not know, nested as the data are."""
+    """Return a message for each field that the serializer lacks, nested like the data."""
     if isinstance(shape, ListSerializer) and isinstance(data, list):
         unknown_fields = {str(n): _unknown(shape.child, item) for n, item in enumerate(data)}
         return {place: inner for place, inner in unknown_fields.items() if inner}
@@ -146,14 +147,12 @@ def _unknown(shape: Any, data: Any) -> dict[str, Any]:
 
 
 def no_such(known: Iterable[str]) -> str:
-    """Return a message that a name is unknown, with the known ones."""
+    """Return a message about an unknown name that lists the known ones."""
     return f"There is no such field. Choose among: {', '.join(sorted(known)) or 'none'}."
 
 
 def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[str, Any]:
-    """Return the filters in the address as the serializer validates them.
-
-    Raises ValidationError.
+    """Return the query's filters, validated by the serializer. Raises ValidationError.
 
     also: parameters that are read elsewhere.
     """
@@ -164,10 +163,9 @@ def wanted(shape: type[Serializer[Any]], request: Request, *also: str) -> dict[s
 
 
 def check_query(request: Request, *known: str, prefixes: tuple[str, ...] = ()) -> None:
-    """Raise ValidationError by field for parameters that nobody reads.
+    """Raise ValidationError by field for unknown query parameters.
 
-    prefixes: beginnings of further names. Each list checks, so that lists without filters do as
-    well.
+    prefixes: prefixes of further allowed names. Every list calls this, even without filters.
     """
     known = request.known = (*known, *getattr(request, "known", PAGING))  # type: ignore[attr-defined]
     unknown = {
@@ -180,13 +178,13 @@ def check_query(request: Request, *known: str, prefixes: tuple[str, ...] = ()) -
 
 
 class KnownQuery(BasePermission):
-    """Refuses, before anything is done, what the query says and the view does not read.
+    """A permission that refuses query parameters which the view does not read.
 
-    A list, and the methods that a view names in `reads_query`, check it themselves.
+    Lists, and the methods in a view's `reads_query`, check their parameters themselves.
     """
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Return True. Raises ValidationError, by field."""
+        """Return True. Raises ValidationError by field."""
         is_list = request.method in SAFE_METHODS and isinstance(view, ListModelMixin)
         unread = {*request.query_params} - {FORMAT}
         if unread and not is_list and request.method not in getattr(view, "reads_query", ()):
@@ -195,10 +193,10 @@ class KnownQuery(BasePermission):
 
 
 class Negotiation(DefaultContentNegotiation):
-    """Names the field where the query asks for a format that is not there."""
+    """A content negotiation that names the query field if a format is unknown."""
 
     def filter_renderers(self, renderers: Any, format: str) -> Any:
-        """Return the renderers of a format. Raises ValidationError."""
+        """Return the renderers for a format. Raises ValidationError."""
         try:
             return super().filter_renderers(renderers, format)
         except Http404:
@@ -208,25 +206,28 @@ class Negotiation(DefaultContentNegotiation):
 
 
 def check_form(form: BaseForm) -> None:
-    """Raise ValidationError by field with what a page's form finds wrong."""
+    """Raise ValidationError by field with the errors of a page's form."""
     if not form.is_valid():
         raise exceptions.ValidationError(form.errors)  # type: ignore[arg-type]
 
 
 class PageQuery(Serializer[Any]):
-    """How many rows a page has."""
+    """The query parameter for the number of rows on a page."""
 
     page_size = IntegerField(min_value=1, max_value=1000, default=100)
 
 
 class Pages(CursorPagination):
-    """Pages that neither skip nor repeat a row while others are added; by id unless told else."""
+    """Cursor pagination, ordered by id unless a subclass says otherwise.
+
+    It neither skips nor repeats rows when others are added.
+    """
 
     page_size_query_param = "page_size"
     ordering = "pk"
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> Any:
-        """Return a page. Raises ValidationError, by field, for a query that asks for none."""
+        """Return a page. Raises ValidationError by field for an invalid query."""
         check_query(request)
         page_query = PageQuery(data=request.query_params)
         page_query.is_valid(raise_exception=True)
@@ -239,12 +240,12 @@ class Pages(CursorPagination):
             raise _bad_cursor() from None
 
     def get_page_size(self, request: Request) -> int | None:
-        """Return what was asked for."""
+        """Return the requested number of rows."""
         size: int = self.page_size  # type: ignore[assignment]  # set before
         return size
 
     def decode_cursor(self, request: Request) -> Any:
-        """Return the place that a cursor names. Raises ValidationError for what is no cursor."""
+        """Return the position in a cursor. Raises ValidationError for an invalid one."""
         try:
             cursor = super().decode_cursor(request)
         except exceptions.NotFound:
@@ -255,7 +256,7 @@ class Pages(CursorPagination):
         return cursor
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the shape of a page, whose links are null at both ends."""
+        """Return the schema of a page, whose links are null at both ends."""
         link = {"type": ["string", "null"], "format": "uri"}
         return {
             "type": "object",
@@ -264,7 +265,7 @@ class Pages(CursorPagination):
         }
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
-        """Return the parameters of a page, with their limits."""
+        """Return the query parameters of a page, with their limits."""
         cursor = {"name": "cursor", "schema": {"type": "string"}, "description": _CURSOR}
         limits = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
         size = {"name": "page_size", "schema": limits, "description": "Rows of a page."}
@@ -280,17 +281,15 @@ def _bad_cursor() -> exceptions.ValidationError:
 
 
 class NewestFirst(Pages):
-    """What was made last comes first."""
+    """Cursor pagination with the newest rows first."""
 
     ordering = "-pk"
 
 
 def versioned(request: Request, version: str, build: Callable[[], Any]) -> Response:
-    """Return what `build` makes with an ETag of `version`.
+    """Return the result of `build` with `version` as its ETag; 304 without building on a match.
 
-    304 without building it if they match.
-
-    version: changes whenever the answer does, and includes who may see which part of it.
+    version: changes whenever the response does, and includes who may see which part of it.
     """
     # With the query: another page or format of the same version is another answer.
     etag = quote_etag(hashlib.sha256(f"{request.get_full_path()} {version}".encode()).hexdigest())

@@ -30,8 +30,8 @@ _lock = Lock()
 def takes(most: Most) -> Callable[[View], View]:
     """Mark a view, a function or a class, whose requests may have up to `most` bytes.
 
-    most: a number, or a function of the user. It holds for people with an account: strangers have
-    the usual limit everywhere.
+    most: a number, or a function of the user. It applies only to people with an account; visitors
+    have the usual limit everywhere.
     """
 
     def mark(view: View) -> View:
@@ -42,15 +42,15 @@ def takes(most: Most) -> Callable[[View], View]:
 
 
 def keep_body(request: HttpRequest) -> None:
-    """Read a body that `takes` allows; Django's `body` knows the usual limit alone."""
+    """Read a body that `takes` allows, because Django's `body` applies only the usual limit."""
     # Where Django's `body` and the API's parsers find it afterwards.
     request._body = request.read()  # type: ignore[attr-defined]
 
 
 class Bodies(MiddlewareMixin):
-    """Refuse bodies that are too large, or of no known size, or for which there is no room.
+    """Middleware that refuses bodies which are too large, of unknown size, or exceed free space.
 
-    Before any middleware that reads forms.
+    It comes before any middleware that reads forms.
     """
 
     def process_view(
@@ -86,7 +86,7 @@ class Bodies(MiddlewareMixin):
         return None
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        """Note that a large body was read, or given up."""
+        """Record that a large body was read or abandoned."""
         reader = getattr(request, "reads_for", None)
         if reader is not None:
             with _lock:
@@ -97,7 +97,7 @@ class Bodies(MiddlewareMixin):
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Answer where a body did not come, or came too slowly; None for other exceptions."""
+        """Answer if a body did not arrive, or arrived too slowly; None for other exceptions."""
         if not isinstance(exception, UnreadablePostError):
             return None
         words = _("What you sent did not arrive. Check your connection and try again.")
@@ -105,7 +105,7 @@ class Bodies(MiddlewareMixin):
 
 
 def _begin_reading(request: HttpRequest) -> bool:
-    """Count a large body of its sender; False: they send as many as one person may at once."""
+    """Count a large body of its sender; return False if they already send the maximum number."""
     sender = _sender(request).pk
     with _lock:
         if _reading[sender] >= MOST_AT_ONCE:
@@ -126,9 +126,9 @@ def _most_of(request: HttpRequest, view: Any) -> int:
 
 
 def _sender(request: HttpRequest) -> Any:
-    """Return whose session or token comes with a request; tokens count in the API only.
+    """Return the user of the request's session or, in the API, of its token.
 
-    Raises AuthenticationFailed for a token that does not hold.
+    Raises AuthenticationFailed for an invalid token.
     """
     if request.path.startswith("/api/"):
         of_token: Any = api_settings.DEFAULT_AUTHENTICATION_CLASSES[0]
@@ -138,7 +138,7 @@ def _sender(request: HttpRequest) -> Any:
 
 
 def refusal(request: HttpRequest, status: int, code: str, words: str) -> HttpResponse:
-    """Return a refusal in words: in the API's shape of errors there, otherwise as a page."""
+    """Return a refusal: in the API's error format, as JSON for scripts, or as a page."""
     if request.path.startswith("/api/"):
         return api_error(code, words, status)
     if not request.accepts("text/html"):  # a script of ours

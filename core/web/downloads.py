@@ -24,27 +24,28 @@ OCTETS = "application/octet-stream"  # not guessed by the name: the schema says 
 
 
 def attachment(text: str, file_name: str, kind: str) -> HttpResponse:
-    """Return a text as a file. kind: its media type."""
+    """Return a text as a file download. kind: its media type."""
     return HttpResponse(text, content_type=f"{kind}; charset=utf-8", headers=_named(file_name))
 
 
 def csv_file(rows: Iterable[Iterable[Any]], file_name: str) -> HttpResponse:
-    """Return a table as a CSV file; the first row holds the columns' names."""
+    """Return a table as a CSV file. The first row contains the column names."""
     return attachment(csv_text(rows), file_name, "text/csv")
 
 
 def lines(
     rows: Iterable[bytes | str], file_name: str, kind: str = "application/jsonl"
 ) -> StreamingHttpResponse:
-    """Return JSON lines, or another stream, sent as they are made, whatever their number.
+    """Return a streaming response of JSON lines, or of another kind.
 
-    The first is made here: where its source is away, a request can still be answered with an error.
+    The first line is produced here, so that the request can be answered with an error if its
+    source is unavailable.
     """
     return StreamingHttpResponse(_begun(rows), content_type=kind, headers=_named(file_name))
 
 
 def _begun(rows: Iterable[T]) -> Iterator[T]:
-    """Return the same rows, of which the first is made now."""
+    """Return an iterator over the rows, whose first row is produced now."""
     remaining = iter(rows)
     first = [*islice(remaining, 1)]
 
@@ -58,11 +59,9 @@ def _begun(rows: Iterable[T]) -> Iterator[T]:
 def file_part(
     request: HttpRequest, file: IO[bytes], size: int, file_name: str, sha256: str
 ) -> JsonResponse | FileResponse | StreamingHttpResponse:
-    """Return a file, or the rest of it after an interrupted download (`Range.
+    """Return a file, or the requested part of it (`Range: bytes=N-`, RFC 9110, 14).
 
-    Bytes=N-`, RFC 9110, 14).
-
-    Its ETag is its digest; a request with another one in `If-Range` gets the whole file.
+    Its ETag is its digest. If `If-Range` has another one, return the whole file.
     """
     etag = quote_etag(sha256)
     headers = {"ETag": etag, "Accept-Ranges": "bytes", "X-Content-SHA256": sha256}

@@ -15,7 +15,7 @@ SLOTS = 66_000
 
 
 def with_room(call: Callable[P, T]) -> Callable[P, T]:
-    """Return `call`, wrapped so that all frames below it fit into one chunk; more are possible."""
+    """Wrap `call` so that all frames below it fit into one memory chunk; more remain possible."""
 
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
         return call(*args, **kwargs)

@@ -10,7 +10,7 @@ from django.utils.cache import patch_vary_headers
 
 
 def htmx_partial(request: HttpRequest) -> bool:
-    """Return whether to answer with a part of the page."""
+    """Return whether the request asks for a part of the page."""
     htmx = request.htmx  # type: ignore[attr-defined]
     return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
 
@@ -23,7 +23,7 @@ def render_page(
     part: str,
     status: int = 200,
 ) -> HttpResponse:
-    """Render the page, or for htmx the named part of the same template."""
+    """Render the page or, for htmx, the named part of the same template."""
     name = f"{template}#{part}" if htmx_partial(request) else template
     response = render(request, name, {**context, "is_part": htmx_partial(request)}, status=status)
     # Otherwise a browser that goes back would show the cached part as the page.
@@ -32,7 +32,7 @@ def render_page(
 
 
 def form_status(*forms: BaseForm | None) -> int:
-    """Return the status of a page with these forms: 422 if one of them has errors, else 200."""
+    """Return the status for a page with these forms: 422 if one of them has errors, else 200."""
     for form in forms:
         if form is not None and form.errors:
             return 422

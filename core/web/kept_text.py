@@ -26,7 +26,7 @@ LARGEST = 3800
 
 @dataclass(frozen=True)
 class KeptText:
-    """What was written in a task, by field, and the goal that it was written for."""
+    """A guest's text: its inputs by field, the task, and the goal that it was written for."""
 
     task: str
     goal: str
@@ -34,7 +34,7 @@ class KeptText:
 
 
 def seal(text: KeptText) -> str:
-    """Return the text as only this site can read it; empty: it is too long for a cookie."""
+    """Return the text encrypted for a cookie; "" if it is too long."""
     until = (timezone.now() + KEPT).timestamp()
     # Before it is encrypted: afterwards nothing gets smaller.
     packed = zlib.compress(dumps([until, asdict(text)], ensure_ascii=False).encode())
@@ -43,7 +43,7 @@ def seal(text: KeptText) -> str:
 
 
 def unseal(sealed: str) -> KeptText | None:
-    """Return what `seal` sealed; None: it is something else, or older than KEPT."""
+    """Return the text that `seal` encrypted; None for anything else, or if older than KEPT."""
     try:
         until, values = loads(zlib.decompress(b85decode(decrypt(sealed))))
         text = KeptText(**values)
@@ -53,7 +53,7 @@ def unseal(sealed: str) -> KeptText | None:
 
 
 def keep_text(response: HttpResponse, sealed: str) -> None:
-    """Let the browser keep a sealed text."""
+    """Store a sealed text in the browser's cookie."""
     response.set_cookie(
         COOKIE,
         sealed,
@@ -65,11 +65,11 @@ def keep_text(response: HttpResponse, sealed: str) -> None:
 
 
 def kept_text(request: HttpRequest) -> KeptText | None:
-    """Return the text that the browser keeps, if there is one."""
+    """Return the text in the browser's cookie, or None."""
     sealed = request.COOKIES.get(COOKIE)
     return unseal(sealed) if sealed else None
 
 
 def forget_text(response: HttpResponse) -> None:
-    """Let the browser forget it."""
+    """Delete the text from the browser."""
     response.delete_cookie(COOKIE)

@@ -12,12 +12,12 @@ from django.utils.datastructures import MultiValueDict
 
 
 def name_for(field: str, made_for: object) -> str:
-    """Return the name of a field in a form that was made for something. No field has a hyphen."""
+    """Return the form name of a field for an object. Names of fields have no hyphen."""
     return f"{field}--{made_for}"
 
 
 def made_for(data: Mapping[str, Any], field: str) -> str | None:
-    """Return what the form of these data was made for; None: its field says nothing of it.
+    """Return what the form with these data was made for; None if the field does not say.
 
     >>> made_for({"text--7": "A line.", "other": ""}, "text")
     '7'
@@ -27,7 +27,7 @@ def made_for(data: Mapping[str, Any], field: str) -> str | None:
 
 
 def renamed(data: Mapping[str, Any], field: str, name: str) -> MultiValueDict[str, Any]:
-    """Return the data with the field under another name, whatever it was made for.
+    """Return the data with the field under another name, whatever the form was made for.
 
     >>> renamed({"text--7": "A line."}, "text", "text")["text"]
     'A line.'

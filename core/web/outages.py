@@ -18,7 +18,7 @@ UNWRITABLE = re.compile(r"readonly database|disk I/O error")
 
 
 class Outage(NamedTuple):
-    """A part that is down, or too busy; the code is a word for programs."""
+    """An unavailable or overloaded part of the site. code: a word for programs."""
 
     code: str
     message: str
@@ -43,7 +43,7 @@ BY_NUMBER = {
 
 
 def outage_of(error: BaseException | None) -> Outage | None:
-    """Return what is down if this was raised; None where the error is a bug of ours."""
+    """Return the outage that caused an error; None if the error is a bug."""
     text = str(error)
     if isinstance(error, Unavailable):
         return Outage(error.code, str(error), error.wait, error.status)
@@ -61,9 +61,9 @@ def outage_of(error: BaseException | None) -> Outage | None:
 
 
 def unavailable(request: HttpRequest, error: BaseException | None) -> HttpResponse | None:
-    """Return the answer that names what is down; None where `outage_of` knows of nothing.
+    """Return the response that names the unavailable part; None if `outage_of` finds none.
 
-    Nothing in it asks the database.
+    Makes no database query.
     """
     outage = outage_of(error)
     if outage is None:
@@ -87,26 +87,26 @@ def unavailable(request: HttpRequest, error: BaseException | None) -> HttpRespon
 def api_error(
     code: str, message: str, status: int, headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
-    """Return an error in the API's shape, where `core.web.api` does not answer."""
+    """Return an error in the API's format, for code outside `core.web.api`."""
     error = {"code": code, "message": message, "fields": {}}
     return JsonResponse({"error": error}, status=status, headers=headers)
 
 
 def note_reason(response: HttpResponse, outage: Outage, error: BaseException | None) -> None:
-    """Note the reason for the one line that `dynabench.middleware.request_id` logs."""
+    """Store the reason for the one line that `dynabench.middleware.request_id` logs."""
     first_line = next(iter(str(error).splitlines()), "")
     response.reason_logged = f"{outage.code}: {first_line}"  # type: ignore[attr-defined]
 
 
 class OneLine(logging.Filter):
-    """Keep what is no error of ours to one line.
+    """A log filter that reduces errors which are not ours to one line.
 
-    Refusals (4xx, and what Django calls suspicious, as a wrong Host or filter of the admin) are
-    warnings without a traceback; of an outage another line tells.
+    Refusals (4xx, and what Django calls suspicious, such as a wrong Host or admin filter) become
+    warnings without a traceback. Outages are dropped, because another line reports them.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether the record is logged, and change that of a refusal."""
+        """Return whether to log the record; remove the traceback from that of a refusal."""
         status: int = getattr(record, "status_code", 0)
         is_request = record.name == "django.request"
         if record.name.startswith("django.security.") or (is_request and 400 <= status < 500):

@@ -16,9 +16,9 @@ from core.errors import Refused
 
 
 class Curable(PermissionDenied):
-    """A page that does not open, and another page on which its reader can change that.
+    """Raised for a page that the reader cannot open but can unlock on another page.
 
-    page: the address of the other one. link: what the link to it says.
+    page: the URL of the other page. link: the link's text.
     """
 
     def __init__(self, message: str, *, page: str, link: str) -> None:
@@ -28,7 +28,7 @@ class Curable(PermissionDenied):
 
 @contextmanager
 def as_form_error(form: BaseForm, *also: type[Exception], field: str = "") -> Iterator[None]:
-    """Add a refusal to the form, at `field` or at the field that it names if the form has it.
+    """Add a refusal to the form, at `field` or at the refusal's own field if the form has it.
 
     also: further exceptions whose message is for people.
     """
@@ -52,7 +52,7 @@ def as_message(request: HttpRequest, *also: type[Exception]) -> Iterator[None]:
 
 @contextmanager
 def as_command_error(*also: type[Exception]) -> Iterator[None]:
-    """End a command with a refusal's message; decorates `handle`, too."""
+    """Convert a refusal to a CommandError. It can also decorate `handle`."""
     refusals: tuple[type[Exception], ...] = (Refused, *also)
     try:
         yield

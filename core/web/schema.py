@@ -9,10 +9,10 @@ from rest_framework.permissions import SAFE_METHODS
 
 
 class Operation(AutoSchema):
-    """An operation that says where no token is needed, and which choices may be empty."""
+    """A schema of operations that knows which need no token and which choices may be empty."""
 
     def get_auth(self) -> list[dict[str, Any]]:
-        """Return the ways to sign in; an empty one where the view is public and only read."""
+        """Return the authentication methods, with an empty one for public reads."""
         ways: list[dict[str, Any]] = super().get_auth()
         is_read = self.method in SAFE_METHODS
         return [*ways, {}] if is_read and getattr(self.view, "is_public", False) else ways

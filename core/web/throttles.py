@@ -31,7 +31,7 @@ AN_HOUR = {
 
 
 def is_used_up(what: str, who: object) -> bool:
-    """Count one more use in this hour; whether it is one too many.
+    """Count one more use in this hour; return whether it exceeds the limit.
 
     who: a person's id or an address, of which only a keyed hash is stored.
     """
@@ -45,7 +45,7 @@ def is_used_up(what: str, who: object) -> bool:
 
 
 class ScopeThrottle(SimpleRateThrottle):
-    """So many requests of a person, with all tokens, or of an address, for each kind apart.
+    """A rate limit per person (over all tokens) or network address, and per kind of request.
 
     A view's `throttle` names the kind for writes, or for everything with `throttles_reads`.
     """

@@ -20,7 +20,7 @@ REMEMBERED_TOKENS = 4096  # of ended conversations, so that a next turn need not
 
 
 class Rows(Protocol):
-    """What the batch needs of a decoder; see `decoder.Decoder`."""
+    """The methods of a decoder that the batch needs; see `decoder.Decoder`."""
 
     rows: int
 
@@ -32,10 +32,11 @@ class Rows(Protocol):
 
 
 class Batch:
-    """Answers conversations on one thread, as many at once as the decoder has rows.
+    """A thread that answers conversations, as many at once as the decoder has rows.
 
-    Each turn reads a piece of one prompt and writes one token of every answer. Those being written
-    hold the first rows, the one being read the next. At most `max_queued` wait for a row.
+    Each step reads a chunk of one prompt and writes one token of every answer. The conversations
+    being written have the first rows, and the one being read the next row. At most `max_queued`
+    wait.
     """
 
     def __init__(self, decoder: Rows, *, max_queued: int, name: str) -> None:
@@ -52,8 +53,8 @@ class Batch:
     def submit(self, conversation: Conversation) -> None:
         """Queue a conversation. Raises BusyError, StoppedError.
 
-        Its `tell` is called from the batch's thread, with the last piece or an error at the end
-        unless it was cancelled.
+        Its `tell` is called from the batch's thread, finally with the last piece or an error
+        unless the conversation was cancelled.
         """
         with self._changed:
             if self._closed:
@@ -65,7 +66,7 @@ class Batch:
             self._changed.notify()
 
     def close(self) -> None:
-        """Refuse what waits, end what is written, end the thread."""
+        """Stop all conversations with an error, and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -85,7 +86,7 @@ class Batch:
         self._fail(StoppedError("The model server is stopping."))
 
     def _wait(self) -> bool:
-        """Wait for something to do; return False when the batch closes."""
+        """Wait for work; return False when the batch closes."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._waiting or self._writing or self._reading or self._closed
@@ -93,7 +94,7 @@ class Batch:
             return not self._closed
 
     def _fail(self, error: Exception) -> None:
-        """End what is in work with an error, and when the batch closes also what waits."""
+        """End running conversations with an error and, when the batch closes, waiting ones too."""
         with self._changed:
             failed = list(self._writing)
             if self._reading:
@@ -105,7 +106,7 @@ class Batch:
             conversation.tell(error)
 
     def _leave(self) -> None:
-        """Drop conversations that nobody waits for, and those whose deadline passed."""
+        """Remove conversations that were cancelled or whose deadline passed."""
         late, waiting = [], []
         with self._changed:
             for conversation in self._waiting:
@@ -126,7 +127,7 @@ class Batch:
                 conversation.tell(DeadlineError("The model did not answer within the deadline."))
 
     def _join(self) -> None:
-        """Begin to read the next prompt, from where a kept conversation parts from it."""
+        """Begin to read the next prompt, after the longest prefix that the memory contains."""
         row = len(self._writing)
         if self._reading or row == self._decoder.rows:
             return
@@ -139,7 +140,7 @@ class Batch:
             self._reading.cached = self._reading.done = self._memory.find(self._reading.ids, row)
 
     def _read(self) -> None:
-        """Read a piece of the prompt; after its end the answer begins."""
+        """Read a chunk of the prompt; at its end, take the first token of the answer."""
         reading = self._reading
         if reading is None:
             return
@@ -173,7 +174,7 @@ class Batch:
                 self._remove(row)
 
     def _remove(self, row: int) -> Conversation:
-        """Free a row, remember what it contains, and close the gap."""
+        """Free a row, store its content in the memory, and move the last row into the gap."""
         removed, last = self._writing[row], len(self._writing) - 1
         self._memory.add(removed.ids[: removed.done], row)
         # The last row moves into the gap, so that rows in work stay the first ones.
@@ -191,14 +192,17 @@ def _is_over(conversation: Conversation) -> bool:
 
 
 class RowMemory:
-    """The decoder's memory of conversations that ended, at most `limit` tokens, the latest last."""
+    """A cache of the decoder's state for ended conversations, at most `limit` tokens.
+
+    The latest conversation is the last.
+    """
 
     def __init__(self, decoder: Rows, limit: int) -> None:
         self._decoder, self._limit = decoder, limit
         self._rows: list[tuple[list[int], Cache]] = []
 
     def add(self, ids: list[int], row: int) -> None:
-        """Keep what a row contains; the oldest go when there is too much."""
+        """Store a row's content, and evict the oldest entries over the limit."""
         if len(ids) > self._limit:
             return
         # Former turns of the same conversation are beginnings of this one.
@@ -209,9 +213,10 @@ class RowMemory:
         self._rows = rows
 
     def find(self, ids: list[int], row: int) -> int:
-        """Fill a row with the longest known beginning of a prompt; return its length in tokens.
+        """Fill a row with the longest cached prefix of a prompt; return its length in tokens.
 
-        The prompt's last token is always read: the answer follows from it.
+        The prompt's last token is never taken from the cache, because the answer follows from
+        reading it.
         """
         longest, best = 0, None
         for old, cache in self._rows:
@@ -224,7 +229,7 @@ class RowMemory:
 
 
 def _count_shared(first: Sequence[int], second: Sequence[int]) -> int:
-    """Count how many first tokens are the same."""
+    """Return the length of the common prefix in tokens."""
     shared = 0
     for first_token, second_token in zip(first, second, strict=False):
         if first_token != second_token:

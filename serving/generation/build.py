@@ -21,7 +21,7 @@ CODE = Path(__file__).resolve().parents[2]
 
 
 def build_decoder(name: str, source: Path, target: Path, precision: str) -> None:
-    """Make the folder `target`, whole or not at all. Raises MisconfiguredError."""
+    """Write the folder `target` atomically. Raises MisconfiguredError."""
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=target.parent.resolve()))
     built = scratch / "made"
@@ -40,7 +40,7 @@ def build_decoder(name: str, source: Path, target: Path, precision: str) -> None
 
 
 def main(source: Path, target: Path, precision: str) -> None:
-    """Read the model, write it plainly, and let onnxruntime-genai's builder make it."""
+    """Load the model, save it in plain form, and run onnxruntime-genai's builder on it."""
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         plain = source if source.is_dir() else unpack_gguf(source, Path(scratch))
         folder = Path(
@@ -53,7 +53,7 @@ def main(source: Path, target: Path, precision: str) -> None:
 
 
 def unpack_gguf(source: Path, folder: Path) -> Path:
-    """Write a GGUF file's weights as 32-bit numbers into a folder, which is returned.
+    """Write a GGUF file's weights as 32-bit numbers into a folder, and return the folder.
 
     Quantised models cannot be saved.
     """

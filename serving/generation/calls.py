@@ -14,17 +14,17 @@ from serving.generation.schemas import choices_of
 
 @dataclass(frozen=True)
 class Call:
-    """The function that is called, and each text that its arguments may be, as JSON."""
+    """A function call, with every text that its arguments may be, as JSON."""
 
     name: str
     choices: tuple[str, ...]
 
 
 def forced_call(tools: Sequence[Any], choice: Any) -> Call | None:
-    """Return the call that the answer must be; None: it is a text.
+    """Return the call that the answer must be; None if the answer is a text.
 
-    tools, choice: as in OpenAI's `tools` and `tool_choice`. Raises BadRequestError, which names
-    the place, unless a single function is forced.
+    tools, choice: OpenAI's `tools` and `tool_choice`. Raises BadRequestError, which names the
+    parameter, unless a single function is forced.
     """
     if choice == "none" or not tools:
         if choice not in (None, "none", "auto"):
@@ -48,7 +48,7 @@ def forced_call(tools: Sequence[Any], choice: Any) -> Call | None:
 
 
 def _function(tool: Any, path: str) -> Mapping[str, Any]:
-    """Return the function of a tool."""
+    """Return the function of a tool. Raises BadRequestError."""
     if not isinstance(tool, Mapping) or tool.get("type") != "function":
         raise wrong_field(f"{path}.type", "must be function.")
     function = tool.get("function")
@@ -58,6 +58,6 @@ def _function(tool: Any, path: str) -> Mapping[str, Any]:
 
 
 def _named(choice: Any) -> Any:
-    """Return the name in `{"type": "function", "function": {"name": "…"}}`; None: there is none."""
+    """Return the name in `{"type": "function", "function": {"name": "…"}}`, or None."""
     function = choice.get("function") if isinstance(choice, Mapping) else None
     return function.get("name") if isinstance(function, Mapping) else None

@@ -24,7 +24,7 @@ Reason = Literal["stop", "length"]
 
 @dataclass(frozen=True)
 class ReportedToken:
-    """A token with its log probability, and the likeliest tokens at its place.
+    """A token with its log probability, and the likeliest tokens at its position.
 
     logprob: None for the first token of a prompt, which follows nothing.
     """
@@ -38,9 +38,9 @@ class ReportedToken:
 class Piece:
     """The next part of an answer.
 
-    reason: of the last piece: `stop` (the model or a stop text ended it) or `length` (it was cut at
-    the limit). reported: the tokens since the piece before, if the request wants them. written: how
-    many tokens the answer has so far.
+    reason: only of the last piece; `stop` (the model or a stop text ended it) or `length` (it
+    reached the limit). reported: the tokens since the previous piece, if requested. written: the
+    number of the answer's tokens so far.
     """
 
     text: str
@@ -54,11 +54,12 @@ Tell = Callable[[Piece | Exception], None]
 
 @dataclass(eq=False)
 class Conversation:
-    """A prompt and the answer to it, as the batch writes it.
+    """A prompt and its answer, which the batch writes token by token.
 
     ids: tokens of prompt and answer. done: how many of these are in the decoder's memory. cached:
-    how many were there before. echo: the prompt's tokens are reported as well. choices: the tokens
-    of each text that the answer may be; none when it is free. The batch calls `tell`.
+    how many were there at the beginning. echo: whether the prompt's tokens are reported, too.
+    choices: the tokens of each text that the answer may be; empty if the answer is free. tell:
+    called by the batch with each piece or an error.
     """
 
     ids: list[int]
@@ -83,7 +84,7 @@ class Conversation:
 
     @property
     def written(self) -> int:
-        """Count the tokens of the answer so far, with the one that ended it."""
+        """Return the number of the answer's tokens so far, including the one that ended it."""
         return len(self.ids) - self.prompt
 
     @property
@@ -93,15 +94,18 @@ class Conversation:
 
     @property
     def is_gone(self) -> bool:
-        """Return whether nobody waits for it any more."""
+        """Return whether the conversation was cancelled."""
         return self._gone.is_set()
 
     def cancel(self) -> None:
-        """Stop writing it at the next token. Any thread may call it."""
+        """Stop writing the answer before the next token. Thread-safe."""
         self._gone.set()
 
     def note_prompt(self, logits: Logits, start: int) -> None:
-        """Report the prompt's tokens that follow these logits [tokens, vocabulary]."""
+        """Report the prompt's tokens that follow these logits [tokens, vocabulary].
+
+        start: the index of the first token that was read.
+        """
         if not self.reported:
             self.reported.append(ReportedToken(self.ids[0], None))
         for place, row in enumerate(log_probabilities(logits), start=start + 1):
@@ -109,9 +113,9 @@ class Conversation:
                 self._note(self.ids[place], row)
 
     def take(self, logits: Logits) -> Reason | None:
-        """Choose the next token by its logits [vocabulary] and tell the piece that it completes.
+        """Choose the next token by its logits [vocabulary], and report a piece if one is complete.
 
-        Returns why it is the last token, None when it is not.
+        Returns the reason why it is the last token; None if it is not.
         """
         if self.sampling.max_tokens == 0:  # only the prompt is reported
             self.tell(Piece("", "length"))
@@ -139,7 +143,7 @@ class Conversation:
         return reason
 
     def _left(self) -> set[int]:
-        """Return the tokens that can continue towards a choice; none if it is whole or free."""
+        """Return the tokens that can continue towards a choice; empty if it is complete or free."""
         answer = self.ids[self.prompt :]
         following: set[int] = set()
         is_whole = False
@@ -169,9 +173,9 @@ def conversation(
     deadline: float,
     echo: bool = False,
 ) -> Conversation:
-    """Return a conversation whose answer is still empty.
+    """Return a conversation with an empty answer.
 
-    deadline: a point of time.monotonic().
+    deadline: a time of time.monotonic().
     """
     answer_text = Text(tokenizer, sampling.stop)
     if sampling.ignores_end:

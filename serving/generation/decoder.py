@@ -15,10 +15,10 @@ Cache = list[NDArray[np.float32]]
 
 
 class Decoder:
-    """Keys and values of `rows` conversations of at most `max_length` tokens, one row each.
+    """A decoder with the keys and values of `rows` conversations of at most `max_length` tokens.
 
-    A row's memory is taken when its tokens come: 2 x layers x heads x head size x 4 bytes a token.
-    Not for several threads at once.
+    A row's memory is allocated as its tokens come: 2 x layers x heads x head size x 4 bytes per
+    token. Not thread-safe.
     """
 
     def __init__(self, folder: Path, *, rows: int, max_length: int | None) -> None:
@@ -45,15 +45,15 @@ class Decoder:
         self._bound: dict[tuple[int, int], Any] = {}
 
     def warm_up(self) -> None:
-        """Write one token into every row, which takes the memory of the widest batch once.
+        """Write one token into every row, which allocates the memory of the widest batch.
 
-        Otherwise the first conversations that are written at once wait for it. What is written here
-        is overwritten before it is read.
+        Otherwise the first simultaneous conversations would wait for that. The content is
+        overwritten before it is read.
         """
         self.step([0] * self.rows, [0] * self.rows)
 
     def read(self, row: int, ids: Sequence[int], start: int) -> Logits:
-        """Take tokens into a row behind its first `start`; logits [tokens, vocabulary]."""
+        """Append tokens to a row's first `start` tokens; return logits [tokens, vocabulary]."""
         width = start + len(ids)
         mask = np.ones((1, width), np.int64)
         logits: Logits = self._run(row, row + 1, np.array([ids], np.int64), mask)[0]
@@ -62,7 +62,7 @@ class Decoder:
     def step(self, ids: Sequence[int], lengths: Sequence[int]) -> Logits:
         """Run one more token for each of the first rows; return logits [rows, vocabulary].
 
-        lengths: how many tokens of each row are taken already.
+        lengths: the number of tokens that each row has already.
         """
         taken = np.array(lengths)[:, None]
         # Each row looks at its own tokens and the new one.
@@ -71,7 +71,7 @@ class Decoder:
         return logits
 
     def move(self, source: int, target: int, length: int) -> None:
-        """Put the first tokens of a row into another."""
+        """Copy the first tokens of a row to another row."""
         for memory in self._memory.values():
             memory[target, :, :length] = memory[source, :, :length]
 

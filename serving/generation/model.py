@@ -33,7 +33,7 @@ class LanguageModel:
         self, spec: ModelSpec, folder: ModelFolder, identity: dict[str, str], exports: Path,
         *, max_queued: int,
     ) -> None:  # fmt: skip
-        """Load it; where `exports` lacks it, it is prepared first, which takes some seconds.
+        """Load the model. If `exports` lacks it, it is first converted, which takes some seconds.
 
         Raises MisconfiguredError.
         """
@@ -60,7 +60,7 @@ class LanguageModel:
     def chat(
         self, messages: Messages, sampling: Sampling, tell: Tell, deadline: float
     ) -> Conversation:
-        """Begin to answer a conversation; `tell` gets the pieces from another thread.
+        """Queue a chat; return its conversation. `tell` gets the pieces, from another thread.
 
         Raises BadRequestError, BusyError, StoppedError.
         """
@@ -69,16 +69,16 @@ class LanguageModel:
     def complete(
         self, ids: Sequence[int], sampling: Sampling, tell: Tell, deadline: float, *, echo: bool
     ) -> Conversation:
-        """Begin to continue a text, and tell the pieces as `chat` does."""
+        """Queue a text to be continued; return its conversation. Calls `tell` as `chat` does."""
         return self._submit(ids, sampling, tell, deadline, echo=echo)
 
     def encode(self, text: str) -> list[int]:
-        """Return the tokens of a text; special tokens written in it count as such."""
+        """Return the tokens of a text. Special tokens written in it are recognised."""
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
     def close(self) -> None:
-        """Stop; who is being answered gets an error."""
+        """Stop the model. Running answers end with an error."""
         self._batch.close()
 
     def _submit(
@@ -105,7 +105,7 @@ class LanguageModel:
 
 
 def _ends(exports: Path) -> frozenset[int]:
-    """Return the tokens that end an answer."""
+    """Return the ids of the tokens that end an answer."""
     ends = json.loads((exports / "genai_config.json").read_text())["model"]["eos_token_id"]
     return frozenset(ends if isinstance(ends, list) else [ends])
 

@@ -76,9 +76,9 @@ OFF: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 def without_unused(body: Mapping[str, Any], served: Collection[str]) -> dict[str, Any]:
-    """Return the parameters that are `served`, without nulls.
+    """Return the parameters in `served`, without nulls.
 
-    Raises BadRequestError for another one unless it is off, or a note.
+    Raises BadRequestError for any other parameter unless it has no effect or is a note.
     """
     served_values = {}
     for name, value in body.items():
@@ -93,7 +93,7 @@ def without_unused(body: Mapping[str, Any], served: Collection[str]) -> dict[str
 
 
 def _is_off(name: str, value: Any, body: Mapping[str, Any]) -> bool:
-    """Return whether this value of a parameter that is not served changes no answer."""
+    """Return whether an unsupported parameter with this value would not change the answer."""
     if name in NOTES or value in ([], {}):
         return True
     if name == "functions" and body.get("function_call") == "none":
@@ -102,7 +102,7 @@ def _is_off(name: str, value: Any, body: Mapping[str, Any]) -> bool:
 
 
 def _same(value: Any, off: Any) -> bool:
-    """Return whether two JSON values are equal: 1 is 1.0, but it is not true."""
+    """Return whether two JSON values are equal. 1 equals 1.0 but not true."""
     return isinstance(value, bool) is isinstance(off, bool) and bool(value == off)
 
 
@@ -116,5 +116,5 @@ def _refusal(name: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as people read it in JSON."""
+    """Return a value as JSON text for people."""
     return json.dumps(value, ensure_ascii=False)

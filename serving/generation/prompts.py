@@ -15,20 +15,21 @@ from serving.generation.system_text import Messages, render_whole
 
 
 class _Generation(Extension):
-    """The tag around what a model wrote, which matters to trainings only."""
+    """A Jinja extension for the tag around a model's text, which only matters for training."""
 
     tags = {"generation"}  # as Jinja wants it
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """Return what stands in the tag."""
+        """Return the content of the tag."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
 class ChatTemplate:
-    """A Jinja template of transformers' kind, run in a sandbox: it came with a model's files.
+    """A Jinja chat template in transformers' style, run in a sandbox because it comes with a model.
 
-    It finds what transformers gives it, so that a model gets the prompt that it was trained on.
+    It has the same variables and functions as in transformers, so that a model gets the prompt
+    that it was trained on.
     """
 
     def __init__(self, source: str, special: Sequence[str], tokens: Mapping[str, str]) -> None:
@@ -48,7 +49,7 @@ class ChatTemplate:
         self._special, self._tokens = [text for text in special if len(text) > 1], dict(tokens)
 
     def render(self, messages: Messages) -> str:
-        """Return the prompt that the answer follows, with the system text. Raises BadRequestError.
+        """Return the prompt for the messages, including the system text. Raises BadRequestError.
 
         See `render_whole`.
         """
@@ -66,7 +67,7 @@ class ChatTemplate:
         )
 
     def _harmless(self, text: str) -> str:
-        """Break up special tokens in a text, so that nothing in it ends or begins a turn."""
+        """Break up special tokens in a text, so that it cannot end or begin a turn."""
         # A space within the token makes it plain text for the tokenizer.
         for token in self._special:
             text = text.replace(token, f"{token[0]} {token[1:]}")
@@ -74,7 +75,7 @@ class ChatTemplate:
 
 
 def default_of(templates: Any) -> str | None:
-    """Return the template of a tokenizer's configuration; of several named ones the default."""
+    """Return the template in a tokenizer's configuration; the default one of several."""
     if isinstance(templates, list):
         templates = {each.get("name"): each.get("template") for each in templates}
     if isinstance(templates, Mapping):
@@ -83,7 +84,7 @@ def default_of(templates: Any) -> str | None:
 
 
 def token_text(token: Any) -> str:
-    """Return the text of a token in a tokenizer's configuration; empty: it names none."""
+    """Return the text of a token in a tokenizer's configuration, or ""."""
     text = token.get("content") if isinstance(token, Mapping) else token
     return text if isinstance(text, str) else ""
 

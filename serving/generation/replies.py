@@ -15,7 +15,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def as_openai_error(error: ServingError) -> dict[str, Any]:
-    """Return an error in the form that OpenAI's clients read."""
+    """Return an error in the format that OpenAI's clients read."""
     is_theirs = error.status < 500
     return {
         "error": {
@@ -33,14 +33,14 @@ def event(value: Any) -> bytes:
 
 
 class Reply:
-    """The answers to one request: `kind` is chat.completion or text_completion."""
+    """A builder of the responses to one request. `kind` is chat.completion or text_completion."""
 
     def __init__(
         self, kind: str, model: str, fingerprint: str, tokenizer: Tokenizer, call: str = ""
     ) -> None:
         """Prepare what all parts of the reply share.
 
-        call: the function whose arguments are the answer; "" when the answer is a text.
+        call: the name of the function whose arguments are the answer; "" if the answer is a text.
         """
         self._is_chat, self._tokenizer = kind == "chat.completion", tokenizer
         self._object, self._offset = kind, 0  # characters of the tokens told so far
@@ -56,7 +56,7 @@ class Reply:
     def whole(
         self, written: Sequence[tuple[Conversation, str, Reason]], echo: bool
     ) -> dict[str, Any]:
-        """Return the body of an answer that is not streamed."""
+        """Return the response body without streaming."""
         choices = []
         prompt = completion = cached = 0
         for number, (conversation, text, reason) in enumerate(written):
@@ -77,7 +77,7 @@ class Reply:
             yield self._chunk({"delta": {"role": "assistant", "content": ""}}, None)
 
     def piece(self, piece: Piece, usage: dict[str, Any] | None = None) -> Iterator[bytes]:
-        """Yield the events of one piece, each with `usage`."""
+        """Yield the events for one piece, each with `usage`."""
         logprobs = self._logprobs(piece.reported) if piece.reported else None
         if piece.text:
             yield self._chunk({**self._more(piece.text), "logprobs": logprobs}, None, usage)
@@ -87,7 +87,7 @@ class Reply:
             yield self._chunk({**end, "logprobs": logprobs}, piece.reason, usage)
 
     def usage(self, conversation: Conversation) -> bytes:
-        """Return the event with the number of tokens."""
+        """Return the event with the token counts."""
         head = {**self._head, "object": self._streamed}
         usage = usage_of(conversation, conversation.written)
         return event({**head, "choices": [], "usage": usage})
@@ -106,7 +106,7 @@ class Reply:
         return event(chunk)
 
     def _more(self, text: str) -> dict[str, Any]:
-        """Return what a chunk adds to the answer."""
+        """Return the addition of a chunk to the answer."""
         if self._call:
             return {"delta": {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}}
         if self._is_chat:
@@ -131,7 +131,7 @@ class Reply:
     def _choice(
         self, number: int, conversation: Conversation, text: str, reason: Reason, echo: bool
     ) -> dict[str, Any]:
-        """Return one of the answers of a body that is not streamed."""
+        """Return one choice of a response body without streaming."""
         logprobs = None
         if conversation.sampling.logprobs is not None:
             tokens = conversation.reported
@@ -163,7 +163,7 @@ class Reply:
     def _in_text(self, tokens: Sequence[ReportedToken], offset: int) -> dict[str, Any]:
         """Return the log probabilities of a text completion.
 
-        offset: the characters before these tokens.
+        offset: the number of characters before these tokens.
         """
         words: list[str] = []
         offsets: list[int] = []
@@ -189,7 +189,7 @@ class Reply:
 
 
 def usage_of(conversation: Conversation, written: int) -> dict[str, Any]:
-    """Count the tokens of a conversation of which `written` tokens are written."""
+    """Return the token counts of a conversation with `written` tokens in its answer."""
     return _usage(conversation.prompt, written, conversation.cached)
 
 

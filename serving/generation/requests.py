@@ -42,7 +42,7 @@ MESSAGES: Mapping[str, str] = {
 
 
 class _Part(BaseModel):
-    """A part of a content: a text, or what the model said instead of an answer."""
+    """A part of a message's content: a text, or a refusal."""
 
     type: Literal["text", "refusal"]
     text: Annotated[str, Field(validation_alias=AliasChoices("text", "refusal"))]
@@ -53,7 +53,7 @@ def _form(content: Any) -> str:
 
 
 class _Message(BaseModel):
-    """One turn. What else clients write in it (`name`, `annotations`) changes no prompt here."""
+    """One turn. Other fields that clients send (`name`, `annotations`) do not change the prompt."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Annotated[
@@ -66,7 +66,7 @@ class _Message(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_refusal(cls, value: Any) -> Any:
-        """Accept a model's turn without content, as when it refused or wrote nothing."""
+        """Accept a turn of the model without content, as after a refusal or an empty answer."""
         is_without = isinstance(value, Mapping) and value.get("content", "") is None
         if is_without and value.get("role") == "assistant" and not value.get("tool_calls"):
             return {**value, "content": value.get("refusal") or ""}
@@ -74,7 +74,7 @@ class _Message(BaseModel):
 
     @property
     def plain(self) -> dict[str, str]:
-        """Return role and text; `developer`, OpenAI's newer name, becomes `system`."""
+        """Return role and text. OpenAI's newer role `developer` becomes `system`."""
         content = self.content
         if not isinstance(content, str):
             content = "".join(each.text for each in content)
@@ -88,7 +88,7 @@ class _StreamOptions(BaseModel):
 
 
 class _Schema(BaseModel):
-    """What a client writes around a JSON schema. Answers follow it, `strict` or not."""
+    """The object around a JSON schema. Answers follow the schema, `strict` or not."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -105,7 +105,7 @@ class _Format(BaseModel):
     json_schema: _Schema | None = None
 
     def choices(self) -> tuple[str, ...]:
-        """Return each answer that the schema allows, as JSON; none: the answer is free."""
+        """Return each answer that the schema allows, as JSON; empty if the answer is free."""
         if self.type == "text":
             return ()
         if self.json_schema is None:
@@ -114,7 +114,7 @@ class _Format(BaseModel):
 
 
 class _Body(BaseModel):
-    """What both kinds of requests may hold, without what is off (see `without_unused`)."""
+    """The parameters of both kinds of requests, without ineffective ones (see `without_unused`)."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -130,14 +130,14 @@ class _Body(BaseModel):
 
     @property
     def usage(self) -> Usage:
-        """Return where a stream reports the number of tokens."""
+        """Return when a stream reports the token counts."""
         how = self.stream_options
         if how is None or not how.include_usage:
             return "never"
         return "always" if how.continuous_usage_stats else "last"
 
     def sampling(self) -> Sampling:
-        """Return how tokens are to be chosen."""
+        """Return the sampling parameters."""
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         limit = self.limit()
         return Sampling(
@@ -152,23 +152,23 @@ class _Body(BaseModel):
         )
 
     def choices(self) -> tuple[str, ...]:
-        """Return the texts that the answer may be; none when it is free."""
+        """Return the texts that the answer may be; empty if the answer is free."""
         return ()
 
     def limit(self) -> int | None:
-        """Return the maximum tokens of the answer, if the request names it."""
+        """Return the maximum number of tokens of the answer, or None."""
         return self.max_tokens
 
     def logprob_count(self) -> int | None:
-        """Return how many likeliest tokens are reported for each token; None for no report."""
+        """Return how many likeliest tokens to report for each token; None for no report."""
         return None
 
     def check(self) -> None:
-        """Raise BadRequestError where parameters exclude each other."""
+        """Raise BadRequestError for parameters that exclude each other."""
 
 
 class ChatRequest(_Body):
-    """A body of /v1/chat/completions."""
+    """A request body for /v1/chat/completions."""
 
     messages: Annotated[list[_Message], Field(min_length=1, max_length=MAX_TURNS)]
     max_tokens: Count | None = None
@@ -181,7 +181,7 @@ class ChatRequest(_Body):
 
     @cached_property
     def call(self) -> Call | None:
-        """Return the call that the answer must be; None when it is a text."""
+        """Return the call that the answer must be; None if the answer is a text."""
         return forced_call(self.tools or (), self.tool_choice)
 
     def choices(self) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ class ChatRequest(_Body):
 
 
 class CompletionRequest(_Body):
-    """A body of /v1/completions: one prompt or several, as texts or as tokens."""
+    """A request body for /v1/completions: one prompt or several, as texts or as tokens."""
 
     prompt: str | Ids | Several[str] | Several[Ids]
     max_tokens: Annotated[int, Field(ge=0)] | None = None
@@ -216,7 +216,7 @@ class CompletionRequest(_Body):
 
     @property
     def prompts(self) -> Sequence[str | list[int]]:
-        """Return each prompt by itself."""
+        """Return the prompts as a list."""
         if isinstance(self.prompt, str):
             return [self.prompt]
         if self.prompt and isinstance(self.prompt[0], int):
@@ -231,7 +231,7 @@ Body = TypeVar("Body", bound=_Body)
 
 
 def read_request(kind: type[Body], value: Any) -> Body:
-    """Check a body. Raises BadRequestError, which names the parameter."""
+    """Return the validated body. Raises BadRequestError, which names the parameter."""
     if not isinstance(value, Mapping):
         raise wrong_field("body", "must be a JSON object.")
     try:
@@ -244,7 +244,7 @@ def read_request(kind: type[Body], value: Any) -> Body:
 
 
 def _named(error: ErrorDetails) -> BadRequestError:
-    """Return an error that names the parameter, from one of pydantic's."""
+    """Convert one of pydantic's errors to an error that names the parameter."""
     steps = [step for step in error["loc"] if step not in (PLAIN, PARTS)]
     # Where a value may be of several kinds, each of them says what it lacks.
     path = list(takewhile(lambda step: not _is_kind(step), steps))
@@ -257,5 +257,5 @@ def _named(error: ErrorDetails) -> BadRequestError:
 
 
 def _is_kind(step: int | str) -> bool:
-    """Return whether a step of pydantic's path names a kind of value and not a parameter."""
+    """Return whether a step of pydantic's path names a type rather than a parameter."""
     return isinstance(step, str) and (step == "str" or "[" in step)

@@ -49,7 +49,7 @@ Answer = dict[str, Any] | AsyncIterator[bytes]
 
 
 class Models(Protocol):
-    """What the routes need of the registry."""
+    """The methods of the registry that the routes need."""
 
     def recent(self, name: str, task: int | None = None) -> Any: ...
     def get(self, name: str, task: int | None = None) -> Any: ...
@@ -57,7 +57,7 @@ class Models(Protocol):
 
 
 class OpenAIRoutes:
-    """The routes over the language models of a registry."""
+    """OpenAI's routes for the language models of a registry."""
 
     def __init__(self, registry: Models) -> None:
         self._registry = registry
@@ -65,9 +65,9 @@ class OpenAIRoutes:
     async def answer(
         self, scope: Message, body: bytearray, receive: Receive, task: int | None = None
     ) -> Answer:
-        """Return the body of the answer, or the events of a stream. Raises ServingError.
+        """Return the response body, or the events of a stream. Raises ServingError.
 
-        task: the task that asks; None for anybody.
+        task: the id of the calling task; None for any caller.
         """
         match scope["path"].rstrip("/").split("/"):
             case ["", "v1", "models"]:
@@ -134,12 +134,12 @@ class OpenAIRoutes:
 
 
 class _Listener:
-    """Pieces from the batch's thread, received in the event loop until the caller goes away."""
+    """A receiver, in the event loop, of pieces from the batch's thread until the caller leaves."""
 
     def __init__(self, begin: Sequence[Callable[[Tell], Conversation]], receive: Receive) -> None:
-        """Prepare to hear several conversations.
+        """Prepare to receive the pieces of several conversations.
 
-        begin: functions that each submit one conversation, given what hears its pieces.
+        begin: functions that each submit one conversation, given the callback for its pieces.
         """
         self._begin, self._receive = begin, receive
         self._loop = asyncio.get_running_loop()
@@ -149,7 +149,7 @@ class _Listener:
     async def answer(
         self, reply: Reply, *, stream: bool | None, usage: Usage, echo: bool = False
     ) -> Answer:
-        """Return the body, or the events of a stream whose first piece is there.
+        """Return the body or, with `stream`, the events, once the first piece is there.
 
         Raises ServingError.
         """

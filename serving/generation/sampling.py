@@ -12,13 +12,13 @@ Logits = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How one answer is written.
+    """The sampling parameters of one answer.
 
-    temperature: 0 takes the likeliest token (greedy). top_p: only the likeliest tokens that
-    together have this probability are drawn. seed: the same one draws the same. stop: texts that
-    end the answer and are not part of it. logprobs: how many of the likeliest tokens are reported
-    for each token; None for no report. choices: the answer is one of these texts; none when it is
-    free. ignores_end: the model's own end does not end the answer, for programs that measure speed.
+    temperature: 0 takes the likeliest token (greedy). top_p: draw only from the likeliest tokens
+    that together have this probability. seed: makes draws repeatable. stop: texts that end the
+    answer and are not part of it. logprobs: how many of the likeliest tokens are reported for each
+    token; None for no report. choices: texts of which the answer is one; empty if it is free.
+    ignores_end: whether the model's end token is ignored, for benchmarks of speed.
     """
 
     max_tokens: int
@@ -32,7 +32,7 @@ class Sampling:
 
 
 def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> int:
-    """Choose the next token by the logits [vocabulary]; draws one number unless greedy."""
+    """Return the next token by its logits [vocabulary]. Draws one number unless greedy."""
     if sampling.temperature == 0:
         return int(logits.argmax())
     # The greatest is subtracted so that no power overflows.
@@ -50,7 +50,7 @@ def choose(logits: Logits, sampling: Sampling, chance: np.random.Generator) -> i
 
 
 def mask_others(logits: Logits, tokens: Collection[int]) -> Logits:
-    """Mask the logits of all other tokens, so that they can never be chosen."""
+    """Return the logits with all tokens but these masked, so that no other can be chosen."""
     masked = np.full_like(logits, -np.inf)
     places = list(tokens)
     masked[places] = logits[places]
@@ -58,7 +58,7 @@ def mask_others(logits: Logits, tokens: Collection[int]) -> Logits:
 
 
 def log_probabilities(logits: Logits) -> NDArray[np.float64]:
-    """Return natural logarithms of the softmax along the last axis."""
+    """Return the natural logarithm of the softmax along the last axis."""
     shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
     sums: Any = np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     logarithms: NDArray[np.float64] = shifted - sums
@@ -66,7 +66,7 @@ def log_probabilities(logits: Logits) -> NDArray[np.float64]:
 
 
 def likeliest(logarithms: NDArray[np.float64], count: int) -> list[tuple[int, float]]:
-    """Return the `count` likeliest tokens of one place [vocabulary], the likeliest first."""
+    """Return the `count` likeliest tokens of one position [vocabulary], likeliest first."""
     if not count:
         return []
     top = np.argpartition(-logarithms, count - 1)[:count]

@@ -48,23 +48,23 @@ SMALL: Final[Mapping[str, list[Any]]] = {"boolean": [True, False], "null": [None
 
 
 def choices_of(schema: Any, path: str) -> tuple[str, ...]:
-    """Return each value that a schema allows, as JSON, in its order.
+    """Return each value that a schema allows, as JSON, in the schema's order.
 
-    Raises BadRequestError, which names the place below `path`, for a schema of more than 64
-    values, or with keywords that are not understood here.
+    Raises BadRequestError, which names the location below `path`, for a schema with more than 64
+    values or with unsupported keywords.
     """
     values = _Schema(schema).values(schema, path)
     return tuple(json.dumps(value, ensure_ascii=False) for value in values)
 
 
 class _Schema:
-    """A whole schema, in which references are looked up."""
+    """A whole schema, in which references are resolved."""
 
     def __init__(self, root: Any) -> None:
         self._root, self._parts = root, 0
 
     def values(self, schema: Any, path: str) -> list[Any]:
-        """Return the values that a part of it allows, at least one."""
+        """Return the values that a subschema allows, at least one. Raises BadRequestError."""
         if not isinstance(schema, Mapping):
             raise wrong_field(path, "must be an object.")
         # References may form a circle, or multiply the work.
@@ -79,7 +79,7 @@ class _Schema:
         return _allowed_by_all(allowed or [_all_of(types, path)], types, path)
 
     def _of_keyword(self, schema: Mapping[str, Any], keyword: str, path: str) -> list[list[Any]]:
-        """Return the values that one keyword allows; `allOf`: those of each of its parts."""
+        """Return the lists of values that one keyword allows; for `allOf`, one per subschema."""
         value, here = schema[keyword], f"{path}.{keyword}"
         match keyword:
             case "enum":
@@ -98,7 +98,7 @@ class _Schema:
         raise wrong_field(here, "is not served here.")
 
     def _alternatives(self, schemas: Any, path: str) -> list[Any]:
-        """Return the values of any of these schemas; those of `oneOf` must exclude each other."""
+        """Return the values of any of these schemas. Those of `oneOf` must be disjoint."""
         values: list[Any] = []
         for number, schema in enumerate(_listed(schemas, path)):
             values += self.values(schema, f"{path}.{number}")
@@ -108,7 +108,7 @@ class _Schema:
         return values
 
     def _objects(self, schema: Mapping[str, Any], path: str) -> list[Any]:
-        """Return all objects that have every property, whether or not it is required."""
+        """Return all objects that have every property, whether required or not."""
         properties = schema["properties"]
         if not isinstance(properties, Mapping) or not properties:
             raise wrong_field(f"{path}.properties", "must be an object of at least one property.")
@@ -129,7 +129,7 @@ class _Schema:
         return [dict(zip(properties, values, strict=True)) for values in product(*by_property)]
 
     def _target(self, reference: Any, path: str) -> Any:
-        """Return what a reference such as `#/$defs/Label` stands for."""
+        """Return the subschema that a reference such as `#/$defs/Label` points to."""
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise wrong_field(path, "must be a reference within the schema, such as #/$defs/Label.")
         target = self._root
@@ -142,13 +142,13 @@ class _Schema:
 
 
 def _allows_all(keyword: str, value: Any) -> bool:
-    """Return whether a keyword forbids no value by itself."""
+    """Return whether a keyword by itself excludes no value."""
     is_off = keyword == "nullable" and value is False
     return keyword in NOTES or keyword in WITH_OTHERS or keyword.startswith("x-") or is_off
 
 
 def _allowed_by_all(lists: list[list[Any]], types: list[str], path: str) -> list[Any]:
-    """Return the values in all of the lists that are of one of the types, if any are named."""
+    """Return the values that are in all lists and have one of the types, if there are any types."""
     values = _distinct(lists[0])
     for others in lists[1:]:
         texts = {_text(value) for value in others}
@@ -163,7 +163,7 @@ def _allowed_by_all(lists: list[list[Any]], types: list[str], path: str) -> list
 
 
 def _all_of(types: list[str], path: str) -> list[Any]:
-    """Return all values of the types. Raises BadRequestError where they are too many."""
+    """Return all values of the types. Raises BadRequestError if there are too many."""
     if types and all(name in SMALL for name in types):
         return list(chain.from_iterable(SMALL[name] for name in types))
     lacking = "properties" if "object" in types else "enum"
@@ -180,7 +180,7 @@ def _listed(value: Any, path: str) -> list[Any]:
 
 
 def _types(schema: Mapping[str, Any], path: str) -> list[str]:
-    """Return the types that a schema names; none: it names none."""
+    """Return the types that a schema names, or an empty list."""
     named = schema.get("type", [])
     types = named if isinstance(named, list) else [named]
     for name in types:
@@ -190,7 +190,7 @@ def _types(schema: Mapping[str, Any], path: str) -> list[str]:
 
 
 def _is_of(value: Any, kind: str) -> bool:
-    """Return whether a value is of a type of JSON schema: true is no number, 1.0 is an integer."""
+    """Return whether a value has a type of JSON schema. true is no number; 1.0 is an integer."""
     if isinstance(value, bool):
         return kind == "boolean"
     if kind == "integer" and isinstance(value, float):
@@ -199,7 +199,7 @@ def _is_of(value: Any, kind: str) -> bool:
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    """Return each value once, where it comes first."""
+    """Return the values without repetitions, in order."""
     by_text: dict[str, Any] = {}
     for value in values:
         by_text.setdefault(_text(value), value)

@@ -11,9 +11,9 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 def fold_system(messages: Messages) -> list[Mapping[str, Any]]:
-    """Return messages with the system text at the head of the first question.
+    """Return messages with the system text at the beginning of the first question.
 
-    Content may be a text or parts. Without a question the system text becomes one.
+    Content may be a text or parts. Without a question, the system text becomes one.
     """
     system = _system_of(messages)
     others = [message for message in messages if message["role"] != "system"]
@@ -27,16 +27,17 @@ def fold_system(messages: Messages) -> list[Mapping[str, Any]]:
 
 
 def _joined(system: str, content: Any) -> Any:
-    """Put the system text before a question, which is a text or parts."""
+    """Return a question, a text or parts, with the system text before it."""
     if isinstance(content, str):
         return f"{system}\n\n{content}"
     return [{"type": "text", "text": system}, *content]
 
 
 def render_whole(render: Callable[[Messages], str], messages: Messages) -> str:
-    """Return the prompt of a chat template that holds the system text, whatever the template does.
+    """Return the prompt of a chat template, which always includes the system text.
 
-    Raises what `render` raises of the messages in both forms.
+    Raises the exceptions of `render` if it fails for the messages both with a system turn and with
+    the system text in the first question.
     """
     system = _system_of(messages)
     if not system:
@@ -56,5 +57,5 @@ def _system_of(messages: Messages) -> str:
 
 
 def _holds(prompt: str, text: str) -> bool:
-    """Return whether a prompt contains a text; templates trim and indent."""
+    """Return whether a prompt contains a text, ignoring white space, which templates change."""
     return " ".join(text.split()) in " ".join(prompt.split())

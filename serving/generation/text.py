@@ -7,7 +7,7 @@ from tokenizers.decoders import DecodeStream
 
 
 class Text:
-    """The text of one answer as it grows. is_stopped: a stop text came, which is no part of it."""
+    """The growing text of an answer. is_stopped: whether a stop text came, which is left out."""
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
         self._tokenizer, self._stop = tokenizer, [text for text in stop if text]
@@ -16,7 +16,7 @@ class Text:
         self.is_stopped = False
 
     def add(self, token: int) -> str:
-        """Add a token; return whole characters that may be shown and begin no stop text, or ""."""
+        """Add a token; return the characters that are complete and begin no stop text, or ""."""
         self._held += self._stream.step(self._tokenizer, token) or ""
         ends = [self._held.find(text) for text in self._stop if text in self._held]
         if ends:
@@ -29,13 +29,13 @@ class Text:
         return whole
 
     def rest(self) -> str:
-        """Return what was held back, when no more tokens come."""
+        """Return the withheld characters after the last token."""
         rest, self._held = self._held, ""
         return rest
 
 
 def held_back(text: str, stop: Sequence[str]) -> int:
-    """Count the characters at the end of a text that may begin a stop text."""
+    """Return the number of characters at a text's end that may begin a stop text."""
     longest = max(map(len, stop), default=1) - 1
     for size in range(min(longest, len(text)), 0, -1):
         end = text[-size:]

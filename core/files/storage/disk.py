@@ -29,7 +29,7 @@ LONGEST_SECONDS = 3600.0  # that a file of a form lies here unchanged while some
 
 
 def check_room(size: int) -> None:
-    """Raise Unavailable where `size` bytes would leave less free space than the reserve."""
+    """Raise Unavailable if storing `size` bytes would leave less free space than the reserve."""
     # They may lie on different disks, and a file passes through both.
     for folder in {Path(settings.SPOOL), Path(settings.MEDIA_ROOT)}:
         # A folder is made with its first file; until then its parent is on the same disk.
@@ -42,7 +42,7 @@ def check_room(size: int) -> None:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Yield a folder that lasts as long as the context. A lock shows that its process is alive."""
+    """Yield a temporary folder. A lock on it shows that its process is alive."""
     folder = Path(mkdtemp(dir=settings.SPOOL))
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -55,7 +55,7 @@ def scratch() -> Iterator[Path]:
 
 
 def remove_abandoned() -> int:
-    """Take away folders whose process is gone, and old files of forms; returns how many."""
+    """Delete folders of ended processes, and old form uploads; return how many."""
     removed = 0
     for path in Path(settings.SPOOL).iterdir():
         with suppress(FileNotFoundError):  # its maker was faster

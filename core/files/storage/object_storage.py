@@ -37,7 +37,7 @@ LACKS_RIGHT = (
 
 
 class Patience(NamedTuple):
-    """How long a call waits: to connect, for the next bytes, and how often it is made."""
+    """The timeouts of a call, to connect and to receive bytes, and its number of attempts."""
 
     connect_seconds: int
     read_seconds: int
@@ -52,7 +52,7 @@ FOR_JOBS = Patience(connect_seconds=5, read_seconds=20, calls=3, downloads=3)
 
 
 def trouble_of(error: BotoCoreError | ClientError, addressing: str) -> str:
-    """Return what an operator should know of a bucket's refusal, with the cure if known."""
+    """Return a message for the operator about a bucket's error, with advice if possible."""
     code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
     if code in FORBIDDEN:
         return f"{error}. {LACKS_RIGHT}"
@@ -65,7 +65,7 @@ def trouble_of(error: BotoCoreError | ClientError, addressing: str) -> str:
 
 
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Raise as any storage does: FileNotFoundError for missing files, Unavailable in an outage."""
+    """Wrap a method to raise FileNotFoundError for missing files, Unavailable in an outage."""
 
     @wraps(method)
     def guarded(self: "ObjectStorage", name: str, *rest: Any, **named: Any) -> Any:
@@ -92,7 +92,7 @@ def _away(detail: str) -> Unavailable:
 
 
 class ObjectStorage(S3Storage):  # type: ignore[misc]
-    """Files are private, keep their names for good, and come through the site alone."""
+    """A storage of private files in a bucket, which keep their names and are served by the site."""
 
     def __init__(self, *, addressing: str = "auto", **options: Any) -> None:
         patience = FOR_PEOPLE if serves_requests() else FOR_JOBS
@@ -114,13 +114,13 @@ class ObjectStorage(S3Storage):  # type: ignore[misc]
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
         """Return a unique name.
 
-        A bucket does not say which of two writers of one name came first.
+        A bucket does not tell which of two writers of the same name was first.
         """
         root, ending = os.path.splitext(name)
         return str(self.get_alternative_name(root, ending))
 
     def get_object_parameters(self, name: str) -> dict[str, Any]:
-        """No type and no encoding by the ending: nobody unpacks a file on its way."""
+        """Return no type and no encoding, so that nothing decompresses a file in transit."""
         return {"ContentType": "application/octet-stream"}
 
     def _open(self, name: str, mode: str = "rb") -> Any:

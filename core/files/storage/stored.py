@@ -6,7 +6,7 @@ from django.core.files.storage import default_storage
 
 
 def folders_in(folder: str) -> list[str]:
-    """Return the names of the folders in a folder."""
+    """Return the names of the subfolders of a folder."""
     with suppress(FileNotFoundError):
         return list(default_storage.listdir(folder)[0])
     return []

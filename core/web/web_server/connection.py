@@ -31,7 +31,7 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class State(Enum):
-    """What a connection does; `HANDLED` is the only one that has a thread, or waits for one."""
+    """The state of a connection. Only a `HANDLED` one has a thread or waits for one."""
 
     RECEIVING = "receiving"
     WAITING = "waiting"
@@ -42,11 +42,11 @@ class State(Enum):
 
 
 class HeadTooLarge(Exception):
-    """A head that never ends."""
+    """Raised for a request head that exceeds the limit."""
 
 
 class Connection:
-    """A client's socket, with what gunicorn's `handle` reads of its own connections."""
+    """A client's socket, with the attributes that gunicorn's `handle` needs of a connection."""
 
     # Otherwise `handle` would wait for data in the thread.
     initialized = data_ready = True
@@ -67,19 +67,19 @@ class Connection:
 
     @property
     def address(self) -> str:
-        """Return the peer's address; empty for a socket in the file system."""
+        """Return the peer's IP address; "" for a Unix socket."""
         return self.client[0] if isinstance(self.client, tuple) else ""
 
     @property
     def is_idle(self) -> bool:
-        """Return whether it waits for another request, of which nothing has come."""
+        """Return whether the connection waits for another request, and nothing of it has come."""
         return bool(self._requests) and not self.received and self.request is None
 
     def init(self) -> None:
-        """Do nothing: what gunicorn would prepare here is ready."""
+        """Do nothing, because what gunicorn would prepare here is ready."""
 
     def expect_request(self, seconds: float) -> None:
-        """Wait so long for the first byte of another request."""
+        """Reset the state, and allow `seconds` until the first byte of another request."""
         self.state = State.RECEIVING
         self.request: Any = None
         self.length = 0
@@ -89,7 +89,7 @@ class Connection:
         self.deadline = self.began + seconds
 
     def receive(self) -> bool:
-        """Take what has come; False where the client has closed."""
+        """Read available bytes; return False if the client has closed the connection."""
         try:
             data = self.plain.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -101,9 +101,9 @@ class Connection:
         return bool(data)
 
     def is_complete(self) -> bool:
-        """Return whether a thread can answer.
+        """Return whether a thread can handle the request.
 
-        Raises what gunicorn's parser raises for a malformed head.
+        Raises the exceptions of gunicorn's parser for a malformed head.
         """
         if self.request is None and not self._has_head():
             return False
@@ -143,7 +143,7 @@ class Connection:
         self.is_large = not is_sized or self.length > BUFFERED_BYTES
 
     def begin_handling(self) -> None:
-        """Give the request to `parser`, with its body as far as it has come."""
+        """Pass the request to `parser`, with the part of its body that has arrived."""
         self.state = State.HANDLED
         if self.is_large:
             self._source.begin(self.request)
@@ -157,13 +157,13 @@ class Connection:
         self.parser = iter((self.request,))
 
     def fail(self, error: Exception) -> None:
-        """Have gunicorn answer for what is wrong with the head."""
+        """Have gunicorn answer with the error in the head."""
         self.state = State.HANDLED
         self.received.clear()
         self.parser = _raised(error)
 
     def end_handling(self) -> bool:
-        """Return whether all of the body was read, so that another request may follow."""
+        """Return whether the whole body was read, so that another request may follow."""
         if not self.is_large:
             return True
         reader = self.request.body.reader
@@ -173,14 +173,14 @@ class Connection:
         return True
 
     def linger(self) -> None:
-        """Send the end; what the client still sends is read, or it might lose our answer."""
+        """Shut down sending. Incoming bytes are still read, or the client might lose our answer."""
         self.state = State.LINGERING
         self.deadline = time.monotonic() + LINGER_SECONDS
         self.received.clear()
         self.plain.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Close; what a client has not read of an answer goes, also from the system's memory."""
+        """Close the socket. Unread parts of an answer are dropped, even in the kernel's buffer."""
         if self.sock.has_pending:
             self.plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.state = State.CLOSED
@@ -196,7 +196,7 @@ def _raised(error: Exception) -> Iterator[Any]:
 
 
 class Source(Unreader):  # type: ignore[misc]
-    """Where gunicorn reads a request: what has come, then a large body as it comes."""
+    """The reader for gunicorn's parser: the received bytes, then a large body as it arrives."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ class Source(Unreader):  # type: ignore[misc]
         self._says_continue = False
 
     def begin(self, request: Any) -> None:
-        """Wait for the body from now on, when somebody reads it."""
+        """Wait for the body from now on, whenever it is read."""
         self._may_wait = True
         self._says_continue = request._expected_100_continue
         request._expected_100_continue = False
@@ -214,7 +214,7 @@ class Source(Unreader):  # type: ignore[misc]
         self._got = 0
 
     def chunk(self, size_hint: int | None = None) -> bytes:
-        """Return more of the body; nothing where the client has closed. Raises TooSlow."""
+        """Return more of the body; empty if the client closed the connection. Raises TooSlow."""
         if not self._may_wait:
             return b""
         # Only now somebody wants the body: before, a refusal spares the client the upload.

@@ -39,23 +39,26 @@ MOST_SPOOLED_BYTES = 128 * MIB
 
 
 def body_deadline(began: float, received: int, moved: float) -> float:
-    """Return until when more of a buffered body must come, given what came and when it last did."""
+    """Return the time by which more of a buffered body must arrive.
+
+    began, moved: times of the first and of the latest byte. received: bytes so far.
+    """
     by_rate = began + BODY_GRACE_SECONDS + received / BODY_RATE
     return min(by_rate, moved + STALL_SECONDS)
 
 
 def upload_deadline(began: float, received: int, moved: float) -> float:
-    """Return until when more of a large body must come; as `body_deadline`."""
+    """Return the time by which more of a large body must arrive; as `body_deadline`."""
     by_rate = began + UPLOAD_GRACE_SECONDS + received / UPLOAD_RATE
     return min(by_rate, moved + STALL_SECONDS, began + UPLOAD_SECONDS)
 
 
 def send_deadline(began: float, sent: int, moved: float) -> float:
-    """Return until when the client must read more of an answer; as `body_deadline`."""
+    """Return the time by which the client must read more of an answer; as `body_deadline`."""
     by_rate = began + SEND_GRACE_SECONDS + sent / SEND_RATE
     return min(by_rate, moved + STALL_SECONDS)
 
 
 def slots(threads: int) -> int:
-    """Return how many of the threads may wait for slow clients: for uploads, and for readers."""
+    """Return how many threads may wait for slow clients, for uploads and for readers each."""
     return max(1, threads // 3)

@@ -19,7 +19,7 @@ AT_ONCE = 4 * MIB
 
 
 class TooSlow(ConnectionResetError):
-    """A client that is given up; gunicorn logs no more of it than of one that went away."""
+    """Raised for a client that is too slow; gunicorn logs it like one that disconnected."""
 
     def __init__(self) -> None:
         super().__init__(errno.ECONNRESET, "The client is too slow")
@@ -27,7 +27,7 @@ class TooSlow(ConnectionResetError):
 
 @dataclass
 class Outgoing:
-    """What is left to send of a file."""
+    """The part of a file that remains to be sent."""
 
     descriptor: int
     offset: int
@@ -36,7 +36,7 @@ class Outgoing:
 
 
 class Readers:
-    """The threads that wait for clients to read; the slowest is given up when they are too many."""
+    """A limit on threads that wait for clients to read; above it the slowest client is dropped."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -58,7 +58,7 @@ class Readers:
 
 
 class Outlet:
-    """Stands in for the socket while gunicorn answers.
+    """A replacement of the socket while gunicorn answers.
 
     Nothing is written while another thread may write: the loop takes over once the request has
     been handled. A thread waits only while SPOOLED_BYTES of its answer are unread.
@@ -75,17 +75,17 @@ class Outlet:
         self._count()
 
     def _count(self) -> None:
-        """Count from when the client was first too slow for an answer."""
+        """Start measuring, from when the client was first too slow for an answer."""
         self._began = self._moved = time.monotonic()
         self._sent = 0
 
     def _note(self, sent: int) -> None:
-        """Count what the client took."""
+        """Record that the client read `sent` bytes."""
         self._sent += sent
         self._moved = time.monotonic()
 
     def rate(self) -> float:
-        """Return the bytes a second that the client has read since it was first too slow."""
+        """Return the bytes per second that the client has read since it was first too slow."""
         return self._sent / (time.monotonic() - self._began + 1)
 
     @property
@@ -99,7 +99,7 @@ class Outlet:
     # What gunicorn calls
 
     def sendall(self, data: bytes) -> None:
-        """Send what the client takes at once, and keep the rest."""
+        """Send what the socket accepts, and keep the rest."""
         self.flush()
         if not self._pending:
             data = data[self._send(data) :]
@@ -109,7 +109,7 @@ class Outlet:
     send = sendall
 
     def sendfile(self, file: IO[bytes], offset: int = 0, count: int = 0) -> None:
-        """Send a part of a file, or leave it to the loop without holding the thread."""
+        """Send a part of a file, or leave it to the loop without blocking the thread."""
         if not self._pending:
             self._count()
         # The view's file is closed with its response, before the loop has sent it.
@@ -120,24 +120,24 @@ class Outlet:
         return 0.0
 
     def setblocking(self, flag: bool) -> None:
-        """Stay as it is: this socket never blocks."""
+        """Do nothing, because this socket never blocks."""
 
     settimeout = setblocking
 
     def shutdown(self, how: int) -> None:
-        """End an answer that failed halfway; the loop closes the connection."""
+        """Mark an answer that failed halfway; the loop closes the connection."""
         self.is_broken = True
 
     def recv(self, size: int) -> bytes:
         return b""
 
     def close(self) -> None:
-        """Leave the connection to the loop."""
+        """Do nothing, because the loop closes the connection."""
 
     # What the loop calls
 
     def flush(self) -> None:
-        """Send what the client takes at once. Raises OSError where it is gone."""
+        """Send what the socket accepts. Raises OSError if the client disconnected."""
         if self.is_broken:
             raise TooSlow
         while self._pending:
@@ -161,7 +161,7 @@ class Outlet:
             self._sock.shutdown(socket.SHUT_RDWR)
 
     def drop(self) -> None:
-        """Forget what was not sent."""
+        """Discard what was not sent."""
         self.is_broken = True
         for piece in self._pending:
             if isinstance(piece, Outgoing) and not piece.is_spool:
@@ -173,7 +173,7 @@ class Outlet:
         self._held = self.spooled = 0
 
     def _send(self, data: bytes) -> int:
-        """Return how many of the bytes the system took."""
+        """Send bytes; return how many the system accepted."""
         try:
             sent = self._sock.send(data)
         except BlockingIOError:
@@ -182,7 +182,7 @@ class Outlet:
         return sent
 
     def _flush_part(self, piece: Outgoing) -> bool:
-        """Say whether the part has been sent whole; a long one needs several calls."""
+        """Send from a file; return whether all of it was sent. A long part takes several calls."""
         # The loop sends for all clients, and a fast one would keep it to the file's end.
         end = piece.left - AT_ONCE
         while piece.left > max(0, end):
@@ -242,7 +242,7 @@ class Outlet:
             view = view[written:]
 
     def _wait_until_read(self) -> None:
-        """Hold the thread until the client has read all; raises TooSlow."""
+        """Block the thread until the client has read everything. Raises TooSlow."""
         poll = select.poll()
         poll.register(self._sock, select.POLLOUT)
         self._readers.enter(self)

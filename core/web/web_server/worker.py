@@ -42,7 +42,7 @@ GONE = (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK)
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]
-    """Serves connections in three steps, of which only the second takes a thread.
+    """A gunicorn worker that serves connections in three steps; only the second uses a thread.
 
     receive: the head, and a body up to BUFFERED_BYTES. handle: gunicorn's `handle` in the pool;
     larger bodies are read there. send: what the client did not read at once.
@@ -52,12 +52,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
-        """Refuse what this worker does not speak."""
+        """Refuse a configuration that this worker does not support."""
         if cfg.is_ssl:
             raise ConfigError("Let a proxy end TLS: this worker speaks plain HTTP.")
 
     def init_process(self) -> None:
-        """Prepare the loop's state, and run."""
+        """Prepare the loop's state, and run it."""
         self.open: dict[Connection, None] = {}  # oldest first
         self._of_address: Counter[str] = Counter()
         self._uploads = 0
@@ -78,7 +78,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     # The loop
 
     def run(self) -> None:
-        """Serve until the worker is asked to stop, then finish what was begun."""
+        """Serve until the worker is asked to stop, then finish running requests."""
         wake = self.method_queue
         # Threads write to it, to wake the loop when they have answered.
         self.poller.register(wake.fileno(), selectors.EVENT_READ, wake.run_callbacks)
@@ -103,7 +103,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             listener.close()
 
     def _finish(self) -> None:
-        """Answer what has come, and what clients may be sending on connections that we kept."""
+        """Answer received requests, and those that clients may be sending on kept connections."""
         now = time.monotonic()
         for conn in self.open:
             if conn.state is State.RECEIVING:
@@ -116,7 +116,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self._look_at_clock()
 
     def _look_at_clock(self) -> None:
-        """End connections whose time is over, and the oldest of those that hold too much."""
+        """Close connections past their deadline, and the oldest of those with too much data."""
         now = time.monotonic()
         if now < self._next_look:
             return
@@ -131,7 +131,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self._shed_beyond(MOST_SPOOLED_BYTES, State.SENDING, lambda conn: conn.sock.spooled)
 
     def _time_out(self, conn: Connection) -> None:
-        """Close a connection, with a status where its request had begun."""
+        """Close a connection; if its request had begun, send an error status first."""
         if conn.state is State.WAITING:
             self._waiting.remove(conn)
             self._say(conn, TOO_BUSY)
@@ -148,7 +148,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     # Connections come
 
     def accept(self, listener: socket.socket) -> None:
-        """Take a new connection in, and what it has sent already."""
+        """Accept a new connection, and read what it has sent already."""
         try:
             plain, client = listener.accept()
         except OSError as error:
@@ -174,13 +174,14 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self._shed(conn.address)
 
     def _make_room(self) -> bool:
-        """Return whether another connection may come, after closing a slow one if necessary."""
+        """Return whether a new connection fits, after closing a slow one if necessary."""
         return len(self.open) < self.worker_connections or self._shed()
 
     def _shed(self, address: str | None = None) -> bool:
-        """Close the connection that waits longest for its client; of one address if it is given.
+        """Close the connection that has waited longest for its client; return whether one was.
 
-        Those come first that only linger or were kept for another request.
+        address: only connections from this address. Lingering and idle connections are closed
+        first.
         """
         slow = [
             conn
@@ -217,7 +218,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self.poller.unregister(conn.plain)
 
     def _on_event(self, conn: Connection, _: Any) -> None:
-        """Do what a connection's state asks for; one that has just been closed asks for nothing."""
+        """Continue a connection according to its state; ignore one that has just been closed."""
         if conn.state is State.RECEIVING:
             self._attempt(self._receive, conn)
         elif conn.state is State.SENDING:
@@ -226,7 +227,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self._attempt(self._read_off, conn)
 
     def _attempt(self, step: Callable[[Connection], None], conn: Connection) -> None:
-        """Take a step; what goes wrong with one connection ends no other."""
+        """Run a step. An error closes only its own connection."""
         try:
             step(conn)
         except OSError:
@@ -242,7 +243,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self._drop(conn)
 
     def _advance(self, conn: Connection) -> None:
-        """Pass a complete request to the pool of threads."""
+        """Pass a complete request to the thread pool."""
         try:
             if not conn.is_complete():
                 self._poll(conn, selectors.EVENT_READ)
@@ -273,12 +274,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     def _keepalive_after(self, conn: Connection, keepalive: bool) -> bool:
         """Return whether another request may follow.
 
-        Unlike gunicorn's, never waits for the body.
+        Unlike gunicorn's own, this never waits for the body.
         """
         return bool(keepalive and conn.end_handling())
 
     def finish_request(self, conn: Connection, done: "Future[bool]") -> None:
-        """Go on with a connection that a thread has answered; called in the loop."""
+        """Continue with a connection that a thread has answered. Called in the loop."""
         if conn.is_large and conn.request is not None:
             self._uploads -= 1
             # A place is free: the upload that has waited longest is next.
@@ -290,7 +291,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         self._attempt(self._send, conn)
 
     def _send(self, conn: Connection) -> None:
-        """Send what is left of the answer; then the next request, or the end."""
+        """Send the rest of the answer, then await the next request or close."""
         conn.sock.flush()
         if conn.sock.has_pending:
             conn.state = State.SENDING
@@ -326,12 +327,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
 
 def _use(conn: Connection) -> tuple[bool, float]:
-    """Order connections by what is lost with them: idle ones first, then the oldest."""
+    """Return a sort key for closing connections: idle ones first, then the oldest."""
     return not (conn.state is State.LINGERING or conn.is_idle), conn.began
 
 
 def _allow_files(connections: int) -> int:
-    """Raise the limit of open files as far as it may be; returns how many connections fit in."""
+    """Raise the limit of open files as far as possible; return how many connections fit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     file_limit = connections + FILES_OF_OURS
     if resource.RLIM_INFINITY in (soft, hard) or soft >= file_limit:
