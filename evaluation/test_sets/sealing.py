@@ -28,12 +28,13 @@ def steps_in_one(size: int) -> int:
 
 
 def rounded(value: float, size: int) -> float:
-    """Return a score rounded to the nearest step.
+    """Return a score rounded to the nearest step, and an error rate above 1 as 1.
 
-    The interval shown beside the score covers the difference.
+    The interval shown beside the score covers the difference. `Disclosure` counts only the steps
+    from 0 to 1.
     """
     steps = steps_in_one(size)
-    return round(value * steps) / steps
+    return min(1.0, round(value * steps) / steps)
 
 
 def interval(value: float, size: int, metric: str) -> tuple[float, float]:

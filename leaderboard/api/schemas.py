@@ -148,7 +148,9 @@ class BoardMetric(Shape):
     about = serializers.CharField(
         required=False, allow_blank=True, help_text="Of an own metric: what it measures."
     )
-    higher_is_better = serializers.BooleanField(required=False, help_text="Of an own metric alone.")
+    higher_is_better = serializers.BooleanField(
+        required=False, help_text="Left out in snapshots of releases before 0.4."
+    )
 
 
 class Weights(Shape):

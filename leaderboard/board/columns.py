@@ -13,7 +13,7 @@ Suite = EvaluationRun.Suite
 LESS_IS_BETTER = frozenset(
     {"memory", "memory_mean", "latency_p95", "robustness_drop", "fairness_gap"}
 )
-"""Columns of which less is better, except custom metrics."""
+"""Columns of which less is better, except metrics that count errors (`Matrix.error_metrics`)."""
 COSTS = ("throughput", "memory")
 """Metrics that are measured once: there is nothing to resample."""
 UPLOADED = "file"

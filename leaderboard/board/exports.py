@@ -204,12 +204,15 @@ def _ranges_of(table: Table) -> str:
 
 
 def _latex_head(metric: Mapping[str, Any]) -> str:
-    name, unit = metric["name"], UNITS.get(metric["name"], "%")
+    name = metric["name"]
+    notes = [UNITS.get(name, "%")]
+    if not metric.get("higher_is_better", True):
+        notes.append("lower is better")
     if name.startswith(CUSTOM_PREFIX):
-        return f"{name} ({unit}; version {metric['version']})"
+        notes.append(f"version {metric['version']}")
     if judge := metric.get("judge"):
-        return f"{name} ({unit}; {judge_words(judge)})"
-    return f"{name} ({unit})"
+        notes.append(judge_words(judge))
+    return f"{name} ({'; '.join(notes)})"
 
 
 def formula_of(table: Table, **language: Any) -> str:

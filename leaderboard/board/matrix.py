@@ -46,7 +46,7 @@ from leaderboard.board.query import MODES, Mode
 from leaderboard.board.sets import BoardSet, shown_sets, with_detectable
 from leaderboard.models import Board, Resample
 from leaderboard.ranking.pools import Pool, locally_measured_pool, plain_pool, shipped_pool
-from tasks.config.schema import CUSTOM_PREFIX, LLM_JUDGE
+from tasks.config.schema import CUSTOM_PREFIX, ERROR_METRICS, LLM_JUDGE
 from tasks.models import Task
 from tasks.permissions import Person, can_edit
 
@@ -159,7 +159,12 @@ class Matrix:
     @property
     def less_is_better(self) -> frozenset[str]:
         """Return the metrics of which less is better."""
-        names = set(LESS_IS_BETTER)
+        return LESS_IS_BETTER | self.error_metrics
+
+    @property
+    def error_metrics(self) -> frozenset[str]:
+        """Return the metrics of answers that count errors: 0 is perfect, and 100 % is useless."""
+        names = {name for name in self.metrics if name in ERROR_METRICS}
         for name, custom in self.customs.items():
             if not custom.higher_is_better:
                 names.add(name)

@@ -14,13 +14,14 @@ from leaderboard.ranking.pools import Pool
 
 
 def anchors_for(matrix: Matrix, pool: Pool) -> Anchors:
-    """Return the anchors of the pool, with 0 and 100 % for the owners' own metrics."""
+    """Return the anchors of the pool, with 0 and 100 % for own metrics and for errors."""
     own = {}
-    for name, custom in matrix.customs.items():
-        if custom.number:  # of its approved version
-            best, worst = (PERFECT, 0.0) if custom.higher_is_better else (0.0, PERFECT)
-            own[name] = Scale(low=worst, high=best)
-    # A pool knows only the metrics that come with the product.
+    for name in matrix.weighable:
+        if name in matrix.error_metrics:
+            own[name] = Scale(low=PERFECT, high=0.0)
+        elif name in matrix.customs:
+            own[name] = Scale(low=0.0, high=PERFECT)
+    # A pool has no owners' metrics, and its models differ in what they get right.
     others = [name for name in matrix.weighable if name not in own]
     if pool.is_plain:
         (chance,) = pool.rows.values()  # its only model answers by chance
@@ -35,7 +36,6 @@ def rule_of(
 ) -> Rule:
     """Return the rule for a Dynascore with these weights. Raises ValueError for useless ones."""
     budgets = {"memory": MEMORY_BUDGET}
-    for name, custom in matrix.customs.items():
-        if not custom.higher_is_better:
-            budgets[name] = PERFECT
+    for name in matrix.error_metrics:
+        budgets[name] = PERFECT
     return Rule(mode=mode, weights=weights, main=matrix.main, budgets=budgets)

@@ -83,13 +83,14 @@ def _set(board_set: BoardSet) -> dict[str, Any]:
 
 def _metric(matrix: Matrix, name: str) -> dict[str, Any]:
     """Return a column: which version scored it, and what a reader must know with it."""
-    if name == LLM_JUDGE and matrix.judge:
-        return {"name": name, "version": matrix.judge.number, "judge": matrix.judge.told}
     if custom := matrix.customs.get(name):
         return custom.told
-    if name not in METRICS:  # speed and memory are no metrics of answers
-        return {"name": name, "version": 1}
-    return {"name": name, "version": METRICS[name].version_for(matrix.language)}
+    column = {"name": name, "version": 1, "higher_is_better": name not in matrix.less_is_better}
+    if name == LLM_JUDGE and matrix.judge:
+        return {**column, "version": matrix.judge.number, "judge": matrix.judge.told}
+    if name in METRICS:  # speed and memory are no metrics of answers
+        column["version"] = METRICS[name].version_for(matrix.language)
+    return column
 
 
 def anchors_of(matrix: Matrix, board: Ranked) -> dict[str, Any] | None:

@@ -23,7 +23,6 @@ from evaluation.contract import Answer, SetRow
 from evaluation.models import EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import MAX_SLICE_VALUES
-from evaluation.scoring.metrics import Metric
 from evaluation.scoring.metrics.base import Mean, make_comparable
 from evaluation.submissions.visibility import Viewer, may_see_wrong
 from evaluation.test_sets.selectors import set_rows
@@ -408,7 +407,7 @@ def measure_differences(config: TaskConfig, pair: Pair) -> SetDifferences:
         contexts.append(hash(orjson.dumps(context or place)))
         for metric in metrics:
             for column, answer in zip(grades[metric.name], answers, strict=True):
-                column.append(_graded(metric, answer, row))
+                column.append(_value(metric, answer, row))
         for name in _slices(row, values):
             places_by_slice[name].append(place)
     clusters = None
@@ -436,17 +435,19 @@ def _tested(first: Any, second: Any, contexts: Any) -> Difference:
     return difference(first.tolist(), second.tolist(), clusters)
 
 
-def _means(config: TaskConfig) -> list[Metric]:
+def _means(config: TaskConfig) -> list[Mean]:
     """Return the metrics that are means over examples."""
     return [metric for metric in available_metrics(config) if isinstance(metric, Mean)]
 
 
-def _graded(metric: Metric, answer: Answer | None, row: SetRow) -> float:
-    return metric.graded(metric.statistic(None if answer is None else answer.value, row))
+def _value(metric: Mean, answer: Answer | None, row: SetRow) -> float:
+    """Return what an answer adds to a mean; of a mean of errors less is better."""
+    statistic: float = metric.statistic(None if answer is None else answer.value, row)
+    return statistic
 
 
 def _slices(row: SetRow, values: dict[str, set[str]]) -> Iterator[str]:
-    """Yield the slices of an example, only the first MOST_VALUES values of each field."""
+    """Yield the slices of an example, only the first MAX_SLICE_VALUES values of each field."""
     for field, tags in row.slices.items():
         # Long texts as tags could make any number of slices.
         for value in set(tags):
@@ -490,7 +491,10 @@ def _differing(config: TaskConfig, pair: Pair, *, with_gold: bool) -> Iterator[E
     for row, first, second in side_by_side(pair):
         grades = None
         if with_gold and metric:
-            grades = _graded(metric, first, row), _graded(metric, second, row)
+            grade, other_grade = (
+                metric.graded(_value(metric, answer, row)) for answer in (first, second)
+            )
+            grades = grade, other_grade
             differ = grades[0] != grades[1]
         else:
             differ = _plain(first) != _plain(second)

@@ -11,7 +11,7 @@ from tasks.config.checks import advice, findings, unfinished
 from tasks.config.components import FIELD_TYPES, names_of
 from tasks.config.messages import in_order, problems_of
 from tasks.config.parsing import ConfigError, Document, Finding, Problem, dump_yaml, read_yaml
-from tasks.config.schema import CUSTOM, LLM_JUDGE, METRICS, TaskConfig
+from tasks.config.schema import CUSTOM, ERROR_METRICS, LLM_JUDGE, METRICS, TaskConfig
 from tasks.config.values import NEEDLESS, check_value, is_empty, missing_message
 
 _config: TypeAdapter[TaskConfig] = TypeAdapter(TaskConfig)
@@ -124,7 +124,7 @@ def json_schema() -> dict[str, Any]:
     component = schema["$defs"]["Component"]
     component["properties"]["type"]["enum"] = list(FIELD_TYPES)
     metrics = schema["$defs"]["Metrics"]["properties"]
-    metrics["main"]["enum"] = METRICS
+    metrics["main"]["enum"] = [name for name in METRICS if name not in ERROR_METRICS]
     also = {"enum": list(METRICS)}
     also["enum"].append(LLM_JUDGE)
     metrics["also"]["items"] = {

@@ -19,6 +19,8 @@ from tasks.config.verdicts import VerdictRule
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")]
 METRICS: list[str] = []
 """The names of the metrics; the modules of `evaluation.scoring.metrics` fill it."""
+ERROR_METRICS: list[str] = []
+"""Those of them that count errors, so that less is better; never the main metric."""
 LLM_JUDGE = "llm_judge"
 """The metric that a language model as judge gives, not a comparison with right answers."""
 CUSTOM_PREFIX = "custom:"

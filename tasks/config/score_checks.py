@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from tasks.config.components import FIELD_TYPES
 from tasks.config.parsing import Finding, Loc, inside, nearest
-from tasks.config.schema import HARMLESS, LLM_JUDGE, OF_SECRETS, TaskConfig, may_lack
+from tasks.config.schema import ERROR_METRICS, HARMLESS, LLM_JUDGE, OF_SECRETS, TaskConfig, may_lack
 
 
 def twice(values: Iterable[str]) -> str | None:
@@ -37,6 +37,7 @@ def scores(config: TaskConfig) -> Iterator[Finding]:
         message = f"all weights are 0, {others} apart, which may lose its own"
         message = message if others else "all weights are 0"
         yield Finding(("leaderboard", "weights"), message, "give at least one weight above 0")
+    yield from _main_of_errors(config)
     # Metrics that need a judge, or files of the owners, have rules of their own.
     yield from _judged(config)
     fields = ["tag", "language"]
@@ -81,6 +82,19 @@ def group_terms(config: TaskConfig) -> Iterator[Finding]:
         for term in terms:
             all_terms.append(" ".join(term.lower().split()))
     yield from once(at, all_terms, '"{}" is there twice', "name it once")
+
+
+def _main_of_errors(config: TaskConfig) -> Iterator[Finding]:
+    """Yield a main metric that counts errors.
+
+    Scores, groups and perturbed data are compared by a main metric of which more is better, and
+    answers by chance have no rate of errors at which a score could start.
+    """
+    main = config.metrics.main
+    if main in ERROR_METRICS:
+        message = f"{main} counts errors, so less is better; of the main metric more must be"
+        fix = "name another metric as main, and this one in also"
+        yield Finding(("metrics", "main"), message, fix)
 
 
 def _judged(config: TaskConfig) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from tests.support.guide import PAGE, examples, place_of, registered_for_now
 def _nothing_stays_registered(monkeypatch):
     monkeypatch.setattr(base, "METRICS", dict(base.METRICS))
     monkeypatch.setattr(schema, "METRICS", list(schema.METRICS))
+    monkeypatch.setattr(schema, "ERROR_METRICS", list(schema.ERROR_METRICS))
     monkeypatch.setattr(components, "FIELD_TYPES", dict(components.FIELD_TYPES))
 
 

@@ -166,7 +166,7 @@ def test_a_snapshot_holds_all_that_is_shown(task, alice):
     assert table["anchors"]["scales"].keys() == set(matrix.weighable)
     assert {one["name"] for one in table["metrics"]} == set(matrix.metrics)
     assert table["pool"] == list(matrix.pool.rows)
-    assert table["metrics"][0] == {"name": "accuracy", "version": 2}
+    assert table["metrics"][0] == {"name": "accuracy", "version": 2, "higher_is_better": True}
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
     assert table["code"].startswith(f"{project['version']} (")
     assert table["date"] == timezone.now().date().isoformat()

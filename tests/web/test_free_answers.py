@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import itertools
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +20,9 @@ from evaluation.contract import SetRow
 from evaluation.jobs import evaluate_next
 from evaluation.models import Score
 from evaluation.test_sets.selectors import set_rows
+from evaluation.test_sets.shown_scores import round_number
 from evaluation.test_sets.source_services import version_of_closed_round
+from leaderboard.jobs import renew_boards
 from tasks.config.loading import check_config
 from tasks.models import Round, Task, TaskMember
 from tasks.services import create_task
@@ -32,6 +36,7 @@ from validation.models import Consensus, RoundPolicy
 from validation.statistics.report import task_report
 
 DYNABENCH1 = Path(__file__).parents[1] / "fixtures/dynabench1"
+BOARD = "/t/free/leaderboard/"
 KEY = "1e3a54b0-4c2b-4f7e-9c2a-0d6c4a3b2f10"
 SAID = "It stops at Lund Bridge."
 RULES = {
@@ -277,7 +282,9 @@ def evaluated(task, version, answer):
 def test_free_answers_are_scored_with_intervals(free):
     """By each metric of texts; the others need labels, marks or an order."""
     task = free("ask_user").round.task
-    task.config_text = config_text("ask_user").replace("[exact_match,", "[exact_match, chrf_pp,")
+    task.config_text = config_text("ask_user").replace(
+        "[exact_match,", "[wer, exact_match, chrf_pp,"
+    )
     task.save()
     rows = [
         SetRow(f"u{n}", {"passage": "The bus.", "question": f"Where {n}?"}, (gold, "In Tarn"))
@@ -287,6 +294,41 @@ def test_free_answers_are_scored_with_intervals(free):
     assert {score.metric for score in scores} >= {"squad_f1", "exact_match", "chrf_pp", "rouge_l"}
     exact = scores.get(metric="exact_match")
     assert (exact.value, exact.n) == (0.5, 20)
+    # A word of three is as near to "the old mill" as to "In Tarn", of which half is right.
+    assert scores.get(metric="wer").value == pytest.approx(10 / 30)
     for score in scores:
         assert score.low is None or score.low <= score.value <= score.high
     assert all(score.low is not None for score in scores if score.metric != "bleu")
+
+
+def test_boards_rank_by_the_fewest_errors(free, client):
+    """The better their answers by the main metric, the more errors these models make."""
+    task = free("ask_user").round.task
+    also = "also: [wer]}\nleaderboard: {weights: {squad_f1: 1, wer: 9}}"
+    task.config_text = re.sub(r"also: .*", also, config_text("ask_user"))
+    task.save()
+    version = set_version(task, access="scoring", rows=[SetRow("u", {}, ("Tarn",))] * 40)
+    models = {}
+    for name, f1, rate in (("many", 0.6, 1.3), ("some", 0.5, 0.5), ("few", 0.4, 0.1)):
+        models[name] = accepted_model(task, name=name, is_published=True)
+        run = queued_run(models[name], version, state="done", outcome="ok")
+        for metric, value in (("squad_f1", f1), ("wer", rate)):
+            Score.objects.create(run=run, metric=metric, value=value, low=value, high=value, n=40)
+    renew_boards()
+    tables = {}
+    for mode, sort in itertools.product(("robust", "anchored"), ("", "wer")):
+        tables[mode] = ok(client.get(f"{BOARD}?format=json&mode={mode}&sort={sort}")).json()
+        assert [row["model"] for row in tables[mode]["rows"]] == ["few", "some", "many"]
+    table = tables["anchored"]
+    assert table["budgets"]["wer"] == 100
+    directions = {metric["name"]: metric["higher_is_better"] for metric in table["metrics"]}
+    assert directions == {
+        "squad_f1": True, "wer": False, "throughput": True, "memory": False,
+        "latency_p95": False, "memory_mean": False,
+    }  # fmt: skip
+    assert table["anchors"]["scales"]["wer"] == {"low": 100, "high": 0}
+    points = {row["model"]: row["points"]["wer"] for row in table["rows"]}
+    assert points["few"] > points["some"] > points["many"] == 0
+    pair = f"?a={models['few'].pk}&b={models['many'].pk}"
+    assert "130.0" in ok(client.get(f"{BOARD}compare/{pair}")).text
+    assert round_number("wer", 1.3, 40)[0] == 1  # a sealed set tells no more than its steps

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from core.text.words import composed
 from dynabench.manage.wizard.step_form import StepForm, require_both, text_area
 from evaluation.scoring.metrics import METRICS as SCORED
+from tasks.config.schema import ERROR_METRICS
 from tasks.making.outline import (
     SHOWN,
     Data,
@@ -187,7 +188,8 @@ class AnswerForm(StepForm):
             )
         # Those that can score the answers of these fields.
         fitting = metrics_for(data)
-        self.choose("main", fitting, none=("", _("Choose one")))
+        mains = [name for name in fitting if name not in ERROR_METRICS]
+        self.choose("main", mains, none=("", _("Choose one")))
         also: Any = self.fields["also"]
         listed = list(fitting)
         for name in self.initial.get("also") or ():

@@ -10,7 +10,7 @@ from core.plugins import load_plugins
 from core.registry import import_modules
 from evaluation.scoring.metrics.base import METRICS, Metric, Unavailable
 
-__all__ = ["METRICS", "Metric", "Unavailable", "metric_of"]
+__all__ = ["METRICS", "Metric", "Unavailable", "make_metric"]
 
 import_modules(__path__, __name__)
 load_plugins("dynabench.metrics", Metric)  # importing a class registers it

@@ -34,7 +34,7 @@ class Metric(ABC):
     name: ClassVar[str]
     title: ClassVar[str]  # on pages
     version: ClassVar[int] = 1  # higher whenever an answer may be scored otherwise
-    higher_is_better: ClassVar[bool] = True
+    higher_is_better: ClassVar[bool] = True  # if not, it counts errors: 0 is perfect
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
@@ -42,6 +42,8 @@ class Metric(ABC):
             METRICS[cls.name] = cls
             # Tasks are an earlier room: their configuration learns the names of metrics from here.
             schema.METRICS.append(cls.name)
+            if not cls.higher_is_better:
+                schema.ERROR_METRICS.append(cls.name)
 
     def __init__(
         self, labels: Sequence[str] | None, sp_model: Path | None, language: str = ""
@@ -79,7 +81,7 @@ class Metric(ABC):
 
     @abstractmethod
     def graded(self, statistic: Any) -> float:
-        """Return how right a single answer is, 0-1."""
+        """Return how right a single answer is, 0-1: more is better, of error rates too."""
 
 
 class Mean(Metric):
@@ -94,7 +96,7 @@ class Mean(Metric):
         return divide(sums[..., 1], sums[..., 0])
 
     def graded(self, statistic: float) -> float:
-        return statistic
+        return statistic if self.higher_is_better else 1 - statistic
 
 
 def divide(above: Sums, below: Sums, empty: float = math.nan) -> Sums:

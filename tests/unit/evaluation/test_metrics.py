@@ -18,13 +18,16 @@ from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from scipy.stats import kendalltau
 from sklearn.metrics import f1_score, matthews_corrcoef
 
+from core.text.words import runs_of
 from evaluation.contract import SetRow
+from evaluation.scoring import groups
 from evaluation.scoring.metrics import METRICS, Unavailable, base, make_metric
 from evaluation.scoring.metrics.answers import MOST_TAGS
+from evaluation.scoring.metrics.errors import edits
 from tasks.config import schema
 from tasks.config.loading import load_config
 from tasks.config.parsing import ConfigError
-from tasks.config.schema import OF_SECRETS
+from tasks.config.schema import ERROR_METRICS, OF_SECRETS
 from tasks.services import OFFICIAL
 
 LABELS = ("yes", "no", "maybe")
@@ -70,7 +73,7 @@ def test_every_metric_is_explained():
         assert f"`{name}`" in page
         assert metric.__doc__
         assert metric.version_for("en") >= 1
-        assert metric.higher_is_better
+        assert metric.higher_is_better == (name not in ERROR_METRICS)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,7 @@ def test_bleu_has_the_tokenizer_of_the_language(language, tokenizer, version):
 
 TEXT_METRICS = (
     *("accuracy", "exact_match", "squad_f1", "rouge_l", "vqa_accuracy", "bleu", "chrf", "chrf_pp"),
+    *ERROR_METRICS,
     "dataperf_f1",
 )
 
@@ -156,7 +160,8 @@ def test_a_missing_answer_is_wrong(name):
     metric = make_metric(name, (str(text), "no"))
     missing, right = (metric.statistic(value, row(text)) for value in (None, text))
     assert (metric.graded(missing), metric.graded(right)) == pytest.approx((0, 1))
-    assert metric.value(metric.vectors([missing]))[0] <= 0
+    value = metric.value(metric.vectors([missing]))[0]
+    assert value == 1 if name in ERROR_METRICS else value <= 0
     some = metric.vectors([missing, right, metric.statistic(no, row(no))])
     assert 0 < metric.value(some.sum(axis=0)) < 1
 
@@ -427,3 +432,66 @@ def test_a_secret_is_worth_keeping_for_who_is_of_use(to_attack, to_harmless, fou
 def test_without_harmless_questions_nothing_is_said_of_them():
     found = [number(name, [("No.", ATTACK)]) for name in OF_SECRETS]
     assert (found[0], [*map(math.isnan, found[1:])]) == (1, [True, True])
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "golds", "rate"),  # the first four of jiwer 4.0.0's own documents and tests
+    [
+        ("wer", "hello duck", ["hello world"], 1 / 2),
+        ("wer", "i kan cpell", ["i can spell"], 2 / 3),
+        ("cer", "i kan cpell", ["i can spell"], 2 / 11),
+        ("cer", "", ["one"], 1),
+        ("wer", "Hello, WORLD", ["hello world!"], 0),
+        ("cer", "Hello", ["hello"], 1 / 5),
+        ("wer", "a b c d e f", ["a"], 5),  # more errors than words
+        ("wer", "the cat", ["a dog sat on it", "the cat sat"], 1 / 3),  # the closest one
+        ("wer", "在北京", ["在东京"], 1 / 3),
+        ("wer", "", ["", "a"], math.nan),  # of nothing
+        ("wer", "a", [""], math.inf),
+    ],
+)
+def test_error_rates(name, said, golds, rate):
+    metric = make_metric(name)
+    statistic = metric.statistic(said, row(*golds))
+    assert 0 <= metric.graded(statistic) <= 1
+    if math.isfinite(rate):
+        assert metric.value(metric.vectors([statistic]))[0] == pytest.approx(rate)
+        assert metric.graded(statistic) == pytest.approx(max(0, 1 - rate))
+    else:  # without a word to get right there is no rate, but what is said adds errors
+        assert np.isnan(metric.value(metric.vectors([statistic]))[0])
+        assert metric.graded(statistic) == (rate != math.inf)
+
+
+@given(st.lists(st.tuples(sentences, sentences), min_size=1, max_size=4))
+def test_error_rates_of_a_corpus_are_those_of_jiwer(pairs):
+    jiwer = pytest.importorskip("jiwer")
+    said, gold = zip(*pairs, strict=True)
+    rows = [(answer, row(right)) for answer, right in pairs]
+    assert number("cer", rows) == pytest.approx(jiwer.cer([*gold], [*said]))
+    words = [[" ".join(runs_of(text)) for text in texts] for texts in (gold, said)]
+    if all(words[0]):  # jiwer refuses right answers without words
+        assert number("wer", rows) == pytest.approx(jiwer.wer(*words))
+
+
+@given(st.text("abc", max_size=8), st.text("abc", max_size=8), st.text("abc", max_size=8))
+def test_edits_are_a_distance(first, second, third):
+    assert edits(first, second) == edits(second, first)
+    assert (edits(first, second) == 0) == (first == second)
+    assert edits(first, third) <= edits(first, second) + edits(second, third)
+    longer, shorter = max(len(first), len(second)), min(len(first), len(second))
+    assert longer - shorter <= edits(first, second) <= longer
+
+
+def test_errors_are_no_main_metric_and_their_means_compare_no_groups(monkeypatch):
+    monkeypatch.setattr(base, "METRICS", {})
+    monkeypatch.setattr(schema, "METRICS", [*METRICS])
+    monkeypatch.setattr(schema, "ERROR_METRICS", schema.ERROR_METRICS[:])
+    members = {"name": "slips", "title": "Slips", "higher_is_better": False}
+    slips = type("Slips", (base.Mean,), members)
+    text = (OFFICIAL / "nli" / "task.yaml").read_text()
+    with pytest.raises(ConfigError) as error:
+        load_config(text.replace("accuracy", "wer"))
+    assert [problem.path for problem in error.value.problems] == ["metrics.main"]
+    monkeypatch.setitem(METRICS, "slips", slips)
+    assert groups.choose_group_metric(["macro_f1", "slips", "accuracy"]) == "accuracy"
+    assert slips.graded(slips, 0.25) == 0.75

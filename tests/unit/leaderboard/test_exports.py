@@ -34,7 +34,10 @@ def table(*rows):
     return {
         "task": {"code": "nli", "name": "Natural language inference"},
         "date": "2026-02-03",
-        "metrics": [{"name": "accuracy", "version": 1}, {"name": "memory", "version": 1}],
+        "metrics": [
+            {"name": "accuracy", "version": 1},  # as in snapshots of former releases
+            {"name": "memory", "version": 1, "higher_is_better": False},
+        ],
         "sets": [{"name": "round-1", "version": 2}],
         "rows": list(rows),
     }
@@ -122,7 +125,7 @@ def test_latex_is_a_booktabs_table():
         "% https://bench.test/t/nli/",
         r"\begin{tabular}{llrrr}",
         r"\toprule",
-        r"Rank & Model & Dynascore & accuracy (\%) & memory (GiB) \\",
+        r"Rank & Model & Dynascore & accuracy (\%) & memory (GiB; lower is better) \\",
         r"\midrule",
         r"2= & a\_b \& 50 \% \textbackslash{}input\{x\} & 81.2 [79.5, 83.0] "
         r"& 81.2 [79.5, 83.0] & 12.00 \\",
