@@ -27,7 +27,7 @@ from tasks.rounds.states import close_if_due
 from tasks.rounds.steps import state_of, step_to
 
 PAGE = "own/rounds.html"
-ROUND_NOW = {
+ROUND_NOW: dict[str, str] = {
     State.DRAFT: gettext_noop("Round %(number)d is a draft now."),
     State.READY: gettext_noop("Round %(number)d is ready to be opened."),
     State.OPEN: gettext_noop("Round %(number)d is open now."),
