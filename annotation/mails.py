@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from annotation.models import Report
+from core.periodic import each_sweep
 from tasks.mails import mail_members
 from tasks.models import Task
 from tasks.permissions import REVIEWERS
@@ -18,6 +19,7 @@ from tasks.permissions import REVIEWERS
 PAUSE = timedelta(hours=1)
 
 
+@each_sweep(why="Moderators hear of reports within an hour.")
 def tell_reports() -> int:
     """Mail the reviewers of tasks with new reports, once an hour for each task; how many tasks.
 

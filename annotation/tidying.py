@@ -6,10 +6,12 @@ from django.utils import timezone
 
 from annotation.models import Assignment
 from core.data.rows import delete_some
+from core.periodic import tidied_daily
 
 KEPT = timedelta(days=90)
 
 
+@tidied_daily(why="Assignments without a text are of no use after the round.")
 def tidy_assignments(most: int) -> int:
     """Delete up to `most` assignments of rounds that closed long ago, with drafts nobody sent.
 

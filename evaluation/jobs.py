@@ -1,26 +1,16 @@
 """What the queue's workers call with the id of a row, and what the sweep does."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from annotation.mails import tell_reports
-from annotation.tidying import tidy_assignments
-from core.accounts.counting import tidy_counted_people
-from core.accounts.erasures import write_log
-from core.accounts.idempotency import purge_answers
-from core.accounts.tidying import tidy_people
-from core.jobs.periodic import has_succeeded
-from core.jobs.services import note_success
+from core.jobs.periodic import do_sweeps, tidy_daily
+from core.periodic import each_sweep
 from evaluation.dataset_releases.build import make
-from evaluation.dataset_releases.services import release_held
-from evaluation.isolation.queue.cleanup import tidy
 from evaluation.isolation.queue.leases import claim_job, ready, sweep
 from evaluation.isolation.queue.lifecycle import do_claimed
 from evaluation.isolation.queue.subprocess_job import carry_out
 from evaluation.judges.custom_metrics.scoring_services import run_metric
-from evaluation.judges.custom_metrics.services import request_custom_scores
 from evaluation.judges.llm_judges.services import ask
 from evaluation.judges.paraphrases import writing_services
 from evaluation.models import (
@@ -41,23 +31,12 @@ from evaluation.runs.services import (
     request_missing_runs,
     ring_suites,
 )
-from evaluation.submissions.emails import tell_ends
 from evaluation.submissions.intake import check_arrival
 from evaluation.submissions.near_copy_services import note_near_copies
 from evaluation.submissions.practice.serve import serve
-from evaluation.submissions.retention_services import empty_old_models
 from evaluation.submissions.selectors import shown_inputs
-from evaluation.submissions.services import publish_due
-from evaluation.submissions.tidying import tidy_submitters
 from evaluation.test_sets.seen_in_training import compare_sets
 from evaluation.test_sets.source_services import make_missing_versions
-from tasks.contexts.media.services import tidy_media, tidy_orphans
-from tasks.members.invitation_services import tidy_invitations
-from tasks.targets.failures import tell_failures
-from validation.judging.tidying import tidy_leases
-
-MOST_TIDIED = 10_000  # rows at a time
-TIDYING = "tidy_daily"
 
 
 def build_dataset(dataset_id: int) -> None:
@@ -135,26 +114,17 @@ def sweep_all() -> int:
     1. End overdue runs, requeue jobs of dead workers, and wake workers for waiting jobs. This comes
        first, because the steps below send messages themselves, and waiting jobs get none while the
        queue is not empty.
-    2. Turn closed rounds into evaluation sets, and new sets into runs.
-    3. Publish what is due, and email people.
-    4. Delete what is no longer needed.
+    2. Do what is registered for each sweep, such as turning closed rounds into runs.
+    3. Delete once a day what is no longer needed.
     """
     end_overdue()
     messages_sent = sweep()
-    release_held()
-    turn_closed_rounds_into_runs()
-    request_custom_scores()
-    publish_due()
-    tell_ends()
-    tell_reports()
-    tell_failures()
-    tidy()
-    purge_answers()  # of requests that were sent twice
-    write_log()  # of erasures, so that a restored backup erases them again
+    do_sweeps()
     tidy_daily()
     return messages_sent
 
 
+@each_sweep(why="A closed round becomes an evaluation set, and a new set needs runs.")
 def turn_closed_rounds_into_runs() -> None:
     """Make the set of each closed round, compare it with training data, and request its runs.
 
@@ -169,27 +139,3 @@ def turn_closed_rounds_into_runs() -> None:
     make_missing_versions()
     compare_sets()
     request_missing_runs()
-
-
-def tidy_daily() -> int:
-    """Delete expired rows once a day; return how many.
-
-    Deletes a limited number of rows of each kind; the next sweep deletes the rest.
-    """
-    if has_succeeded(TIDYING, within=timedelta(days=1)):
-        return 0
-    tasks = (
-        tidy_people,
-        tidy_assignments,
-        tidy_media,
-        tidy_orphans,
-        tidy_invitations,
-        tidy_leases,
-        empty_old_models,
-        tidy_submitters,
-        tidy_counted_people,
-    )
-    deleted = [tidy_some(MOST_TIDIED) for tidy_some in tasks]
-    if max(deleted) < MOST_TIDIED:  # otherwise there may be more, for the next sweep
-        note_success(TIDYING)
-    return sum(deleted)

@@ -10,6 +10,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from core.errors import Refused
+from core.periodic import minutely
 from evaluation.models import CustomMetric, CustomOutcome, EvaluationRun
 from evaluation.runs.selectors import counting
 from evaluation.scoring.bootstrap import compute_statistic_powers
@@ -33,6 +34,7 @@ OF_EXAMPLES = ~Q(metric__startswith=CUSTOM_PREFIX)
 """Resamples of a run's answers, not of what an owners' metric gave for them."""
 
 
+@minutely(counts="runs resampled", why="Boards show intervals of every run that has ended.")
 def renew_boards() -> int:
     """Bring all boards up to date; return how many runs were resampled.
 

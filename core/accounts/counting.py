@@ -28,6 +28,7 @@ from core.accounts.models import (
 from core.data.encryption import Unreadable, decrypt, encrypt
 from core.days import today
 from core.mail.mailboxes import normal_address
+from core.periodic import tidied_daily
 
 logger = logging.getLogger(__name__)
 KEY = "address marks"
@@ -203,6 +204,7 @@ def spent_today(user_id: int | None, quota: str) -> int:
 # Tidying
 
 
+@tidied_daily(why="Marks of deleted accounts are kept for a limited time.")
 @transaction.atomic
 def tidy_counted_people(most: int) -> int:
     """Delete up to `most` people for whom nothing counts any more, with marks; return how many.

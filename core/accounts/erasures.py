@@ -18,6 +18,7 @@ from django.conf import settings
 from django.utils.encoding import force_bytes
 
 from core.accounts.models import Erasure, User
+from core.periodic import each_sweep
 
 logger = logging.getLogger(__name__)
 MOST = 1000
@@ -44,6 +45,7 @@ def note_erasure(kind: str, name: str | UUID) -> None:
     Erasure.objects.create(kind=kind, digest=digest)
 
 
+@each_sweep(why="A restored backup erases again what the log names.")
 def write_log() -> int:
     """Move recorded erasures to the log; return the number of lines.
 

@@ -25,6 +25,7 @@ from rest_framework.utils.encoders import JSONEncoder
 from core.accounts.models import IdempotentAnswer, User
 from core.data.encryption import Unreadable, decrypt, encrypt
 from core.errors import Refused
+from core.periodic import each_sweep
 
 HEADER = "Idempotency-Key"
 KEPT = timedelta(days=1)
@@ -157,6 +158,7 @@ def _end(row: IdempotentAnswer, response: Response, is_secret: bool) -> None:
         own_row.update(status=response.status_code, body=encrypt(body) if is_secret else body)
 
 
+@each_sweep(why="Answers to requests that were sent twice are needed for a day.")
 def purge_answers() -> int:
     """Delete the expired responses; return how many."""
     return IdempotentAnswer.objects.filter(begun_at__lt=timezone.now() - KEPT).delete()[0]

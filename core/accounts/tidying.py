@@ -11,12 +11,14 @@ from django.utils import timezone
 from core.accounts.models import LogEntry
 from core.accounts.undo_services import over
 from core.data.rows import delete_some
+from core.periodic import tidied_daily
 
 FLEETING = ("token.", "webhook.", "submission.", "run.")
 """Actions on what is one's own; those on tasks, rounds and data are part of their history."""
 DAY = timedelta(days=1)
 
 
+@tidied_daily(why="Sessions and traces of people are kept for a limited time.")
 def tidy_people(most: int) -> int:
     """Delete ended sessions with their traces, expired links and old log entries; return how many.
 

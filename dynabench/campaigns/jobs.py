@@ -8,6 +8,7 @@ from django.core.cache import cache
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from core.periodic import daily, minutely
 from dynabench.campaigns.models import GOING, Campaign, Payment, Place
 from dynabench.campaigns.payment_services import send_payments, warn_of_approvals
 from dynabench.campaigns.place_services import free_places, note_ends_of_work
@@ -24,6 +25,7 @@ What a site missed while it was down is settled daily (`settle_all`).
 """
 
 
+@minutely(counts="ledger rows added", why="Places run out, and pay becomes due.")
 def renew_campaigns() -> int:
     """Bring campaigns up to date, and return how many rows ended or were added.
 
@@ -43,6 +45,7 @@ def renew_campaigns() -> int:
     return _run_each(steps)
 
 
+@daily(counts="ledger rows added late", why="The site may have been away when they became due.")
 def settle_all() -> int:
     """Note what became due in any campaign that ever was open; return how many rows were added."""
     pays_by_decision = Q(pay_accepted__gt=0) | Q(pay_bonus__gt=0)

@@ -8,6 +8,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from core.data.rows import delete_some
+from core.periodic import daily
 from dynabench.campaigns.invitations import DAYS
 from dynabench.campaigns.models import Campaign, Invited, Pause, Place
 
@@ -39,6 +40,10 @@ def old_invitations() -> QuerySet[Invited]:
     return Invited.objects.filter(made_at__lte=timezone.now() - timedelta(days=DAYS))
 
 
+@daily(
+    counts="rows emptied by their age",
+    why="Data about people of panels is kept for a limited time.",
+)
 def apply_retention() -> int:
     """Delete all that is over; return how many rows were emptied or deleted.
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from django.db.models import Exists, OuterRef, QuerySet
 
 from core.accounts.models import Annotator
+from core.periodic import daily
 from dynabench.campaigns.models import Place
 from leaderboard.models import Comparison
 from tasks.models import Round
@@ -20,6 +21,9 @@ CHUNK = 1000
 OF_PANELS = (Annotator.Source.PROLIFIC, Annotator.Source.MTURK, Annotator.Source.PANEL)
 
 
+@daily(
+    counts="votes taken back", why="Former releases took votes of panels outside of their studies."
+)
 def take_back_stray_votes() -> int:
     """Take back such votes, and delete such comparisons; return how many.
 

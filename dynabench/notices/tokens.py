@@ -8,9 +8,11 @@ from django.utils.translation import gettext as _
 
 from core.accounts.models import ApiToken
 from core.accounts.tokens import ending_tokens, note_reminded
+from core.periodic import daily
 from tasks.mails import mail_person
 
 
+@daily(counts="people reminded of tokens", why="Programs fail when a token ends.")
 def remind_of_tokens() -> int:
     """Email each person once about each token that expires within two weeks.
 

@@ -9,6 +9,7 @@ from core.accounts.administrators import LastAdministrator, are_all
 from core.accounts.counting import keep_spent
 from core.accounts.models import Annotator, User
 from core.accounts.services import leave
+from core.periodic import daily
 from dynabench.campaigns.before.questionnaire_services import forget_answers
 from evaluation.submissions.services import pass_on, withdraw_all
 from evaluation.submissions.teams.services import leave_all, mend_teams
@@ -66,6 +67,7 @@ def erase_work(annotator: Annotator) -> int:
     return erase_examples(annotator=annotator)
 
 
+@daily(counts="examples of people who left emptied", why="A deletion may have been cut short.")
 def purge_deleted() -> int:
     """Erase the work of everybody who has left; return how many examples held words.
 

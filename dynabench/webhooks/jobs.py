@@ -2,6 +2,7 @@
 
 import time
 
+from core.periodic import minutely
 from dynabench.notices.services import renew_and_tell
 from dynabench.webhooks.delivery import note_events, purge, send_due
 
@@ -9,6 +10,7 @@ MOST_SECONDS = 45.0
 """Then due deliveries wait for the next call, so that evaluations get a worker."""
 
 
+@minutely(counts="deliveries tried", why="Webhooks and owners are told what happened.")
 def deliver_due() -> int:
     """Send webhooks what happened; return how many deliveries were tried.
 

@@ -12,6 +12,7 @@ from core.accounts.models import User
 from core.days import today
 from core.errors import Refused
 from core.jobs.queue import enqueue
+from core.periodic import each_sweep
 from evaluation.dataset_releases.build import Options, check_confirmed
 from evaluation.dataset_releases.census import REASONS, census_of
 from evaluation.dataset_releases.forecast import Census, Forecast, forecast, proposals
@@ -176,6 +177,7 @@ def is_due(dataset: Dataset) -> bool:
     return bool(dataset.held_until and dataset.held_until <= today())
 
 
+@each_sweep(why="Parts that a release holds back are released on their day.")
 def release_held() -> list[Dataset]:
     """Request the versions that publish held-back rows that are due; return them."""
     done = Dataset.objects.filter(state=State.DONE)

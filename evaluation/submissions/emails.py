@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from core.accounts.languages import write_in_language_of
+from core.periodic import each_sweep
 from evaluation.models import Submission
 from evaluation.submissions.progress import progress_of
 from evaluation.submissions.selectors import ended, list_runs
@@ -20,6 +21,7 @@ State = Submission.State
 AWAY = (ConnectionError, TimeoutError, SMTPConnectError, SMTPServerDisconnected)
 
 
+@each_sweep(why="Owners hear when their model is scored or refused.")
 def tell_ends() -> int:
     """Email the owners of models that were refused or whose last run is over; return how many.
 

@@ -8,12 +8,14 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
+from core.periodic import tidied_daily
 from evaluation.kinds import kind_names
 from evaluation.models import EvaluationRun, PracticeRun, Submission
 
 State = Submission.State
 
 
+@tidied_daily(why="Files of unused models are kept for KEEP_MODELS_DAYS.")
 def empty_old_models(most: int) -> int:
     """Delete the files of up to `most` models unused for KEEP_MODELS_DAYS; return how many.
 

@@ -21,6 +21,7 @@ from core.data.encryption import encrypt
 from core.days import today
 from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
+from core.periodic import each_sweep
 from core.text.taken_names import checked_name
 from evaluation.contract import Outcome
 from evaluation.isolation.queue import leases
@@ -308,6 +309,7 @@ def set_publish_on(*, submission: Submission, actor: User, day: date | None) -> 
     _change(submission, actor, "embargo", publish_on=day)
 
 
+@each_sweep(why="Owners chose a day on which their model is published.")
 def publish_due() -> int:
     """Publish the models whose day has come and that have a score; return how many.
 

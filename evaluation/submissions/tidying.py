@@ -3,12 +3,14 @@
 from django.db.models import F
 from django.utils import timezone
 
+from core.periodic import tidied_daily
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun, EvaluationSetVersion, Submission
 from evaluation.submissions.quota import WINDOW
 from evaluation.test_sets.submitters import note_submitters
 
 
+@tidied_daily(why="Whose a withdrawn model was is needed for a limited time.")
 def tidy_submitters(most: int) -> int:
     """Forget up to `most` submitters whose account is gone and for whom nothing counts.
 

@@ -18,6 +18,7 @@ from core.accounts.services import annotator_of, log
 from core.accounts.tokens import digest_of
 from core.data.rows import delete_some
 from core.errors import Invalid, Refused
+from core.periodic import tidied_daily
 from tasks.mails import mail_invitation
 from tasks.members.ended_roles import note_ended_readers
 from tasks.models import Invitation, Task, TaskMember
@@ -147,6 +148,7 @@ def open_ones(task: Task) -> QuerySet[Invitation]:
     return task.invitations.filter(revoked_at=None, ends_at__gt=now, uses__lt=F("most"))
 
 
+@tidied_daily(why="Invitations end.")
 def tidy_invitations(most: int) -> int:
     """Delete up to `most` invitations that ended over a month ago; return how many.
 

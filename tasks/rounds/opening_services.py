@@ -10,6 +10,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Refused
 from core.jobs.keeper import is_at_work
+from core.periodic import minutely
 from tasks.models import Round
 from tasks.rounds.states import NEXT_STATES, TargetsLoading, set_round_state
 
@@ -61,6 +62,9 @@ def _end(round: Round, since: datetime | None, note: str, actor: User | None) ->
     log(actor, "round.opening_ended", locked, reason=note)
 
 
+@minutely(
+    counts="rounds opened", why="Owners opened them while their targets were still being loaded."
+)
 def open_waiting_rounds() -> int:
     """Open the rounds whose targets have finished loading; return how many.
 

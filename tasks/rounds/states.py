@@ -10,6 +10,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from core.accounts.models import User
 from core.accounts.services import log
+from core.periodic import minutely
 from tasks.budgets import reached
 from tasks.contexts.files import context_digest
 from tasks.contexts.services import store_contexts
@@ -193,3 +194,16 @@ def _check_can_open(round: Round) -> None:
         raise RoundError(_("The round has no contexts. Import some first."))
     if why := reached(round.budget, used_of(round), timezone.now()):
         raise RoundError(" ".join((_("The round would close at once."), _(REACHED[why]))))
+
+
+@minutely(
+    counts="rounds closed",
+    why="A round ends on its day or with its budget, even if nobody opens a page.",
+)
+def close_due_rounds() -> int:
+    """Close open rounds whose end has come or whose budget is reached; return how many."""
+    closed = 0
+    for round in Round.objects.filter(state=Round.State.OPEN).select_related("task"):
+        if close_if_due(round=round).state == Round.State.CLOSED:
+            closed += 1
+    return closed

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.periodic import each_sweep
 from tasks.mails import mail_members
 from tasks.models import TargetFailure, TargetModel, Task
 from tasks.permissions import EDITORS
@@ -47,6 +48,7 @@ def failing(task: Task) -> Sequence[TargetFailure]:
     return list(failures.select_related("target").order_by("-last_at"))
 
 
+@each_sweep(why="Owners hear when a target keeps failing.")
 def tell_failures() -> int:
     """Mail owners and editors about failing targets, once a day per target; return how many.
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from django.core.cache import cache
 
+from core.periodic import minutely
 from tasks.models import Round, TargetModel
 from tasks.targets.ask_before_opening import filled, sample_of
 from tasks.targets.connect import endpoint_of
@@ -25,6 +26,10 @@ class Probe(NamedTuple):
     inputs: Mapping[str, Any] | None
 
 
+@minutely(
+    counts="targets that answer again",
+    why="Nobody asks a paused target, so nobody else would see that it is back.",
+)
 def probe_paused_targets() -> int:
     """Ask each target of an open round whose pause is over; return how many answer again.
 

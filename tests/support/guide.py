@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
 
+from core.periodic import SCHEDULE, SWEEPS, TIDYING
 from evaluation.kinds import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs/extending.md"
 BLOCK = re.compile(r"^ *```python\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
-REGISTRIES = (KINDS,)
+REGISTRIES = (KINDS, SCHEDULE, SWEEPS, TIDYING)
 """Those that other modules import, so that they are restored in their place."""
 
 

@@ -17,10 +17,10 @@ from django.utils.module_loading import import_string
 from django_q.models import OrmQ, Task
 from django_q.signing import SignedPackage
 
-from core.jobs import queue
+from core.jobs import periodic, queue
 from core.jobs.models import LastSuccess
 from core.jobs.queue import enqueue
-from dynabench import schedule
+from core.periodic import DAILY, MINUTELY, Periodic
 from dynabench.operations.management.commands import qcluster
 from dynabench.operations.soundness import outside
 from dynabench.operations.soundness.health import Finding
@@ -235,28 +235,29 @@ def test_workers_of_new_code_wait_for_its_tables(db, monkeypatch):
 def test_what_is_due_is_done_once_in_its_time_and_a_failure_keeps_nothing_waiting(db, monkeypatch):
     done = []
     fails = Mock(side_effect=RuntimeError("no storage"), __name__="boards")
-    works = (
-        schedule.Periodic(fails, schedule.MINUTELY, "boards", ""),
-        schedule.Periodic(lambda: done.append(1), schedule.MINUTELY, "mails", ""),
-        schedule.Periodic(lambda: done.append("day"), schedule.DAILY, "day", ""),
-    )
-    monkeypatch.setattr(schedule, "SCHEDULE", works)
+    works = {
+        "boards": Periodic(fails, MINUTELY, "boards", ""),
+        "mails": Periodic(lambda: done.append(1), MINUTELY, "mails", ""),
+        "day": Periodic(lambda: done.append("day"), DAILY, "day", ""),
+    }
+    monkeypatch.setattr(periodic, "SCHEDULE", works)
     with time_machine.travel("2026-03-01T12:00Z", tick=False) as clock:
         with pytest.raises(CommandError, match="boards"):
             call_command("minutely")
         call_command("minutely")  # of another machine, at the same moment
         assert done == [1, "day"]
         clock.shift(60)
-        assert schedule.do_what_is_due() == ["boards"]
+        assert periodic.do_what_is_due() == ["boards"]
         clock.shift(timedelta(days=1))
-        schedule.do_what_is_due()
+        periodic.do_what_is_due()
     assert done == [1, "day", 1, 1, "day"]
 
 
 def test_parts_that_answer_are_noted_and_those_that_do_not_are_told(db, monkeypatch, caplog):
     found = [Finding("mail", "ok", ""), Finding("sign-in", "note", ""), Finding("log", "bad", "no")]
-    monkeypatch.setattr(schedule, "parts_in_use", lambda: iter(found))
-    assert schedule.ask_parts() == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(outside, "parts_in_use", lambda: iter(found))
+        assert outside.ask_parts() == 1
     assert {*LastSuccess.objects.values_list("job", flat=True)} == {"mail", "sign-in"}
     assert [one.getMessage() for one in caplog.records] == ["log: no"]
     assert {one.what for one in outside.parts_in_use()} >= {"stored files", "mail", "erasure log"}
@@ -264,10 +265,10 @@ def test_parts_that_answer_are_noted_and_those_that_do_not_are_told(db, monkeypa
 
 def test_a_database_that_is_away_is_no_failure_of_the_work(db, monkeypatch):
     away = Mock(side_effect=OperationalError, __name__="renew_boards")
-    works = (schedule.Periodic(away, schedule.MINUTELY, "boards", ""),)
-    monkeypatch.setattr(schedule, "SCHEDULE", works)
+    works = {"renew_boards": Periodic(away, MINUTELY, "boards", "")}
+    monkeypatch.setattr(periodic, "SCHEDULE", works)
     with pytest.raises(OperationalError):
-        schedule.do_what_is_due()
+        periodic.do_what_is_due()
 
 
 def test_the_command_of_the_library_is_ours():

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from core.accounts.models import LogEntry
-from dynabench.schedule import SCHEDULE
+from core.periodic import SCHEDULE
 from tasks.models import Round, TargetModel, TaskMember
 from tasks.rounds.loop import RoundError
 from tasks.rounds.opening_services import cancel_opening, change_state, open_waiting_rounds
@@ -68,7 +68,7 @@ def test_a_round_opens_when_its_target_is_ready(owner, loading, door):
     assert f"{URL}1/stay/" in owner.get(URL).text
     assert open_waiting_rounds() == 0
     is_loaded()
-    assert open_waiting_rounds in [work.do for work in SCHEDULE]
+    assert open_waiting_rounds in [work.do for work in SCHEDULE.values()]
     assert open_waiting_rounds() == 1
     loading.refresh_from_db()
     assert (loading.state, loading.opening_since) == ("open", None)

@@ -14,10 +14,9 @@ from annotation.refusals import RoundClosed
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of
 from core.errors import Refused
-from dynabench.schedule import close_due_rounds
 from tasks.models import Round
 from tasks.questions import used_of, writers
-from tasks.rounds.states import close_if_due, set_round_state
+from tasks.rounds.states import close_due_rounds, close_if_due, set_round_state
 from tasks.selectors import still_writing
 from tests.support.factories import RoundFactory, scripted_target
 from tests.support.writing import open_form

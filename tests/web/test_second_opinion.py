@@ -5,7 +5,6 @@
 import pytest
 
 from core.accounts.services import annotator_of
-from dynabench.schedule import refit_second_opinions
 from tasks.models import TaskMember
 from tests.support.factories import UserFactory
 from tests.support.gold_items import voted
@@ -17,6 +16,7 @@ from tests.support.judging import judge, write
 from tests.support.policies import rederive
 from tests.web.conftest import HTMX
 from validation.consensus.consensus import Policy, Vote
+from validation.decisions.jobs import refit_second_opinions
 from validation.decisions.policy_preview import preview
 from validation.decisions.second_opinion import second_opinion
 from validation.models import Consensus, QueueItem, RoundPolicy

@@ -14,11 +14,11 @@ from annotation.models import Assignment, Attempt, Suggestion
 from core.accounts.models import LogEntry
 from core.accounts.services import annotator_of, log
 from core.errors import Refused, Unavailable
+from core.jobs import periodic
 from core.jobs.models import LastSuccess
+from core.jobs.periodic import TIDIED, tidy_daily
 from dynabench.operations.soundness.doctor import connections_needed
-from evaluation import jobs
 from evaluation.isolation.uploads.chunked import begin_upload
-from evaluation.jobs import TIDYING, tidy_daily
 from evaluation.models import Submission
 from evaluation.runs.services import request_missing_runs, run_again
 from tests.support.evaluations import accepted_model, queued_run, set_version
@@ -84,7 +84,7 @@ def test_what_was_handed_out_and_not_used_goes_long_after_the_round():
 
 
 def test_once_a_day_and_as_much_as_fits(monkeypatch):
-    monkeypatch.setattr(jobs, "MOST_TIDIED", 2)
+    monkeypatch.setattr(periodic, "MOST_TIDIED", 2)
 
     def over(count: int) -> None:
         for n in range(count):
@@ -95,9 +95,9 @@ def test_once_a_day_and_as_much_as_fits(monkeypatch):
     assert [tidy_daily() for _ in range(3)] == [2, 1, 0]
     over(1)
     assert tidy_daily() == 0
-    LastSuccess.objects.filter(job=TIDYING).update(succeeded_at=days_ago(1.01))
+    LastSuccess.objects.filter(job=TIDIED).update(succeeded_at=days_ago(1.01))
     assert tidy_daily() == 1
-    assert LastSuccess.objects.filter(job=TIDYING, succeeded_at__gt=days_ago(1)).exists()
+    assert LastSuccess.objects.filter(job=TIDIED, succeeded_at__gt=days_ago(1)).exists()
 
 
 def test_leases_of_judges_go_once_they_take_no_place(settings, nli):
@@ -132,7 +132,7 @@ def test_files_of_models_go_long_after_their_last_use(
     tidy_daily()
     assert not Submission.objects.exclude(emptied_at=None).exists()  # kept for ever by default
     settings.KEEP_MODELS_DAYS = 30
-    LastSuccess.objects.filter(job=TIDYING).delete()
+    LastSuccess.objects.filter(job=TIDIED).delete()
     with django_capture_on_commit_callbacks(execute=True):
         tidy_daily()
     (emptied,) = Submission.objects.exclude(emptied_at=None)

@@ -10,6 +10,7 @@ from annotation.rules.near_duplicates import is_comparable, written_text
 from annotation.vector_services import keep_vectors
 from core.files.bounded import Bounds, bounded
 from core.jobs.queue import enqueue
+from core.periodic import minutely
 from dynabench.campaigns.findings.coverage import LANGUAGE
 from tasks.models import Task
 
@@ -20,6 +21,10 @@ RINGS_SECONDS = 300
 """How long a task is not asked for again."""
 
 
+@minutely(
+    counts="tasks whose texts are compared",
+    why="Findings of studies compare new texts by their vectors.",
+)
 def ask_for_vectors() -> int:
     """Enqueue a job for each task that has a study and texts without vectors; return how many.
 

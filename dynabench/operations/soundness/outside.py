@@ -1,5 +1,6 @@
 """Checks of what the site needs and does not run: mail, sign-in, folders, backups, keys, models."""
 
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +18,10 @@ from core.accounts.models import Erasure
 from core.accounts.sealed import sealed_columns
 from core.data.encryption import Unreadable, decrypt
 from core.env import sends_mail
+from core.jobs.keeper import is_at_work
 from core.jobs.models import LastSuccess
+from core.jobs.services import noted
+from core.periodic import quarterly
 from dynabench.operations.soundness.health import Finding, check_stored_files
 from evaluation.contract import Outcome
 from evaluation.models import EvaluationRun
@@ -28,6 +32,7 @@ from tasks.targets.endpoints.client import SHARED
 from tasks.targets.endpoints.server_words import readable, without_copies, words_in
 from tasks.targets.endpoints.transport import IDEMPOTENT, parse_url
 
+logger = logging.getLogger(__name__)
 ANSWER_SECONDS = 5.0
 LATELY = timedelta(days=7)
 BACKUP_AGE = timedelta(days=2)
@@ -235,3 +240,25 @@ def check_contacts() -> Finding:
     if lines:
         return Finding("other models", "note", "\n".join(lines))
     return Finding("other models", "ok", "none failed when last asked")
+
+
+@quarterly(
+    counts="parts that do not answer",
+    why="Nobody would notice a broken mail server before a mail is needed.",
+)
+def ask_parts() -> int:
+    """Ask what the site leans on, and note what answers; return how many do not.
+
+    Monitors tell what has not answered for long. Nobody else would notice a mail server that
+    refuses, or a log of erasures that takes nothing, before it is needed.
+    """
+    silent = 0
+    for finding in parts_in_use():
+        is_at_work()
+        if finding.state == "bad":
+            logger.warning("%s: %s", finding.what, finding.message)
+            silent += 1
+        else:
+            with noted(finding.what):  # only notes the time
+                pass
+    return silent

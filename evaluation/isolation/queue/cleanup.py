@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from core.files.storage.disk import remove_abandoned
 from core.files.storage.stored import files_in, folders_in
+from core.periodic import each_sweep
 from evaluation.isolation.queue.attempt_keys import LONG, TEMPORARY, installation, is_needed
 from evaluation.isolation.sandbox import containers
 from evaluation.isolation.sandbox.engine import EngineError
@@ -26,6 +27,7 @@ from evaluation.models.jobs import UNFINISHED
 logger = logging.getLogger(__name__)
 
 
+@each_sweep(why="Dead workers leave containers, images and files behind.")
 def tidy() -> int:
     """Remove unneeded containers, images, folders, files and uploads; return how many.
 

@@ -16,6 +16,7 @@ from core.accounts.models import User
 from core.accounts.services import log
 from core.errors import Invalid, Refused
 from core.jobs.queue import enqueue
+from core.periodic import each_sweep
 from evaluation.isolation.queue.leases import queue_again
 from evaluation.judges.custom_metrics.selectors import runs_to_score
 from evaluation.models import CustomMetric
@@ -171,6 +172,7 @@ def run_again(*, metric: CustomMetric, actor: User) -> None:
     log(actor, "metric.run_again", metric)
 
 
+@each_sweep(why="An approved metric scores each new run.")
 def request_custom_scores() -> int:
     """Queue the approved metrics that lack a run; return how many. The sweep calls it."""
     queued = 0

@@ -19,6 +19,7 @@ from core.accounts.models import Annotator
 from core.errors import Invalid
 from core.files.bounded import MIB, Bounds, OutOfBounds, bounded
 from core.files.storage.stored import files_in, folders_in
+from core.periodic import tidied_daily
 from tasks.contexts.media.decoding import DECODERS, MAX_BYTES, TOO_MANY_BYTES, BadMedia, Decoded
 from tasks.models import Context, Media, Task
 from tasks.questions import is_named_in_examples
@@ -133,6 +134,7 @@ def _update(task: Task, digests: Collection[str], **now: Any) -> int:
     return Media.objects.filter(pk__in=there).update(**now)
 
 
+@tidied_daily(why="Media that no text uses is not kept.")
 def tidy_media(most: int) -> int:
     """Delete up to `most` files that nobody has used for a day; return how many."""
     # The index `media_unused` serves this query: most rows are used.
@@ -140,6 +142,7 @@ def tidy_media(most: int) -> int:
     return delete_media(old.filter(pk__in=old.values("pk")[:most]))
 
 
+@tidied_daily(why="A write that broke off leaves files without a row.")
 def tidy_orphans(most: int) -> int:
     """Delete up to `most` files that have had no row for a day; return how many.
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from core.jobs.periodic import tidy_daily
 from dynabench.campaigns.retention_services import apply_retention, old_ids, old_pauses
-from evaluation.jobs import tidy_daily
 
 
 class Command(BaseCommand):

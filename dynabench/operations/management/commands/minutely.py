@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dynabench.schedule import do_what_is_due
+from core.jobs.periodic import do_what_is_due
 
 
 class Command(BaseCommand):

@@ -18,10 +18,10 @@ from django.db import Error, close_old_connections, connection, connections
 
 from core.jobs import queue
 from core.jobs.keeper import is_at_work, keep, must_end, pause
+from core.jobs.periodic import do_what_is_due
 from core.jobs.services import noted
 from core.telemetry.tracing import span, traced
 from dynabench.operations.soundness.health import check_schema
-from dynabench.schedule import do_what_is_due
 from evaluation.jobs import sweep_all
 from evaluation.submissions.practice.serve import tell_host
 

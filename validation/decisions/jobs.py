@@ -1,0 +1,28 @@
+"""Second opinions, which are computed again when enough votes have come."""
+
+from core.jobs.keeper import is_at_work
+from core.periodic import daily
+from tasks.models import Round
+from validation.decisions.awaited import JUDGED_STATES
+from validation.decisions.second_opinion import is_stale
+from validation.decisions.services import derive_round
+from validation.models import RoundPolicy
+
+
+@daily(
+    counts="examples decided otherwise",
+    why="With a tenth more votes Dawid and Skene's model may decide otherwise.",
+)
+def refit_second_opinions() -> int:
+    """Fit Dawid and Skene's model again where a tenth more votes have come, and decide by it.
+
+    Returns how many examples are decided otherwise.
+    """
+    judged = RoundPolicy.objects.filter(
+        round__state__in=JUDGED_STATES, policy__rule="dawid-skene"
+    ).select_related("round__task")
+    changed = 0
+    for stored in filter(is_stale, judged):
+        is_at_work()  # a fit to many votes takes minutes
+        changed += derive_round(round=Round.objects.get(pk=stored.round_id))
+    return changed
