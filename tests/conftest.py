@@ -27,6 +27,7 @@ from validation.consensus import reading
 DATA = Path(os.environ.get("DYNABENCH_DATA") or Path(__file__).parents[2] / "shared" / "data")
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 _left_out: dict[str, int] = {}
+_table_names: list[str] = []  # of the site's models, once known
 generate_client()  # git has no such modules, and the schema may be another one since the last run
 gc.disable()  # until all is loaded, which makes no garbage
 SEED = int(os.environ.get("TEST_SEED") or 0)  # of all that tests draw at random
@@ -272,7 +273,17 @@ def _delete_rows(_test: object) -> None:
     from tests.support.ledgers import without_triggers
 
     Round.objects.update(opened_at=None, state="closed")  # else a trigger keeps their targets
-    names = connection.introspection.django_table_names(only_existing=True, include_views=False)
-    emptied = set(names) - {"django_content_type", "auth_permission"}
     with without_triggers():
-        connection.ops.execute_sql_flush([f'DELETE FROM "{name}"' for name in emptied])
+        filled = _filled_tables(connection)
+        connection.ops.execute_sql_flush([f'DELETE FROM "{name}"' for name in filled])
+
+
+def _filled_tables(connection) -> list[str]:
+    """Return the tables that have rows: most have none, and to empty all takes PostgreSQL long."""
+    if not _table_names:
+        names = connection.introspection.django_table_names(include_views=False)
+        _table_names.extend(set(names) - {"django_content_type", "auth_permission"})
+    asked = [f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM \"{name}\")" for name in _table_names]
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(asked))
+        return [name for (name,) in cursor.fetchall()]
