@@ -14,16 +14,10 @@ from pathlib import Path
 from vulture import Vulture
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = (
-    "core",
-    "serving",
-    "dynabench",
-    "tasks",
-    "annotation",
-    "validation",
-    "evaluation",
-    "leaderboard",
-)
+sys.path.insert(0, str(ROOT))  # as a script it would find only its own folder
+
+from scripts.repository import PACKAGES  # noqa: E402
+
 # Frameworks call these by their names.
 HOOKS = (
     *("clean_*", "get_*", "has_*_permission", "__getattr__", "Media", "process_*"),  # Django
@@ -46,10 +40,10 @@ def sources(folder: str) -> list[Path]:
 def names_in_text() -> set[str]:
     """Words of templates and tables, of the product's strings and of the pages of the client."""
     texts = [p.read_text() for p in (ROOT / "templates").rglob("*.html")]
-    for folder, kind in product(PRODUCT, ("json", "toml", "yaml", "yml", "csv")):
+    for folder, kind in product(PACKAGES, ("json", "toml", "yaml", "yml", "csv")):
         texts += [p.read_text() for p in (ROOT / folder).rglob(f"*.{kind}")]
     texts += [(ROOT / "docs" / name).read_text() for name in ("client.md", "owners.md")]
-    for path in chain.from_iterable(map(sources, PRODUCT)):
+    for path in chain.from_iterable(map(sources, PACKAGES)):
         nodes = list(ast.walk(ast.parse(path.read_text())))
         docstrings = {id(n.value) for n in nodes if isinstance(n, ast.Expr)}
         strings = (n for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str))
@@ -67,7 +61,7 @@ def stands_alone(path: Path, line: int) -> bool:
 
 def main() -> int:
     vulture = Vulture(ignore_names=list(HOOKS), ignore_decorators=list(DECORATORS))
-    files = [ROOT / "manage.py", *chain.from_iterable(map(sources, (*PRODUCT, "bench")))]
+    files = [ROOT / "manage.py", *chain.from_iterable(map(sources, (*PACKAGES, "bench")))]
     vulture.scavenge([str(path) for path in files])
     used = names_in_text()
     dead = [
@@ -75,7 +69,7 @@ def main() -> int:
         for item in vulture.get_unused_code(min_confidence=60)
         if item.typ in ("function", "method", "property", "class")
         and item.name not in used
-        and Path(item.filename).relative_to(ROOT).parts[0] in PRODUCT
+        and Path(item.filename).relative_to(ROOT).parts[0] in PACKAGES
         and (item.typ != "class" or stands_alone(Path(item.filename), item.first_lineno))
     ]
     for item in dead:

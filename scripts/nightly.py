@@ -1,30 +1,46 @@
 """Print the nightly parts of the tests that changed files call for, or with --all every part.
 
-A part is what takes long and seldom tells something new. `.ci/run` names its parts in NIGHTLY.
-Compared is with the commit in CI_BASE, else with where this branch left origin's, else with the
-commit before.
+    python scripts/nightly.py [--all | COMMIT]
+
+A part takes long and can seldom fail by a change of other files. `.ci/run` names the parts of its
+change in NIGHTLY, compared as `scripts.repository.changed_files` says; `./test --changed` does so
+for COMMIT. Where git knows no commit to compare with, every part is called for.
 """
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # as a script it would find only its own folder
+
+from scripts.repository import PURE_FILES, changed_files  # noqa: E402
+
 PARTS = {
     "architectures": (
         *("requirements.txt", "serving/*", "evaluation/isolation/sandbox/harness/*"),
         *("tests/support/architectures.py", "tests/unit/evaluation/test_architectures.py"),
     ),
+    "benches": ("bench/*", "tests/integration/test_benches.py"),
     "cluster": (
         *("requirements-ray.txt", "evaluation/runs/*", "evaluation/isolation/sandbox/*"),
         *("evaluation/training/*", "tests/support/cluster.py", "tests/integration/test_cluster.py"),
     ),
+    "coverage": (*PURE_FILES, "tests/unit/*", "tests/test_translation.py", "pyproject.toml"),
     "debian13": (
         *("requirements*.txt", "pyproject.toml", "test", ".ci/run"),
         *("scripts/debian13.sh", "scripts/venv.sh"),
+    ),
+    "engines": (
+        *("templates/*", "static/*", "core/web/*", "annotation/writing/*", "validation/judging/*"),
+        *("tests/engines/*", "tests/support/engines.py"),
+    ),
+    "fields": (
+        *("tasks/config/field_types/*", "tasks/config/components.py", "annotation/writing/*"),
+        *("validation/judging/*", "evaluation/dataset_releases/*", "templates/annotation/*"),
+        *("templates/components/*", "templates/validation/*", "static/*"),
+        "tests/browser/test_every_field.py",
     ),
     "fuzz": (
         *("docs/openapi-v1.yaml", "core/web/api*", "requirements*.txt"),
@@ -39,6 +55,14 @@ PARTS = {
         *("evaluation/scoring/*", "serving/generation/*"),
         "tests/integration/test_elsewhere.py",
     ),
+    "local_model": (
+        *("serving/*", "requirements*.txt", "tasks/targets/*", "annotation/writing/*"),
+        *("static/*", "templates/annotation/*", "tests/browser/test_chat.py"),
+    ),
+    "looks": (
+        *("templates/*", "static/*", "*/templatetags/*", "*/forms.py", "core/web/*"),
+        *("core/charts.py", "dynabench/manage/*", "tests/browser/*"),
+    ),
     "releases": (
         *("*/migrations/*.py", "tests/releases/*", "tests/support/old_databases.py"),
         "tests/integration/test_upgrade.py",
@@ -48,7 +72,7 @@ PARTS = {
 
 
 def parts_of(files: Iterable[str]) -> list[str]:
-    """The parts that changes of these files call for."""
+    """Return the parts that changes of these files call for."""
     files = list(files)
     return [
         part
@@ -57,25 +81,11 @@ def parts_of(files: Iterable[str]) -> list[str]:
     ]
 
 
-def changed_files() -> list[str] | None:
-    """What was changed since the base; None if git does not know."""
-    head = _git("rev-parse", "HEAD")
-    bases = [_git("merge-base", "HEAD", one) for one in (os.environ.get("CI_BASE"), "origin/HEAD")
-             if one]  # fmt: skip
-    base = next((one for one in bases if one and one != head), "HEAD^")
-    changed = _git("diff", "--name-only", base)
-    return None if changed is None else changed.splitlines()
-
-
-def _git(*command: str) -> str | None:
-    done = subprocess.run(["git", *command], cwd=ROOT, capture_output=True, text=True)
-    return None if done.returncode else done.stdout.strip()
-
-
 if __name__ == "__main__":
     if "--all" in sys.argv:
         print(*PARTS)
-    elif (files := changed_files()) is None:
-        print("Which files changed is unknown: NIGHTLY=1 runs the nightly parts.", file=sys.stderr)
+    elif (files := changed_files(*sys.argv[1:2])) is None:
+        print("Which files changed is unknown, so every nightly part runs.", file=sys.stderr)
+        print(*PARTS)
     else:
         print(*parts_of(files))

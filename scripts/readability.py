@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("core", "serving", "dynabench", "tasks", "annotation", "validation", "evaluation")
-PRODUCT = (*PRODUCT, "leaderboard")
+sys.path.insert(0, str(ROOT))  # as a script it would find only its own folder
+
+from scripts.repository import PACKAGES  # noqa: E402
+
 PRIVATE_WORDS = {
     *("found", "said", "told", "made", "asked", "wanted", "shown", "kept", "known", "one", "mine"),
     *("given", "held", "part"),
@@ -68,7 +70,7 @@ LIMITS = {
 def product_files(folders: Iterable[str] = ()) -> list[Path]:
     """Return the product's modules, of all rooms or of some folders."""
     listed = subprocess.run(
-        ["git", "ls-files", *(folders or PRODUCT)],
+        ["git", "ls-files", *(folders or PACKAGES)],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.splitlines()  # fmt: skip
     paths = [ROOT / name for name in listed if name.endswith(".py")]

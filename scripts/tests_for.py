@@ -10,7 +10,6 @@ any page may use any module.
 """
 
 import re
-import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -19,8 +18,10 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("core", "serving", "tasks", "annotation", "validation", "evaluation", "leaderboard")
-ROOMS = (*ROOMS, "dynabench")
+sys.path.insert(0, str(ROOT))  # as a script it would find only its own folder; grimp, the rooms
+
+from scripts.repository import PACKAGES, changed_files  # noqa: E402
+
 ALWAYS = ("tests/test_house.py", "tests/test_readability.py")
 BY_PATTERN = (
     (r"\.md$", ("tests/unit/test_docs.py",)),
@@ -41,18 +42,6 @@ VAGUE = {"__init__", "views", "services", "selectors", "models", "forms", "urls"
 """Names of files that say nothing of their subject."""
 
 
-def changed_files(commit: str) -> list[str]:
-    """Return files that differ from a commit, new ones too. Raises CalledProcessError."""
-    names = []
-    for command in (
-        ["git", "diff", "--name-only", commit],
-        ["git", "ls-files", "--others", "--exclude-standard"],
-    ):
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        names += done.stdout.splitlines()
-    return sorted(set(names))
-
-
 @cache
 def test_texts() -> dict[str, str]:
     """Return the text of each test file by its path."""
@@ -67,7 +56,7 @@ def module_of(path: str) -> str:
 
 def modules_beside(modules: set[str]) -> set[str]:
     """Return the modules, and what imports one of them inside its own room."""
-    graph = grimp.build_graph(*ROOMS, cache_dir=None)
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
     beside = set(modules)
     for module in modules & graph.modules:
         for importer in graph.find_modules_that_directly_import(module):
@@ -80,7 +69,7 @@ def modules_with_template(template: str) -> set[str]:
     """Return the modules of the product that name a template."""
     name = template.removeprefix("templates/")
     modules = set()
-    for room in ROOMS:
+    for room in PACKAGES:
         for file in (ROOT / room).rglob("*.py"):
             if name in file.read_text():
                 modules.add(module_of(str(file.relative_to(ROOT))))
@@ -117,7 +106,7 @@ def tests_named_like(file: str) -> set[str]:
     Pages are tested by their addresses, so no import tells which tests show a view or a template.
     """
     path = Path(file)
-    words = {path.stem.strip("_"), path.parent.name} - VAGUE - set(ROOMS)
+    words = {path.stem.strip("_"), path.parent.name} - VAGUE - set(PACKAGES)
     named = set()
     for test in test_texts():
         test_name = Path(test).name
@@ -150,6 +139,9 @@ def tests_for(files: Iterable[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))  # grimp looks for the rooms there
     named = [word for word in sys.argv[1:] if not word.startswith("--")]
-    print(*tests_for(changed_files(named[0] if named else "HEAD")), sep="\n")
+    commit = named[0] if named else "HEAD"
+    files = changed_files(commit)
+    if files is None:
+        sys.exit(f"git knows no commit {commit}.")
+    print(*tests_for(files), sep="\n")

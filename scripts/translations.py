@@ -28,9 +28,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from core.text.catalogues import Entry, read_entries  # noqa: E402
+from scripts.repository import PACKAGES  # noqa: E402
 
-READ = ("annotation", "core", "dynabench", "evaluation", "leaderboard", "serving", "tasks")
-READ += ("validation", "templates", "locale")
+READ = (*PACKAGES, "templates", "locale")
 OPTIONS = ("--all", "--no-wrap", "--no-location", "--no-obsolete")
 PLACEHOLDER = re.compile(r"%\(\w+\)[\d.]*[a-zA-Z]|\{\w+\}|%%|%[sd]")
 TAG = re.compile(r"</?\w+[^>]*>")

@@ -36,7 +36,7 @@ ORDER = os.environ.get("TEST_ORDER")  # any word: files, and the tests in each, 
 # A second thread of torch waits in a loop while other lanes have the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # No example of a property fails for being slow. EXAMPLES says how many each gets by default.
-EXAMPLES = int(os.environ.get("EXAMPLES") or 50)
+EXAMPLES = int(os.environ.get("EXAMPLES") or 20)
 settings.register_profile("ours", deadline=None, database=None, max_examples=EXAMPLES)
 settings.load_profile("ours")
 NIGHTLY = {*os.environ.get("NIGHTLY", "").split()}  # parts of scripts/nightly.py; "1": all of them

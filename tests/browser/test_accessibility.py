@@ -31,6 +31,8 @@ from tests.support.boards import measured
 from tests.support.evaluations import accepted_model, set_version
 from tests.support.factories import UserFactory, scripted_target
 
+pytestmark = pytest.mark.nightly("looks")
+
 TASKS = ["nli", "qa", "hate-speech"]  # the fields of sentiment are of the types of nli's
 
 

@@ -99,6 +99,7 @@ def test_on_a_touch_screen_a_conversation_opens_at_its_top(model, alice, open_pa
     assert page.evaluate("[scrollY, document.activeElement.tagName]") == [0, "BODY"]
 
 
+@pytest.mark.nightly("local_model")
 @pytest.mark.language_model
 def test_the_local_models_words_stream_into_the_page(local_model, page):
     visit(page, "/t/talks/write/")

@@ -7,6 +7,8 @@ from core.accounts.models import User
 from tests.browser.conftest import NARROW, WIDE, audit, visit
 from tests.support.demo_site import PAGES, demo_site
 
+pytestmark = pytest.mark.nightly("looks")
+
 MORE = 0.4
 
 

@@ -13,6 +13,8 @@ from tests.support.factories import UserFactory, scripted_target
 from tests.support.field_walk import MEDIA, TASKS, TEXT, TURNS, Walk, opened, released
 from validation.models import Validation
 
+pytestmark = pytest.mark.nightly("fields")
+
 
 def without_returns(sent):
     """Carriage returns are added when the browser sends the form."""

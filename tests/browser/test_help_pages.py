@@ -1,9 +1,12 @@
 """The guides and the tasks that one runs, read by axe."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tasks.models import TaskMember
 from tests.browser.conftest import audit, make_round, visit
+
+pytestmark = pytest.mark.nightly("looks")
 
 
 def test_guides_and_own_tasks_are_readable(page, alice):

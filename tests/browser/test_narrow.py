@@ -18,6 +18,8 @@ from tests.browser.conftest import (
 )
 from tests.support.factories import scripted_target
 
+pytestmark = pytest.mark.nightly("looks")
+
 WIDTHS = [320, 390]
 LIES_ON_TOP = """one => {
   const { x, width, bottom } = one.getBoundingClientRect();

@@ -17,6 +17,8 @@ from tests.support.paraphrases import paraphrased
 from tests.support.submissions import url_of
 from tests.support.training_dates import model_of, round_set
 
+pytestmark = pytest.mark.nightly("looks")
+
 TODAY = datetime.now(UTC).date()
 WEEK = timedelta(days=7)
 JUDGES = "/own/free/llm-judges/"

@@ -11,6 +11,8 @@ import pytest
 from bench.smoke import PARTS, programs
 from tests.support.programs import ROOT
 
+pytestmark = pytest.mark.nightly("benches")
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):

@@ -2,11 +2,13 @@
 
 import re
 import subprocess
+import sys
 from fnmatch import fnmatchcase
 
 import pytest
 
 from scripts.nightly import PARTS, ROOT, parts_of
+from scripts.repository import changed_files
 
 
 @pytest.mark.parametrize(
@@ -14,9 +16,11 @@ from scripts.nightly import PARTS, ROOT, parts_of
     [
         ("tasks/migrations/0099_more.py", ["releases"]),
         ("dynabench/campaigns/migrations/0099_more.py", ["releases"]),
-        ("requirements-web.txt", ["debian13", "fuzz", "harnesses"]),
+        ("requirements-web.txt", ["debian13", "fuzz", "harnesses", "local_model"]),
         ("docs/openapi-v1.yaml", ["fuzz"]),
         ("evaluation/isolation/sandbox/harness/loading.py", ["architectures", "cluster"]),
+        ("leaderboard/ranking/pareto.py", ["coverage"]),
+        ("templates/own/_preview.html", ["engines", "looks"]),
         ("docs/developers.md", []),
     ],
 )
@@ -40,3 +44,10 @@ def test_each_part_is_one_that_tests_or_the_script_run_and_each_of_these_is_a_pa
         r'(?:mark\.nightly|at_night)\("(\w+)"\)|NIGHTLY:-\} " = \*" (\w+) "', "".join(written)
     )
     assert {one or other for one, other in named} == PARTS.keys()
+
+
+def test_without_a_commit_to_compare_with_every_part_runs() -> None:
+    assert changed_files("0" * 40) is None
+    script = [sys.executable, "scripts/nightly.py", "0" * 40]
+    done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [*PARTS]
