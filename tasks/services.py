@@ -22,7 +22,7 @@ from tasks.config_changes import LONGEST_DIFF, check_new_config, diff, usable
 from tasks.contexts.media.services import digests_in, keep
 from tasks.contexts.scenes.contexts import drawn_contexts, with_drawn_examples
 from tasks.contexts.services import store_contexts
-from tasks.members.duties.services import end_without_role
+from tasks.members.assignments.services import end_without_role
 from tasks.members.ended_roles import note_ended_readers
 from tasks.models import Round, Task, TaskMember, TaskProposal
 from tasks.permissions import Person, check_approved, check_colleagues, check_owns

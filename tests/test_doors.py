@@ -12,7 +12,7 @@ APART = {
     ("NewInvitationSerializer", "role", "LinkForm"): "a link can be passed on: it makes no owner",
     ("NewPostSerializer", "text", "CommunityForm"): "the text of the community's own page",
     ("DutyChangeSerializer", "share", "AmountForm"): "people type percent",
-    ("NewDutySerializer", "share", "DutyForm"): "people type percent",
+    ("NewDutySerializer", "share", "AssignmentForm"): "people type percent",
 }
 """Fields that differ on purpose, by serializer, name and form."""
 OF_ITS_OWN = (serializers.DictField, serializers.BooleanField)

@@ -36,7 +36,7 @@ from annotation.attempts.live_targets import (
 )
 from annotation.attempts.own_copies import check_not_own_copy
 from annotation.attempts.support_record import support_of
-from annotation.context_picking import duties
+from annotation.context_picking import assignments
 from annotation.context_picking.services import check_can_be_asked, save_draft
 from annotation.models import (
     Assignment,
@@ -200,7 +200,7 @@ def _check_shares(assignment: Assignment, used: selectors.Used, submitting: int)
         has_more = round.task.config.gives != "nothing"
         go_on = _("Take another text.") if has_more else _("You can judge what others wrote.")
         raise CapReached(f"{message % {'number': limits.tries_per_context}} {go_on}")
-    if duties.is_done(assignment, submitting):
+    if assignments.is_done(assignment, submitting):
         raise CapReached(_("You have written as many as you were asked for. Thank you!"))
     if selectors.left_in_round(round, used.in_round) == 0:
         message = _(

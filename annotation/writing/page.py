@@ -17,7 +17,7 @@ from annotation.aids.example_gallery import shown_examples
 from annotation.attempts.conversation_services import conversation_of
 from annotation.attempts.failures import BROKEN, FAILED_STATUS, FAILURES, NO_ANSWER
 from annotation.care.services import care_of
-from annotation.context_picking import duties
+from annotation.context_picking import assignments
 from annotation.models import Assignment, Attempt, Conversation, Example, Suggestion
 from annotation.questions import no_votes_yet, votes_on
 from annotation.refusals import Stale
@@ -247,7 +247,7 @@ class WritePage:
             "tries_used": SimpleLazyObject(lambda: min(used.here, cap)),
             "left_in_round": SimpleLazyObject(lambda: left_words(self.round, used.in_round)),
             "sent_back_reason": SimpleLazyObject(lambda: selectors.sent_back_reason(assignment)),
-            "duty_words": SimpleLazyObject(lambda: duties.words(assignment)),
+            "assignment_words": SimpleLazyObject(lambda: assignments.words(assignment)),
             "recent": recent,
             "history": SimpleLazyObject(
                 lambda: [

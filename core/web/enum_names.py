@@ -16,6 +16,6 @@ ENUM_NAMES = {
     "OutcomeEnum": "annotation.models.Example.Outcome",
     "EndingEnum": "evaluation.api.own_workers.ENDINGS",
     "TaskRoleEnum": "tasks.models.TaskMember.Role",
-    "DutyStateEnum": "validation.api.duties.STATES",
+    "DutyStateEnum": "validation.api.assignments.STATES",
     "DutyKindEnum": "tasks.models.Duty.Kind",
 }

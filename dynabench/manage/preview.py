@@ -15,7 +15,7 @@ from tasks.config.components import Component
 from tasks.config.schema import TaskConfig
 from tasks.models import Context, Round, Task
 from validation.consensus.claims import is_about_model
-from validation.judging.duties import whole_rounds
+from validation.judging.assignments import whole_rounds
 from validation.judging.page import page_values
 from validation.judging.services import JudgeSession
 from validation.models import JudgeLease

@@ -20,9 +20,9 @@ from dynabench.manage import (
 )
 from dynabench.manage.second_opinion import second_opinion
 from dynabench.manage.setup import (
+    assignments,
     choose_target,
     contexts,
-    duties,
     generator,
     health,
     invitations,
@@ -99,9 +99,9 @@ urlpatterns = [
     path("access/blind/", members.blind, name="blind"),
     path("access/members/", members.member_add, name="member-add"),
     path("access/members/<int:pk>/", members.member_change, name="member-change"),
-    path("access/assignments/", duties.assignments_page, name="duties"),
-    path("access/assignments/<int:pk>/", duties.assignment_page, name="duty"),
-    path("access/assignments/<int:pk>/end/", duties.assignment_end, name="duty-end"),
+    path("access/assignments/", assignments.assignments_page, name="duties"),
+    path("access/assignments/<int:pk>/", assignments.assignment_page, name="duty"),
+    path("access/assignments/<int:pk>/end/", assignments.assignment_end, name="duty-end"),
     path("access/invitations/", invitations.invitations, name="invitations"),
     path(
         "access/invitations/<int:pk>/revoke/",

@@ -12,7 +12,7 @@ from django.utils import timezone
 from core.accounts.models import User
 from core.accounts.people import person
 from core.web.htmx import htmx_partial
-from dynabench.notices.duties import DutyNews, own_duty_news
+from dynabench.notices.assignments import AssignmentNews, own_assignment_news
 from dynabench.notices.models import About, Digest
 from dynabench.notices.news import News, news
 from dynabench.notices.services import note_seen
@@ -21,13 +21,13 @@ KEY = "inbox"
 """The key of the number in the session."""
 FRESH = timedelta(minutes=5)
 """How long the number is not counted again."""
-Item = News | DutyNews
+Item = News | AssignmentNews
 
 
 def items_of(user: User, now: datetime) -> list[Item]:
     """Return what is new for the person within a week, and their assignments that are not done."""
     items: list[Item] = list(news(now, user))
-    items += own_duty_news(user, now)
+    items += own_assignment_news(user, now)
     return sorted(items, key=lambda item: item.began_at, reverse=True)
 
 
@@ -66,8 +66,8 @@ def number_in_menu(request: HttpRequest) -> int:
 
 def _needs_work(item: Item) -> bool:
     """Return whether an item counts until it is done, and not only until it was read."""
-    if isinstance(item, DutyNews):
-        return item.duty.person_id is not None
+    if isinstance(item, AssignmentNews):
+        return item.assignment.person_id is not None
     return item.kind == About.SENT_BACK
 
 

@@ -4,12 +4,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from dynabench.notices.duties import DutyNews
+from dynabench.notices.assignments import AssignmentNews
 from dynabench.notices.models import About, Notice
 from dynabench.notices.news import News
 
 Kind = Notice.Kind
-DigestItem = Notice | DutyNews | News
+DigestItem = Notice | AssignmentNews | News
 PAGES = {
     Kind.BUDGET: "own:rounds",
     Kind.END: "own:rounds",
@@ -26,8 +26,8 @@ def sentence(notice: DigestItem) -> str:
     """Return what a notice or news says, as a sentence."""
     if isinstance(notice, News):
         return _news_sentence(notice)
-    if isinstance(notice, DutyNews):
-        return _duty_sentence(notice.kind)
+    if isinstance(notice, AssignmentNews):
+        return _assignment_sentence(notice.kind)
     return _notice_sentence(notice)
 
 
@@ -107,7 +107,7 @@ def _news_sentence(news: News) -> str:
     return text
 
 
-def _duty_sentence(kind: str) -> str:
+def _assignment_sentence(kind: str) -> str:
     """Return the sentence of news about an assignment."""
     words = {
         "assigned": _("You are asked for work in this task."),
@@ -121,7 +121,7 @@ def address(notice: DigestItem) -> str:
     """Return the page where one acts on a notice or news; its task is read."""
     if isinstance(notice, News):
         return notice.path
-    if isinstance(notice, DutyNews):
+    if isinstance(notice, AssignmentNews):
         return reverse("me:duties")
     code = notice.task.code
     match Kind(notice.kind):

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from core.accounts.languages import in_language_of
 from core.accounts.models import User
-from dynabench.notices.duties import DutyNews, duty_news, undone
+from dynabench.notices.assignments import AssignmentNews, assignment_news, undone
 from dynabench.notices.facts import facts
 from dynabench.notices.models import TOLD_APART, About, Digest, Notice
 from dynabench.notices.news import News, news
@@ -128,8 +128,8 @@ def send_digests() -> int:
 
 def _still_true(user: User, items: list[DigestItem]) -> list[DigestItem]:
     """Return the items without assignments that the person has done, by task."""
-    remaining: list[DigestItem] = [item for item in items if not isinstance(item, DutyNews)]
-    remaining += undone(user, [item for item in items if isinstance(item, DutyNews)])
+    remaining: list[DigestItem] = [item for item in items if not isinstance(item, AssignmentNews)]
+    remaining += undone(user, [item for item in items if isinstance(item, AssignmentNews)])
     return sorted(remaining, key=lambda item: (item.task.name, item.task_id))
 
 
@@ -154,8 +154,8 @@ def _news_by_person() -> dict[User, list[DigestItem]]:
             # The member's row has the task already, so that the mail reads it without a query.
             notice.task = member.task
             by_person[member.user].append(notice)
-    for user, duty_item in duty_news(timezone.now()):
-        by_person[user].append(duty_item)
+    for user, assignment_item in assignment_news(timezone.now()):
+        by_person[user].append(assignment_item)
     for news_item in news(timezone.now()):
         by_person[news_item.user].append(news_item)
     return by_person

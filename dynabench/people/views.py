@@ -40,7 +40,7 @@ from leaderboard.people.standings import may_play
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import READERS, is_offered_new_tasks
 from validation.discussion.services import unseen_mentions
-from validation.judging.duties import duties_of
+from validation.judging.assignments import assignments_of
 from validation.rewards.scores import agreement_by_task, tasks_of
 
 TEMPLATE = "me/work.html"
@@ -117,7 +117,7 @@ def run_tasks(request: HttpRequest) -> HttpResponse:
 @require_GET
 def my_assignments(request: HttpRequest) -> HttpResponse:
     """Show the assignments of the person in all tasks, the nearest last day first."""
-    return render(request, "me/duties.html", {"rows": duties_of(person(request))})
+    return render(request, "me/assignments.html", {"rows": assignments_of(person(request))})
 
 
 @require_POST

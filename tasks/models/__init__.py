@@ -1,11 +1,11 @@
 """Stage 1: what is asked, of which models, with which texts."""
 
+from tasks.models.assignments import Duty
 from tasks.models.blind_judging import BlindJudging
 from tasks.models.config_version import ConfigVersion
 from tasks.models.contexts import Context, ContextBatch, Media
 from tasks.models.contexts import _media_path as _media_path  # migrations name it here
 from tasks.models.draft import TaskDraft
-from tasks.models.duty import Duty
 from tasks.models.invitation import Invitation, NoInvitations
 from tasks.models.proposal import TaskProposal
 from tasks.models.rounds import Round, RoundTarget, hidden_name

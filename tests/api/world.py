@@ -27,7 +27,7 @@ from evaluation.submissions.own_workers.selectors import host_of
 from evaluation.submissions.teams.services import invite_member, make_team
 from leaderboard.models import Weights
 from leaderboard.snapshots.services import take_snapshot
-from tasks.members.duties.services import set_duties
+from tasks.members.assignments.services import set_assignments
 from tasks.members.invitation_services import make_link
 from tasks.models import ContextBatch, Round, Task, TaskMember
 from tasks.services import OFFICIAL
@@ -79,7 +79,7 @@ def make_world() -> World:
     reader = UserFactory(email="reader@example.com")
     member = TaskMember.objects.create(task=task, user=reader, role="viewer")
     link, _url = make_link(task=task, actor=owner, role="judge", most=2, days=1)
-    (duty,) = set_duties(task=task, actor=owner, kind="write", people=[], amount=50)
+    (assignment,) = set_assignments(task=task, actor=owner, kind="write", people=[], amount=50)
     for number in (1, 2):
         task.config_versions.create(number=number, text=CONFIG, actor=owner)
     Task.objects.filter(pk=task.pk).update(config_number=2)
@@ -91,7 +91,7 @@ def make_world() -> World:
     teams, team_members = _teams(owner, other)
     ids = {
         "members": [member.pk],
-        "duties": [duty.pk],
+        "duties": [assignment.pk],
         "versions": [1],
         "owners": [other.pk],
         "entries": [entry.pk],

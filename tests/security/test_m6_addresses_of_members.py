@@ -12,7 +12,7 @@ from core.accounts.models import PANEL_PEOPLE, Annotator, User
 from core.accounts.people import account_address, account_name
 from core.accounts.services import annotator_of, log
 from evaluation.submissions.teams.services import accept_invitation, invite_member, make_team
-from tasks.members.duties.services import set_duties
+from tasks.members.assignments.services import set_assignments
 from tasks.models import ConfigVersion, TaskMember
 from tests.support.api_routes import address_of as api_address
 from tests.support.api_routes import (
@@ -61,7 +61,7 @@ def test_nobody_below_owner_reads_an_address(world):
         log(user, "round.looked", world.task, user=user.email)
         log(user, "policy.set", world.task.rounds.first())
     writer = User.objects.get(email="writer@roles.example.com")
-    set_duties(
+    set_assignments(
         task=world.task, actor=world.owner, kind="write", people=[writer], amount=3, share=None,
         overlap=1, due_on=None, round=None,
     )  # fmt: skip

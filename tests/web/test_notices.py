@@ -24,7 +24,7 @@ from dynabench.notices.models import About, Digest, Notice
 from dynabench.notices.services import renew_and_tell, renew_notices, send_digests
 from dynabench.webhooks.delivery import note_events
 from dynabench.webhooks.models import Delivery, Webhook
-from tasks.members.duties.services import change_duty, end_duty, set_duties
+from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
 from tasks.members.invitation_services import invite
 from tasks.models import TaskMember
 from tests.support.campaigns import open_campaign, take_part
@@ -152,15 +152,15 @@ def test_people_are_told_of_assignments_until_they_are_done(nli, owner, bob):
     TaskMember.objects.create(task=nli.task, user=bob, role="judge")
     due_on = (timezone.now() + timedelta(days=7)).date()
     asked = {"task": nli.task, "actor": owner, "kind": "judge", "amount": 1}
-    (duty,) = set_duties(**asked, people=[], due_on=due_on)
+    (assignment,) = set_assignments(**asked, people=[], due_on=due_on)
     for days, mails in ((0, 1), (3, 0), (6, 1), (7, 0), (8, 1), (12, 0)):
         with in_days(days):
             assert send_digests() == mails
     assert [sent.to for sent in mail.outbox] == [[bob.email]] * 3
     assert all("/me/assignments/" in sent.body for sent in mail.outbox)
-    end_duty(duty=duty, actor=owner)
+    end_assignment(assignment=assignment, actor=owner)
     with in_days(20):
-        (again,) = set_duties(**asked, people=[bob])
+        (again,) = set_assignments(**asked, people=[bob])
         example = worked_example(nli, author=annotator_of(owner))
         Validation.objects.filter(validator=annotator_of(bob)).delete()
         Validation.objects.create(
@@ -168,7 +168,9 @@ def test_people_are_told_of_assignments_until_they_are_done(nli, owner, bob):
         )
         assert send_digests() == 0
     with in_days(21):
-        change_duty(duty=again, actor=owner, amount=2, share=None, overlap=1, due_on=None)
+        change_assignment(
+            assignment=again, actor=owner, amount=2, share=None, overlap=1, due_on=None
+        )
         assert send_digests() == 1
 
 
@@ -270,7 +272,7 @@ def test_the_menu_counts_what_waits_until_it_is_read_or_done(nli, owner, bob, cl
     example = worked_example(nli, author=annotator_of(bob))
     send_back(example)
     asked = {"task": nli.task, "actor": owner, "kind": "judge", "amount": 1, "due_on": None}
-    set_duties(**asked, people=[])  # of everybody, in a task that all see
+    set_assignments(**asked, people=[])  # of everybody, in a task that all see
     client.post("/accounts/login/", {"login": bob.email, "password": PASSWORD})
     assert number(client) == number(client, "/t/nli/") == 2
     items = client.get("/me/news/").context["news"]
@@ -278,7 +280,7 @@ def test_the_menu_counts_what_waits_until_it_is_read_or_done(nli, owner, bob, cl
     assert number(client) == 1  # the assignment was read, the example still waits
     with in_days(1 / 24):
         TaskMember.objects.create(task=nli.task, user=bob, role="writer")
-        set_duties(**{**asked, "kind": "write"}, people=[bob])
+        set_assignments(**{**asked, "kind": "write"}, people=[bob])
         assert number(client) == 2
     with in_days(2 / 24):
         Example.objects.filter(pk=example.pk).update(retracted_at=timezone.now())

@@ -1,6 +1,6 @@
 """People of a panel take part in a study and belong to no task."""
 
-from tasks.members.duties.selectors import may_be_asked
+from tasks.members.assignments.selectors import may_be_asked
 from tasks.models import TaskMember
 from tasks.permissions import can_write
 from tests.support.campaigns import agree, open_campaign
@@ -27,8 +27,8 @@ def test_people_of_a_panel_are_no_members_at_any_door(nli, as_alice, alice):
     assert as_alice.patch(door, {"role": "owner"}, "application/json").status_code == 404
     assert as_alice.delete(door).status_code == 404
     asked = {"kind": "write", "amount": 2, "names": [person.pseudonym]}
-    duty = as_alice.post("/api/v1/tasks/nli/duties/", asked, "application/json")
-    assert duty.status_code == 422
+    assignment = as_alice.post("/api/v1/tasks/nli/duties/", asked, "application/json")
+    assert assignment.status_code == 422
     TaskMember.objects.filter(pk=row.pk).update(role="owner")  # by an earlier release
     assert person.user not in may_be_asked(nli.task, "write")
     assert readers_of(nli.task).keys() == {str(alice.annotator).casefold()}

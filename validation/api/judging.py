@@ -35,7 +35,7 @@ from validation.api.serializers import (
 )
 from validation.consensus.consensus import Vote
 from validation.consensus.gold_check import Check
-from validation.judging import blind, duties, gold, page, services, vote_caps
+from validation.judging import assignments, blind, gold, page, services, vote_caps
 from validation.judging.forms import flag_reasons
 from validation.judging.services import JudgeSession
 from validation.judging.wording import FLAG, choices, legend
@@ -77,7 +77,7 @@ class NextView(JudgingView):
                     code="cap",
                     status=429,
                 )
-            if duties.is_asked_no_more(validator, task):
+            if assignments.is_asked_no_more(validator, task):
                 raise Refused(
                     "You have judged as many as you were asked for.", code="cap", status=429
                 )

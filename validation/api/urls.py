@@ -2,9 +2,9 @@
 
 from django.urls import path
 
+from validation.api.assignments import Duties, DutyView, OwnDuties
 from validation.api.bulk import Acts, ActView, MatchedView, ReviewedExamples
 from validation.api.decisions import DecisionView, PastDecisions, ReviewView, WithdrawView
-from validation.api.duties import Duties, DutyView, OwnDuties
 from validation.api.examples import (
     ExampleView,
     OwnExamples,

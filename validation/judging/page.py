@@ -29,8 +29,8 @@ from validation.consensus.claims import (
     label_field,
 )
 from validation.judging import blind, queue, vote_caps
+from validation.judging.assignments import is_asked_no_more
 from validation.judging.confirmed import may_decide
-from validation.judging.duties import is_asked_no_more
 from validation.judging.forms import AfterForm, FlagForm, VoteForm
 from validation.judging.services import JudgeSession
 from validation.judging.wording import (
@@ -111,7 +111,7 @@ def page_values(
         }
     if session.lease:
         example = session.lease.example
-        values["duty_words"] = session.parts(example.round_id).words
+        values["assignment_words"] = session.parts(example.round_id).words
         return {**values, **_example_values(task, example, form, flag_form)}
     # From here on there is nothing to judge; the first reason that holds is shown.
     if blind.reads_labels(validator, task):

@@ -17,7 +17,7 @@ from core.accounts.models import Annotator
 from core.data.prepared import PreparedRead, Slot
 from core.data.sql import first_row
 from core.days import midnight
-from tasks.members.duties.rules import EVERY, Span
+from tasks.members.assignments.rules import EVERY, Span
 from tasks.models import Round, Task, TaskMember
 from tasks.permissions import JUDGES, READERS
 from tasks.selectors import listed_tasks
@@ -209,7 +209,7 @@ class Held(NamedTuple):
     round: int
     round_state: str
     # What most people in most tasks have not, so that it need not be read.
-    has_no_duty: bool  # nobody was asked to judge in the task
+    has_no_assignment: bool  # nobody was asked to judge in the task
     has_no_study: bool
     has_no_gold: bool  # they have answered no gold item
 

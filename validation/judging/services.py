@@ -34,7 +34,7 @@ from validation.decisions.consensus_rows import (
     lock_example,
 )
 from validation.judging import blind, gold, pace, queue, vote_caps
-from validation.judging.duties import Part, Parts, parts_of, whole_rounds
+from validation.judging.assignments import Part, Parts, parts_of, whole_rounds
 from validation.judging.queue import Held, Place
 from validation.judging.queue_services import fill_queue
 from validation.models import GoldAnswer, JudgeLease, QueueItem, Skip, Validation
@@ -99,7 +99,7 @@ class JudgeSession:
     validator: Annotator
     lease: JudgeLease | None
     gold: Sequence[GoldAnswer]  # their answers to gold items so far
-    parts: Parts  # what duties give them
+    parts: Parts  # what assignments give them
     is_paused: bool = False  # for a refresher
 
 
@@ -121,8 +121,12 @@ def open_session(*, validator: Annotator, task: Task, is_checked: bool = False) 
 
 
 def _parts(validator: Annotator, task: Task, latest: Held | None) -> Parts:
-    """Return what duties give the validator; no query where their latest lease has none."""
-    return whole_rounds(validator) if latest and latest.has_no_duty else parts_of(validator, task)
+    """Return what assignments give the validator; no query where their latest lease has none."""
+    return (
+        whole_rounds(validator)
+        if latest and latest.has_no_assignment
+        else parts_of(validator, task)
+    )
 
 
 # The queue
@@ -132,9 +136,9 @@ def lease_next(*, validator: Annotator, task: Task) -> JudgeLease | None:
     """Return the lease of the validator's current example, or of the next one for 15 minutes.
 
     Avoids the author of the last one unless there is no other. Locks the item of the queue that it
-    takes; items that others are taking are passed by. Where a duty has a number, it locks the
-    validator before. None: nothing to judge, or the validator has given all votes that one person
-    may give, or that a duty asks for, or may not judge.
+    takes; items that others are taking are passed by. Where an assignment has a number, it locks
+    the validator before. None: nothing to judge, or the validator has given all votes that one
+    person may give, or that an assignment asks for, or may not judge.
     """
     if not blind.may_judge(validator, task):
         return None
@@ -156,7 +160,7 @@ def _lease_next(
     # The draw depends on the last example, so that a reload draws the same.
     if latest and gold.is_turn(validator, latest.uuid):
         with transaction.atomic():
-            # Gold counts for a duty as votes do: else the numbers would tell what is gold.
+            # Gold counts for an assignment as votes do: else the numbers would tell what is gold.
             if round_parts(latest.round).has_room() and (
                 lease := gold.lease_gold(validator, task, after=latest, lasts=LEASE_TIME)
             ):
@@ -222,7 +226,7 @@ def _take_next(round_part: Part, avoid: int | None, start: int = 0) -> JudgeLeas
         if not round_part.has_room():
             return None
         for first, last in round_part.spans:
-            # The walk goes on behind the last example, within the places that a duty has.
+            # The walk goes on behind the last example, within the places that an assignment has.
             span = max(first, start), last
             place = queue.next_place(
                 round_part.round, round_part.validator, avoid or 0, span, round_part.kept, lock=True

@@ -1,4 +1,4 @@
-"""Shares of a queue cover each place so often as they should, and how a duty stands."""
+"""Shares of a queue cover each place so often as they should, and how an assignment stands."""
 
 from datetime import UTC, date, datetime
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.members.duties.rules import PLACES, Standing, news, spans, too_much
+from tasks.members.assignments.rules import PLACES, Standing, news, spans, too_much
 
 PLACE = st.integers(0, PLACES - 1)
 
@@ -50,7 +50,7 @@ def test_what_cannot_stand_together():
     assert too_much([], 1) == ""
 
 
-def test_how_a_duty_stands():
+def test_how_an_assignment_stands():
     day, after = date(2026, 12, 4), date(2026, 12, 5)
     assert Standing(3, 5, day).state(day) == "open"
     assert Standing(3, 5, day).state(after) == "late"
@@ -61,7 +61,7 @@ def test_how_a_duty_stands():
     assert Standing(3, None, None).state(day) == "open"
 
 
-def test_what_is_told_of_a_duty_and_since_when():
+def test_what_is_told_of_an_assignment_and_since_when():
     set_at, day = datetime(2026, 12, 1, 9, tzinfo=UTC), date(2026, 12, 4)
 
     def at(day, hour=12):

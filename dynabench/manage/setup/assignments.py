@@ -12,10 +12,10 @@ from core.web.htmx import form_status
 from core.web.lists import list_page
 from core.web.refusals import as_form_error, as_message
 from dynabench.manage.access import owned_task
-from tasks.members.duties.forms import AmountForm, DutyForm
-from tasks.members.duties.services import change_duty, end_duty, set_duties
+from tasks.members.assignments.forms import AmountForm, AssignmentForm
+from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
 from tasks.permissions import can_edit, can_own
-from validation.judging.duties import due_before, progress_of
+from validation.judging.assignments import due_before, progress_of
 
 A_PAGE = 20
 
@@ -25,24 +25,24 @@ def assignments_page(request: HttpRequest, code: str) -> HttpResponse:
     """Show all assignments with people's progress, and the form for another one."""
     task = owned_task(request, code, can_edit)
     sent = request.POST if request.method == "POST" else None
-    form = DutyForm(sent, task=task, owns=can_own(request.user, task))
+    form = AssignmentForm(sent, task=task, owns=can_own(request.user, task))
     if form.is_valid():
         with as_form_error(form):
-            count = len(set_duties(task=task, actor=person(request), **form.arguments))
+            count = len(set_assignments(task=task, actor=person(request), **form.arguments))
             words = ngettext("%(n)d assignment is set.", "%(n)d assignments are set.", count)
             messages.success(request, words % {"n": count})
             return redirect("own:duties", code)
     standing = progress_of(task.duties.standing())
     # In pages after those that are open, which the page is about and which all are shown.
     page = list_page(request, task.duties.exclude(ended_at=None), size=A_PAGE)
-    shown_duties = task.duties.filter(pk__in=[duty.pk for duty in page])
+    shown_assignments = task.duties.filter(pk__in=[assignment.pk for assignment in page])
     values = {
         "task": task,
         "form": form,
         "page": page,
-        "rows": sorted(standing, key=due_before) + progress_of(shown_duties),
+        "rows": sorted(standing, key=due_before) + progress_of(shown_assignments),
     }
-    return render(request, "own/setup/duties.html", values, status=form_status(form))
+    return render(request, "own/setup/assignments.html", values, status=form_status(form))
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -63,11 +63,11 @@ def assignment_page(request: HttpRequest, code: str, pk: int) -> HttpResponse:
         if "share" not in form.changed_data:  # which is shown rounded
             changed_values["share"] = assignment.share
         with as_form_error(form):
-            change_duty(duty=assignment, actor=person(request), **changed_values)
+            change_assignment(assignment=assignment, actor=person(request), **changed_values)
             messages.success(request, _("Saved."))
             return redirect("own:duties", code)
-    values = {"task": task, "form": form, "duty": assignment}
-    return render(request, "own/setup/duty.html", values, status=form_status(form))
+    values = {"task": task, "form": form, "assignment": assignment}
+    return render(request, "own/setup/assignment.html", values, status=form_status(form))
 
 
 @require_POST
@@ -76,6 +76,6 @@ def assignment_end(request: HttpRequest, code: str, pk: int) -> HttpResponse:
     task = owned_task(request, code, can_edit)
     with as_message(request):
         assignment = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)
-        end_duty(duty=assignment, actor=person(request))
+        end_assignment(assignment=assignment, actor=person(request))
         messages.success(request, _("The assignment is ended."))
     return redirect("own:duties", code)

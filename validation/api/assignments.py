@@ -18,40 +18,41 @@ from core.mail.addresses import AddressInRequest
 from core.web.api import read
 from core.web.form_fields import request_field
 from tasks.access import ANY, find_task
-from tasks.members.duties.forms import AmountForm
-from tasks.members.duties.selectors import may_be_asked
-from tasks.members.duties.services import change_duty, end_duty, set_duties
+from tasks.members.assignments.forms import AmountForm
+from tasks.members.assignments.selectors import may_be_asked
+from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
 from tasks.models import Duty, Round, Task
 from tasks.permissions import can_edit, can_own
-from validation.judging.duties import Progress, duties_of, progress_of
+from validation.judging.assignments import Progress, assignments_of, progress_of
 
 STATES = ["over", "done", "late", "open"]
 
 
 class OwnDutySerializer(serializers.Serializer[Any]):
-    """One's own duty, with one's progress."""
+    """One's own assignment, with one's progress."""
 
-    id = serializers.IntegerField(source="duty.pk")
-    task = serializers.CharField(source="duty.task.code", help_text="Its code.")
-    kind = serializers.ChoiceField(Duty.Kind.choices, source="duty.kind")
+    id = serializers.IntegerField(source="assignment.pk")
+    task = serializers.CharField(source="assignment.task.code", help_text="Its code.")
+    kind = serializers.ChoiceField(Duty.Kind.choices, source="assignment.kind")
     round = serializers.IntegerField(
-        source="duty.round.number",
+        source="assignment.round.number",
         default=None,
         read_only=True,
         allow_null=True,
         help_text="null: all rounds.",
     )
     amount = serializers.IntegerField(
-        source="duty.amount", allow_null=True, help_text="Of each person; null: a share."
+        source="assignment.amount", allow_null=True, help_text="Of each person; null: a share."
     )
     share = serializers.FloatField(
-        source="duty.share", allow_null=True, help_text="Of what is judged, from 0 to 1."
+        source="assignment.share", allow_null=True, help_text="Of what is judged, from 0 to 1."
     )
     overlap = serializers.IntegerField(
-        source="duty.overlap", help_text="So many of those with a share judge the same example."
+        source="assignment.overlap",
+        help_text="So many of those with a share judge the same example.",
     )
     due_on = serializers.DateField(
-        source="duty.due_on", allow_null=True, help_text="The last day (UTC)."
+        source="assignment.due_on", allow_null=True, help_text="The last day (UTC)."
     )
     done = serializers.IntegerField(source="standing.done")
     state = serializers.ChoiceField(STATES)
@@ -69,14 +70,14 @@ class DutySerializer(OwnDutySerializer):
     )
 
     def get_name(self, row: Progress) -> str | None:
-        return public_name(row.duty.person) if row.duty.person else None
+        return public_name(row.assignment.person) if row.assignment.person else None
 
     def get_email(self, row: Progress) -> str | None:
-        return account_address(row.duty.person, owns=self.context["owns"])
+        return account_address(row.assignment.person, owns=self.context["owns"])
 
 
 class DutyChangeSerializer(serializers.Serializer[Any]):
-    """The amount or share of a duty, and its due day."""
+    """The amount or share of an assignment, and its due day."""
 
     amount = request_field(AmountForm, "amount", default=None)
     # At the page in percent.
@@ -105,7 +106,7 @@ class OwnDuties(APIView):
     @extend_schema(operation_id="own_duties", responses=OwnDutySerializer(many=True))
     def get(self, request: Request) -> Response:
         """List one's own assignments from owners of all tasks, the next due day first."""
-        return Response(OwnDutySerializer(duties_of(person(request)), many=True).data)
+        return Response(OwnDutySerializer(assignments_of(person(request)), many=True).data)
 
 
 class _OfTask(APIView):
@@ -116,7 +117,7 @@ class _OfTask(APIView):
         return find_task(self.request, code, can_edit, kinds=ANY)
 
     def answer(self, task: Task, code: int = status.HTTP_200_OK, **which: Any) -> Response:
-        """Answer with the duties; only owners get addresses."""
+        """Answer with the assignments; only owners get addresses."""
         rows = progress_of(task.duties.standing().filter(**which))
         context = {"owns": can_own(self.request.user, task)}
         return Response(DutySerializer(rows, many=True, context=context).data, code)
@@ -141,10 +142,12 @@ class Duties(_OfTask):
         if (number := body.pop("round")) is not None:
             body["round"] = _round(task, number)
         # Each once, even if named by address and by pseudonym.
-        duties = set_duties(
+        assignments = set_assignments(
             task=task, actor=person(request), people=list(dict.fromkeys(people)), **body
         )
-        return self.answer(task, status.HTTP_201_CREATED, pk__in=[duty.pk for duty in duties])
+        return self.answer(
+            task, status.HTTP_201_CREATED, pk__in=[assignment.pk for assignment in assignments]
+        )
 
 
 class DutyView(_OfTask):
@@ -152,16 +155,18 @@ class DutyView(_OfTask):
     def put(self, request: Request, code: str, pk: int) -> Response:
         """Ask for another amount or share, or until another day; what is left out is unset."""
         task = self.task(code)
-        duty = get_object_or_404(task.duties.standing(), pk=pk)
-        change_duty(duty=duty, actor=person(request), **read(DutyChangeSerializer, request))
+        assignment = get_object_or_404(task.duties.standing(), pk=pk)
+        change_assignment(
+            assignment=assignment, actor=person(request), **read(DutyChangeSerializer, request)
+        )
         return self.answer(task, pk=pk)
 
     @write("duties_end", gives={204: None})
     def delete(self, request: Request, code: str, pk: int) -> Response:
         """Ask for it no longer; what was done stays."""
         task = self.task(code)
-        duty = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)
-        end_duty(duty=duty, actor=person(request))
+        assignment = get_object_or_404(task.duties.select_related("person", "round"), pk=pk)
+        end_assignment(assignment=assignment, actor=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

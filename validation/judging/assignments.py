@@ -1,8 +1,8 @@
-"""What a validator may be given by the duties of a task, and how far people are with them.
+"""What a validator may be given by the assignments of a task, and how far people are with them.
 
-A duty says how much of a round's queue, and no more; the places of a member's share are kept for
-that member until the day on which they are due. What is answered to gold items counts like votes:
-otherwise the numbers would tell which items are gold.
+An assignment says how much of a round's queue, and no more; the places of a member's share are kept
+for that member until the day on which they are due. What is answered to gold items counts like
+votes: otherwise the numbers would tell which items are gold.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -17,8 +17,8 @@ from django.utils import timezone
 from annotation.models import Example, ShownExample
 from core.accounts.models import Annotator, User
 from core.days import today
-from tasks.members.duties.rules import EVERY, Span, Standing, spans
-from tasks.members.duties.selectors import MAY, applying, progress_words, standing_of, within
+from tasks.members.assignments.rules import EVERY, Span, Standing, spans
+from tasks.members.assignments.selectors import MAY, applying, progress_words, standing_of, within
 from tasks.models import Duty, Round, Task, TaskMember
 from tasks.roles import TABLE
 from validation.decisions.awaited import JUDGED_STATES
@@ -33,7 +33,7 @@ class Part:
 
     round: int
     validator: Annotator
-    duty: Duty | None = None
+    assignment: Duty | None = None
     spans: Sequence[Span] = (EVERY,)
     kept: Sequence[Kept] = ()
     """For others; there a place is free once it is none of theirs."""
@@ -44,28 +44,32 @@ class Part:
         Where a number bounds that, it locks the validator, so that two tabs get no more.
         """
         # Mostly so; then there is neither a lock nor a query.
-        if self.duty is None or self.duty.amount is None:
+        if self.assignment is None or self.assignment.amount is None:
             return True
         # Of two tabs the second waits here, and counts the lease of the first.
         lock_answers(self.validator)
         now = timezone.now()
         # Leased examples count too, since they may still be answered.
         leases = JudgeLease.objects.filter(
-            within(self.duty, "example__round"), validator=self.validator
+            within(self.assignment, "example__round"), validator=self.validator
         )
-        total = _given(self.duty, self.validator) + leases.filter(until__gt=now).count()
-        return total < self.duty.amount
+        total = _given(self.assignment, self.validator) + leases.filter(until__gt=now).count()
+        return total < self.assignment.amount
 
     @property
     def words(self) -> str:
-        """Describe the validator's progress with their duty here; empty: they have none."""
-        return progress_words(self.duty, _given(self.duty, self.validator)) if self.duty else ""
+        """Describe the validator's progress with their assignment here; empty: they have none."""
+        return (
+            progress_words(self.assignment, _given(self.assignment, self.validator))
+            if self.assignment
+            else ""
+        )
 
     @property
     def is_done(self) -> bool:
         """Return whether the validator has judged as many as requested."""
-        most = self.duty.amount if self.duty else None
-        return most is not None and _given(self.duty, self.validator) >= most  # type: ignore[arg-type]
+        most = self.assignment.amount if self.assignment else None
+        return most is not None and _given(self.assignment, self.validator) >= most  # type: ignore[arg-type]
 
 
 Parts = Callable[[int], Part]
@@ -80,19 +84,19 @@ def parts_of(validator: Annotator, task: Task) -> Parts:
     judging = _judging(task)
 
     def part(round: int) -> Part:
-        duties = list(judging)  # read once
-        shares = _shares_of(duties, round)
-        duty = applying(duties, round, validator.user_id)
+        assignments = list(judging)  # read once
+        shares = _shares_of(assignments, round)
+        assignment = applying(assignments, round, validator.user_id)
         # People with a share get its places, all others what the shares leave.
-        if duty and duty in shares:
-            return Part(round, validator, duty, shares[duty])
-        return Part(round, validator, duty, kept=_kept(shares, but=validator))
+        if assignment and assignment in shares:
+            return Part(round, validator, assignment, shares[assignment])
+        return Part(round, validator, assignment, kept=_kept(shares, but=validator))
 
     return part
 
 
 def whole_rounds(validator: Annotator) -> Parts:
-    """Return each round, by its id, as a whole: nobody in the task has a duty to judge."""
+    """Return each round, by its id, as a whole: nobody in the task has an assignment to judge."""
     return lambda round: Part(round, validator)
 
 
@@ -103,20 +107,24 @@ def is_asked_no_more(validator: Annotator, task: Task) -> bool:
 
 
 def _judging(task: Task) -> QuerySet[Duty]:
-    duties = standing_of(task).filter(kind=Duty.Kind.JUDGE)
-    return duties.select_related("person__annotator").order_by("pk")
+    assignments = standing_of(task).filter(kind=Duty.Kind.JUDGE)
+    return assignments.select_related("person__annotator").order_by("pk")
 
 
-def _shares_of(duties: Collection[Duty], round: int) -> dict[Duty, Sequence[Span]]:
+def _shares_of(assignments: Collection[Duty], round: int) -> dict[Duty, Sequence[Span]]:
     """Return the places that each share of a round has.
 
     Shares of all rounds count where the round has none of its own.
     """
     for which in (round, None):
-        matching = [duty for duty in duties if duty.share and duty.round_id == which]
+        matching = [
+            assignment
+            for assignment in assignments
+            if assignment.share and assignment.round_id == which
+        ]
         if matching:
-            # All shares of a round have one overlap (`tasks.members.duties.services`).
-            shares = [duty.share or 0 for duty in matching]
+            # All shares of a round have one overlap (`tasks.members.assignments.services`).
+            shares = [assignment.share or 0 for assignment in matching]
             return dict(zip(matching, spans(shares, matching[0].overlap), strict=True))
     return {}
 
@@ -125,20 +133,22 @@ def _kept(shares: Mapping[Duty, Sequence[Span]], but: Annotator) -> list[Kept]:
     """Return the places kept for others who can come, until the end of the day they are due."""
     day = today()
     kept_places: list[Kept] = []
-    for duty, places in shares.items():
-        assert duty.person is not None  # a share has a person
-        is_over = duty.due_on is not None and duty.due_on < day
-        if duty.person_id != but.user_id and duty.person.is_active and not is_over:
-            judge = duty.person.annotator.pk
+    for assignment, places in shares.items():
+        assert assignment.person is not None  # a share has a person
+        is_over = assignment.due_on is not None and assignment.due_on < day
+        if assignment.person_id != but.user_id and assignment.person.is_active and not is_over:
+            judge = assignment.person.annotator.pk
             kept_places += [Kept(judge, *span) for span in places]
     return kept_places
 
 
-def _given(duty: Duty, validator: Annotator) -> int:
-    """Count the validator's judged examples since the duty was set, gold among them."""
-    own = {"validator": validator, "created_at__gte": duty.set_at}
-    votes = Validation.objects.filter(within(duty, "example__round"), **own).count()
-    return votes + GoldAnswer.objects.filter(within(duty, "gold__example__round"), **own).count()
+def _given(assignment: Duty, validator: Annotator) -> int:
+    """Count the validator's judged examples since the assignment was set, gold among them."""
+    own = {"validator": validator, "created_at__gte": assignment.set_at}
+    votes = Validation.objects.filter(within(assignment, "example__round"), **own).count()
+    return (
+        votes + GoldAnswer.objects.filter(within(assignment, "gold__example__round"), **own).count()
+    )
 
 
 # How far people are
@@ -146,9 +156,9 @@ def _given(duty: Duty, validator: Annotator) -> int:
 
 @dataclass(frozen=True)
 class Progress:
-    """A duty with the work that was done for it."""
+    """An assignment with the work that was done for it."""
 
-    duty: Duty
+    assignment: Duty
     standing: Standing
 
     @property
@@ -157,24 +167,27 @@ class Progress:
         return self.standing.state(today())
 
 
-def progress_of(duties: QuerySet[Duty], me: User | None = None) -> list[Progress]:
-    """Return each person's progress; three queries for any number of duties.
+def progress_of(assignments: QuerySet[Duty], me: User | None = None) -> list[Progress]:
+    """Return each person's progress; three queries for any number of assignments.
 
-    Of everybody's duties: the progress of `me`, or else of all, which has no end.
+    Of everybody's assignments: the progress of `me`, or else of all, which has no end.
     """
     rows = list(
-        duties.select_related("task", "round", "person__annotator").annotate(
+        assignments.select_related("task", "round", "person__annotator").annotate(
             votes=_count(Validation, "validator", "example__round", me),
             gold=_count(GoldAnswer, "validator", "gold__example__round", me),
             written=_count(Example, "annotator", "round", me, retracted_at=None),
         )
     )
-    left = _left([duty for duty in rows if duty.share])
-    return [_progress(duty, left.get(duty.pk), is_mine=me is not None) for duty in rows]
+    left = _left([assignment for assignment in rows if assignment.share])
+    return [
+        _progress(assignment, left.get(assignment.pk), is_mine=me is not None)
+        for assignment in rows
+    ]
 
 
-def duties_of(user: User) -> list[Progress]:
-    """Return the person's duties, by name or as a member like everybody; the next day first.
+def assignments_of(user: User) -> list[Progress]:
+    """Return the person's assignments, by name or as a member like everybody; the next day first.
 
     Of a task that everybody sees also what is asked of everybody, while its round takes such work
     or once the person has begun.
@@ -195,30 +208,40 @@ def duties_of(user: User) -> list[Progress]:
     relevant = [
         progress
         for progress in progresses
-        if progress.duty.task_id in role_by_task or progress.standing.done or _is_open(progress)
+        if progress.assignment.task_id in role_by_task
+        or progress.standing.done
+        or _is_open(progress)
     ]
     return sorted(relevant, key=due_before)
 
 
 def _is_live() -> Q:
-    """Return the condition that a round of the duty's task takes such work now."""
+    """Return the condition that a round of the assignment's task takes such work now."""
     rounds = Round.objects.filter(task=OuterRef("task"))
     writing, judging = rounds.filter(state=Round.State.OPEN), rounds.filter(state__in=JUDGED_STATES)
     return Q(Exists(writing), kind=Duty.Kind.WRITE) | Q(Exists(judging), kind=Duty.Kind.JUDGE)
 
 
 def _is_open(progress: Progress) -> bool:
-    duty: Any = progress.duty
-    return duty.is_live and not duty.task.is_simulated and progress.state in ("open", "late")
+    assignment: Any = progress.assignment
+    return (
+        assignment.is_live
+        and not assignment.task.is_simulated
+        and progress.state in ("open", "late")
+    )
 
 
-def _progress(duty: Any, left: int | None, *, is_mine: bool) -> Progress:
-    done = duty.written if duty.kind == Duty.Kind.WRITE else duty.votes + duty.gold
-    amount = duty.amount if left is None else done + left
-    if duty.person_id is None and not is_mine:
+def _progress(assignment: Any, left: int | None, *, is_mine: bool) -> Progress:
+    done = (
+        assignment.written
+        if assignment.kind == Duty.Kind.WRITE
+        else assignment.votes + assignment.gold
+    )
+    amount = assignment.amount if left is None else done + left
+    if assignment.person_id is None and not is_mine:
         amount = None
-    is_over = bool(duty.ended_at) or _is_over(duty.round, duty.kind)
-    return Progress(duty, Standing(done, amount, duty.due_on, is_over))
+    is_over = bool(assignment.ended_at) or _is_over(assignment.round, assignment.kind)
+    return Progress(assignment, Standing(done, amount, assignment.due_on, is_over))
 
 
 def _is_over(round: Round | None, kind: str) -> bool:
@@ -230,12 +253,12 @@ def _is_over(round: Round | None, kind: str) -> bool:
 
 
 def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> Any:
-    """Count rows since the duty was set, mine, its person's or everybody's, in its rounds."""
-    # A duty of everybody names no person: then each row matches by its own author.
+    """Count rows since the assignment was set, mine, its person's or everybody's, in its rounds."""
+    # An assignment of everybody names no person: then each row matches by its own author.
     person = me.pk if me else Coalesce(OuterRef("person"), F(f"{who}__user"))
     rows = model.objects.filter(
         **{f"{round}__task": OuterRef("task"), "created_at__gte": OuterRef("set_at"), **also},
-        # A duty for all rounds names none: then each row matches by its own round.
+        # An assignment for all rounds names none: then each row matches by its own round.
         **{round: Coalesce(OuterRef("round"), F(round)), f"{who}__user": person},
     ).order_by()
     # A plain function: `Count` would group by row, and so count one at a time.
@@ -243,11 +266,11 @@ def _count(model: Any, who: str, round: str, me: User | None, **also: Any) -> An
 
 
 def _left(shares: Sequence[Duty]) -> dict[int, int]:
-    """Count by duty the examples of a member's share that wait for that member now. Three queries.
+    """Count by assignment the examples of a member's share that wait for them now. Three queries.
 
     Without those that are not yet queued, which no query counts.
     """
-    tasks = {duty.task_id for duty in shares}
+    tasks = {assignment.task_id for assignment in shares}
     if not tasks:
         return {}
     standing = Duty.objects.standing().filter(task__in=tasks, share__isnull=False)
@@ -255,19 +278,25 @@ def _left(shares: Sequence[Duty]) -> dict[int, int]:
     unknown: set[int] = set()
     conditions: dict[int, Q] = {}
     for round in rounds_with_last(Round.objects.filter(task__in=tasks)):
-        duties = [duty for duty in all_of_them if duty.task_id == round.task_id]
-        for duty, places in _shares_of(duties, round.pk).items():
+        assignments = [
+            assignment for assignment in all_of_them if assignment.task_id == round.task_id
+        ]
+        for assignment, places in _shares_of(assignments, round.pk).items():
             # New examples may fall into the share or not, so its rest is not known.
             if round.last and round.last > round.seen:
-                unknown.add(duty.pk)
+                unknown.add(assignment.pk)
             for span in places:
-                conditions[duty.pk] = conditions.get(duty.pk, Q()) | Q(round=round, key__range=span)
+                conditions[assignment.pk] = conditions.get(assignment.pk, Q()) | Q(
+                    round=round, key__range=span
+                )
     answerable = {
-        duty.pk: conditions[duty.pk] for duty in shares if duty.pk in conditions.keys() - unknown
+        assignment.pk: conditions[assignment.pk]
+        for assignment in shares
+        if assignment.pk in conditions.keys() - unknown
     }
-    persons = {duty.pk: duty.person_id for duty in shares}
+    persons = {assignment.pk: assignment.person_id for assignment in shares}
     waiting = QueueItem.objects.filter(free__gt=0, example__retracted_at=None)
-    # One query for all duties; the name of a column gives the duty's id back.
+    # One query for all assignments; the name of a column gives the assignment's id back.
     counts = {
         f"of_{pk}": Count("pk", filter=places & _not_by(persons[pk]))
         for pk, places in answerable.items()
@@ -288,5 +317,5 @@ def _not_by(person: int | None) -> Q:
 
 
 def due_before(progress: Progress) -> date:
-    """Return a sort key by the due day; duties without one come last."""
-    return progress.duty.due_on or date.max
+    """Return a sort key by the due day; assignments without one come last."""
+    return progress.assignment.due_on or date.max

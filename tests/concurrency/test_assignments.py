@@ -1,4 +1,4 @@
-"""Each lock of duties, with the race that it prevents. Without the lock its test fails."""
+"""Each lock of assignments, with the race that it prevents. Without the lock its test fails."""
 
 # ruff: noqa: F811  (fixtures are named where they are used)
 
@@ -12,7 +12,7 @@ from annotation.models import Example
 from core.accounts.models import Annotator
 from core.accounts.services import annotator_of
 from core.errors import Refused
-from tasks.members.duties.services import set_duties
+from tasks.members.assignments.services import set_assignments
 from tasks.models import Duty, TaskMember
 from tests.support.factories import UserFactory
 from tests.support.races import races
@@ -41,7 +41,7 @@ def judges(round, count):
 
 
 def ask(round, owner, people, **what):
-    return set_duties(task=round.task, actor=owner, kind="judge", people=people, **what)
+    return set_assignments(task=round.task, actor=owner, kind="judge", people=people, **what)
 
 
 def test_one_person_in_many_tabs_is_given_no_more_than_a_number(round, owner, at_once):
@@ -88,7 +88,7 @@ def test_strangers_at_once_take_no_place_that_is_kept(round, owner, at_once):
 
 
 def test_two_editors_share_out_no_more_than_all(round, owner, at_once):
-    """Lock: the task, in `set_duties`."""
+    """Lock: the task, in `set_assignments`."""
     for _ in REPEATS:
         people = judges(round, 4)
 

@@ -1,4 +1,4 @@
-"""Writes about duties: set, changed and ended by those who set a task up. Locks: the task."""
+"""Writes about assignments: set, changed and ended by those who set a task up. Locks: the task."""
 
 from collections.abc import Collection, Sequence
 from datetime import date
@@ -12,19 +12,19 @@ from core.accounts.models import User
 from core.accounts.people import public_name
 from core.accounts.services import annotator_of, log
 from core.errors import Invalid, Refused
-from tasks.members.duties.rules import too_much
-from tasks.members.duties.selectors import MAY, may_be_asked, standing_of
+from tasks.members.assignments.rules import too_much
+from tasks.members.assignments.selectors import MAY, may_be_asked, standing_of
 from tasks.models import Round, Task
-from tasks.models.duty import Duty
+from tasks.models.assignments import Duty
 from tasks.permissions import can_edit
 from tasks.roles import allowed
 
 MOST = 500
-"""Standing duties of a task."""
+"""Standing assignments of a task."""
 
 
 @transaction.atomic
-def set_duties(
+def set_assignments(
     *,
     task: Task,
     actor: User,
@@ -55,17 +55,17 @@ def set_duties(
         annotator_of(person)  # places may be kept for who has not come yet
     about = {"task": task, "round": round, "kind": kind, "set_by": actor, "set_at": timezone.now()}
     whom: Sequence[User | None] = people or [None]
-    duties = [Duty.objects.create(person=person, **about, **each) for person in whom]
+    assignments = [Duty.objects.create(person=person, **about, **each) for person in whom]
     _settle_shares(task, round, overlap if share else None)
-    for duty in duties:
-        _log(actor, "duty.set", duty)
-    return duties
+    for assignment in assignments:
+        _log(actor, "duty.set", assignment)
+    return assignments
 
 
 @transaction.atomic
-def change_duty(
+def change_assignment(
     *,
-    duty: Duty,
+    assignment: Duty,
     actor: User,
     amount: int | None,
     share: float | None,
@@ -77,25 +77,30 @@ def change_duty(
     Raises Refused, Invalid.
     """
     # Shares are added up below, so that the lock must be there first.
-    _lock(duty.task, actor)
-    duty = _standing(duty)
-    may_share = duty.person is not None and duty.kind == Duty.Kind.JUDGE
+    _lock(assignment.task, actor)
+    assignment = _standing(assignment)
+    may_share = assignment.person is not None and assignment.kind == Duty.Kind.JUDGE
     if (amount is None) == (share is None) or (share is not None and not may_share):
         raise Invalid(_("Say a number, or a share for a person who is named."), field="amount")
-    duty.amount, duty.share, duty.overlap, duty.due_on = amount, share, overlap, due_on
-    duty.save(update_fields=["amount", "share", "overlap", "due_on"])
-    _settle_shares(duty.task, duty.round, overlap if share else None)
-    _log(actor, "duty.changed", duty)
+    assignment.amount, assignment.share, assignment.overlap, assignment.due_on = (
+        amount,
+        share,
+        overlap,
+        due_on,
+    )
+    assignment.save(update_fields=["amount", "share", "overlap", "due_on"])
+    _settle_shares(assignment.task, assignment.round, overlap if share else None)
+    _log(actor, "duty.changed", assignment)
 
 
 @transaction.atomic
-def end_duty(*, duty: Duty, actor: User) -> None:
+def end_assignment(*, assignment: Duty, actor: User) -> None:
     """End the assignment; the work done is kept. One update, no lock. Raises Refused."""
-    if not can_edit(actor, duty.task):
+    if not can_edit(actor, assignment.task):
         raise _not_theirs()
     # The condition is part of the update, so that ending twice is logged once.
-    if Duty.objects.standing().filter(pk=duty.pk).update(ended_at=timezone.now()):
-        _log(actor, "duty.ended", duty)
+    if Duty.objects.standing().filter(pk=assignment.pk).update(ended_at=timezone.now()):
+        _log(actor, "duty.ended", assignment)
 
 
 def end_without_role(*, task: Task, roles: dict[int, str | None]) -> None:
@@ -109,7 +114,7 @@ def end_without_role(*, task: Task, roles: dict[int, str | None]) -> None:
         for kind, needed in MAY.items():
             if needed not in may:
                 lost.append(kind)
-        # Duties that the new role still allows go on.
+        # Assignments that the new role still allows go on.
         standing_of(task).filter(person=user, kind__in=lost).update(ended_at=timezone.now())
 
 
@@ -123,8 +128,10 @@ def _not_theirs() -> Refused:
     return Refused(_("You do not set this task up any more."), code="members")
 
 
-def _standing(duty: Duty) -> Duty:
-    rows = Duty.objects.standing().filter(pk=duty.pk).select_related("task", "round", "person")
+def _standing(assignment: Duty) -> Duty:
+    rows = (
+        Duty.objects.standing().filter(pk=assignment.pk).select_related("task", "round", "person")
+    )
     if (row := rows.first()) is None:
         raise Refused(_("This assignment was ended meanwhile. Set another one."), code="gone")
     return row
@@ -170,7 +177,7 @@ def _equal_share(
 
 
 def _sizes(shares: QuerySet[Duty]) -> list[float]:
-    return [duty.share for duty in shares if duty.share]
+    return [assignment.share for assignment in shares if assignment.share]
 
 
 def _shares(task: Task, round: Round | None) -> QuerySet[Duty]:
@@ -195,15 +202,16 @@ def _settle_shares(task: Task, round: Round | None, overlap: int | None) -> None
             raise Invalid(words % {"overlap": overlap}, field="overlap")
 
 
-def _log(actor: User, action: str, duty: Duty) -> None:
+def _log(actor: User, action: str, assignment: Duty) -> None:
     about = {}
-    if duty.person:
-        about = {"user": duty.person.email, "person": duty.person_id}
+    if assignment.person:
+        about = {"user": assignment.person.email, "person": assignment.person_id}
     number = {}
-    if duty.round:
-        number = {"round": duty.round.number}
+    if assignment.round:
+        number = {"round": assignment.round.number}
     log(
-        actor, action, duty.task, kind=duty.kind, amount=duty.amount, share=duty.share,
+        actor, action, assignment.task,
+        kind=assignment.kind, amount=assignment.amount, share=assignment.share,
         # The log is JSON, which has no dates.
-        due_on=str(duty.due_on or ""), **number, **about,
+        due_on=str(assignment.due_on or ""), **number, **about,
     )  # fmt: skip

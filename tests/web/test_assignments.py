@@ -10,7 +10,7 @@ from annotation.models import Example
 from annotation.refusals import CapReached
 from core.accounts.services import annotator_of
 from core.errors import Invalid, Refused
-from tasks.members.duties.services import change_duty, end_duty, set_duties
+from tasks.members.assignments.services import change_assignment, end_assignment, set_assignments
 from tasks.models import Duty, TaskMember
 from tasks.services import change_members
 from tests.support.factories import UserFactory, scripted_target
@@ -19,7 +19,7 @@ from tests.support.writing import open_form
 from validation.consensus.consensus import Vote
 from validation.decisions.services import override_consensus
 from validation.judging import gold
-from validation.judging.duties import progress_of
+from validation.judging.assignments import progress_of
 from validation.judging.queue_services import fill_queue
 from validation.judging.services import cast_validation, lease_next, skip_example
 from validation.models import JudgeLease, QueueItem, Validation
@@ -48,7 +48,7 @@ def forty(nli, bob):
 
 
 def ask(nli, owner, people=(), **what):
-    return set_duties(task=nli.task, actor=owner, kind="judge", people=people, **what)
+    return set_assignments(task=nli.task, actor=owner, kind="judge", people=people, **what)
 
 
 def judge_all(nli, user, most=100):
@@ -61,14 +61,14 @@ def judge_all(nli, user, most=100):
 
 
 def test_shares_split_the_queue_with_overlap(nli, owner, judges, forty):
-    duties = ask(nli, owner, judges, overlap=2, due_on=timezone.now().date())
+    assignments = ask(nli, owner, judges, overlap=2, due_on=timezone.now().date())
     seen = [judge_all(nli, user) for user in judges]
     assert sorted(chain(*seen)) == sorted(2 * [one.pk for one in forty])
     assert all(seen)
-    found = {one.duty.person: one.standing for one in progress_of(Duty.objects.all())}
+    found = {one.assignment.person: one.standing for one in progress_of(Duty.objects.all())}
     assert [found[user].done for user in judges] == [len(mine) for mine in seen]
     assert all(one.is_done for one in found.values())
-    assert [duty.share for duty in duties] == pytest.approx([1 / 3] * 3)
+    assert [assignment.share for assignment in assignments] == pytest.approx([1 / 3] * 3)
 
 
 def test_places_of_a_share_are_kept_until_its_day_is_over(nli, owner, judges, forty):
@@ -90,7 +90,7 @@ def test_places_of_a_share_are_kept_until_its_day_is_over(nli, owner, judges, fo
 def test_a_number_is_no_more_than_that_with_gold_and_late_answers(nli, owner, judges, forty):
     first, second = judges[:2]
     me = annotator_of(first)
-    (duty,) = ask(nli, owner, [first], amount=3, round=nli)
+    (assignment,) = ask(nli, owner, [first], amount=3, round=nli)
     ask(nli, owner, amount=5)
     assert len(judge_all(nli, first, most=2)) == 2
     lease = lease_next(validator=me, task=nli.task)
@@ -101,9 +101,11 @@ def test_a_number_is_no_more_than_that_with_gold_and_late_answers(nli, owner, ju
             cast_validation(validator=me, example=lease.example, vote=NEUTRAL)
     assert len(judge_all(nli, second)) == 5
     assert len(judge_all(nli, UserFactory())) == 5
-    change_duty(duty=duty, actor=owner, amount=4, share=None, overlap=1, due_on=None)
+    change_assignment(
+        assignment=assignment, actor=owner, amount=4, share=None, overlap=1, due_on=None
+    )
     assert len(judge_all(nli, first)) == 1
-    end_duty(duty=duty, actor=owner)
+    end_assignment(assignment=assignment, actor=owner)
     assert len(judge_all(nli, first)) == 1  # now everybody's five hold, of which four are done
 
 
@@ -139,7 +141,9 @@ def test_nobody_is_given_their_own_or_exceeds_a_cap(nli, owner, judges, forty):
 )
 def test_what_cannot_be_asked_is_refused_with_its_field(nli, owner, judges, what, field):
     with pytest.raises(Invalid) as refused:
-        ask(nli, owner, **{"people": judges[:2], **what}) if "kind" not in what else set_duties(
+        ask(
+            nli, owner, **{"people": judges[:2], **what}
+        ) if "kind" not in what else set_assignments(
             task=nli.task, actor=owner, **{"people": judges[:2], **what}
         )
     assert refused.value.field == field
@@ -147,17 +151,19 @@ def test_what_cannot_be_asked_is_refused_with_its_field(nli, owner, judges, what
 
 
 def test_the_same_is_not_asked_twice_and_strangers_ask_nothing(nli, owner, judges, bob):
-    (duty,) = ask(nli, owner, judges[:1] * 2, amount=5)
+    (assignment,) = ask(nli, owner, judges[:1] * 2, amount=5)
     Duty.objects.update(kind="write")
     with pytest.raises(Invalid):
-        change_duty(duty=duty, actor=owner, amount=None, share=0.5, overlap=1, due_on=None)
+        change_assignment(
+            assignment=assignment, actor=owner, amount=None, share=0.5, overlap=1, due_on=None
+        )
     Duty.objects.update(kind="judge")
     with pytest.raises(Invalid):
         ask(nli, owner, judges, amount=5)
     with pytest.raises(Refused):
         ask(nli, bob, judges[1:], amount=5)
     with pytest.raises(Refused):
-        end_duty(duty=Duty.objects.get(), actor=bob)
+        end_assignment(assignment=Duty.objects.get(), actor=bob)
 
 
 def test_who_loses_the_role_keeps_what_they_did_and_is_asked_no_more(nli, owner, judges, forty):
@@ -166,7 +172,7 @@ def test_who_loses_the_role_keeps_what_they_did_and_is_asked_no_more(nli, owner,
     removed, changed = nli.task.members.filter(user__in=judges[:2]).order_by("pk")
     changed.role = "reviewer"
     change_members(task=nli.task, actor=owner, removed=[removed], changed=[changed])
-    assert [duty.person for duty in Duty.objects.standing()] == judges[2:]
+    assert [assignment.person for assignment in Duty.objects.standing()] == judges[2:]
     assert Validation.objects.count() == 2
 
 
@@ -174,7 +180,7 @@ def test_writers_are_asked_for_a_number_and_no_more(nli, owner, client):
     scripted_target(nli, label="entailment")
     writer = UserFactory()
     TaskMember.objects.create(task=nli.task, user=writer, role="writer")
-    set_duties(task=nli.task, actor=owner, kind="write", people=[writer], amount=1)
+    set_assignments(task=nli.task, actor=owner, kind="write", people=[writer], amount=1)
     client.force_login(writer)
     assert "assignment: 0 of 1" in client.get(WRITE).text
     first = {**open_form(client, WRITE), "hypothesis": "A first one."}
@@ -212,10 +218,10 @@ def test_owners_set_change_and_end_them_on_pages(nli, as_alice, owner, judges, f
     assert as_alice.get(f"{OWN}{everybodys.pk}/").context["form"].initial["amount"] == 9
     fill_queue(round=nli)
     rows = as_alice.get(OWN).context["rows"]
-    assert [row.duty.person for row in rows[-1:]] == [None]
+    assert [row.assignment.person for row in rows[-1:]] == [None]
     assert sum(row.standing.wanted for row in rows[:3]) == 80
     for row in rows:
-        assert as_alice.post(f"{OWN}{row.duty.pk}/end/").url == OWN
+        assert as_alice.post(f"{OWN}{row.assignment.pk}/end/").url == OWN
     assert {row.state for row in as_alice.get(OWN).context["rows"]} == {"over"}
     assert as_alice.get(f"{OWN}{everybodys.pk}/").status_code == 404
 
@@ -226,10 +232,10 @@ def test_a_person_sees_what_is_asked_in_all_tasks(nli, qa, owner, judges, forty,
     today = timezone.now().date()
     ask(nli, owner, [first], share=0.5, due_on=today)
     TaskMember.objects.create(task=qa.task, user=owner, role="owner")
-    set_duties(task=qa.task, actor=owner, kind="judge", people=(), amount=2, due_on=None)
+    set_assignments(task=qa.task, actor=owner, kind="judge", people=(), amount=2, due_on=None)
     client.force_login(first)
     rows = client.get(MINE).context["rows"]
-    assert [(one.duty.task, one.state, one.standing.done) for one in rows] == [
+    assert [(one.assignment.task, one.state, one.standing.done) for one in rows] == [
         (nli.task, "open", 0), (qa.task, "open", 0),
     ]  # fmt: skip
     page = client.get("/t/nli/judge/").text
@@ -245,13 +251,16 @@ def test_a_person_sees_what_is_asked_in_all_tasks(nli, qa, owner, judges, forty,
         validator=annotator_of(first), example=lease.example, vote=Vote(verdict="correct")
     )
     rows = client.get(MINE).context["rows"]
-    assert [(one.duty.task, one.standing.done) for one in rows] == [(nli.task, 1), (qa.task, 1)]
+    assert [(one.assignment.task, one.standing.done) for one in rows] == [
+        (nli.task, 1),
+        (qa.task, 1),
+    ]
     client.force_login(bob)
     write_, judge_ = {"kind": "write", "people": (), "amount": 3}, {"kind": "judge", "people": ()}
     qa.state = "closed"  # nobody writes there, and some still judge
     qa.save()
-    set_duties(task=qa.task, actor=owner, **write_, due_on=None)
-    assert [one.duty.kind for one in client.get(MINE).context["rows"]] == [judge_["kind"]]
+    set_assignments(task=qa.task, actor=owner, **write_, due_on=None)
+    assert [one.assignment.kind for one in client.get(MINE).context["rows"]] == [judge_["kind"]]
 
 
 def test_a_judge_whose_number_is_reached_reads_so(nli, owner, judges, forty, client):

@@ -1,4 +1,4 @@
-"""How shares of a queue are laid out, and how a duty stands. Pure."""
+"""How shares of a queue are laid out, and how an assignment stands. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

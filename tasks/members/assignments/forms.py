@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from core.accounts.models import User
 from core.accounts.people import account_name
-from tasks.members.duties.selectors import MAY, may_be_asked
+from tasks.members.assignments.selectors import MAY, may_be_asked
 from tasks.models import Duty, Round, Task
 
 MOST = 100_000
@@ -62,7 +62,7 @@ class AmountForm(forms.Form):
         return values
 
 
-class DutyForm(AmountForm):
+class AssignmentForm(AmountForm):
     """A new assignment: its people, its kind and its amount."""
 
     kind = forms.ChoiceField(
@@ -113,7 +113,7 @@ class DutyForm(AmountForm):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `set_duties`, once the form is valid."""
+        """Return the arguments of `set_assignments`, once the form is valid."""
         values = dict(self.cleaned_data)
         del values["everybody"]
         values["people"] = list(values["people"])  # none: everybody

@@ -1,4 +1,4 @@
-"""Reads about duties."""
+"""Reads about assignments."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from core.accounts.models import User
 from core.data.prepared import PreparedRead, Slot
 from tasks.models import Round, Task
-from tasks.models.duty import Duty
+from tasks.models.assignments import Duty
 from tasks.roles import May, allowed
 
 MAY = {Duty.Kind.WRITE: May.WRITE, Duty.Kind.JUDGE: May.JUDGE}
@@ -25,20 +25,22 @@ def standing_of(task: Task) -> QuerySet[Duty]:
     return Duty.objects.standing().filter(task=task)
 
 
-def applying(duties: Iterable[Duty], round: int, person: int | None) -> Duty | None:
+def applying(assignments: Iterable[Duty], round: int, person: int | None) -> Duty | None:
     """Return the assignment that applies to a person in a round, or None.
 
-    duties: the task's current assignments of one kind. One for the round precedes one for all
+    assignments: the task's current assignments of one kind. One for the round precedes one for all
     rounds, and one for the person precedes one for everybody.
     """
-    duties_by_scope = {(duty.round_id, duty.person_id): duty for duty in duties}
+    assignments_by_scope = {
+        (assignment.round_id, assignment.person_id): assignment for assignment in assignments
+    }
     for scope in ((round, person), (round, None), (None, person), (None, None)):
-        if scope in duties_by_scope:
-            return duties_by_scope[scope]
+        if scope in assignments_by_scope:
+            return assignments_by_scope[scope]
     return None
 
 
-def writing_duty(round: Round, user: int | None) -> Duty | None:
+def writing_assignment(round: Round, user: int | None) -> Duty | None:
     """Return the user's writing assignment for the round, or None. One query.
 
     user: the user's id; None for a visitor.
@@ -46,14 +48,14 @@ def writing_duty(round: Round, user: int | None) -> Duty | None:
     return applying(WRITING.rows(task=round.task_id), round.pk, user)
 
 
-def within(duty: Duty, path: str) -> Q:
+def within(assignment: Duty, path: str) -> Q:
     """Return the condition for rows of the assignment's round, or else of its task.
 
     path: the lookup from a row to its round, such as `round`.
     """
-    if duty.round_id:
-        return Q(**{path: duty.round_id})
-    return Q(**{f"{path}__task": duty.task_id})
+    if assignment.round_id:
+        return Q(**{path: assignment.round_id})
+    return Q(**{f"{path}__task": assignment.task_id})
 
 
 def may_be_asked(task: Task, kind: str) -> list[User]:
@@ -66,17 +68,19 @@ def may_be_asked(task: Task, kind: str) -> list[User]:
     return people
 
 
-def progress_words(duty: Duty, done: int) -> str:
+def progress_words(assignment: Duty, done: int) -> str:
     """Return a description of the person's progress.
 
     For a share it omits how much is left, which would reveal the gold items.
     """
     # Two whole messages, so that each can be translated.
-    words = _("assignment: %(done)d of %(amount)d") if duty.amount else _("assignment: %(done)d")
-    progress = words % {"done": done, "amount": duty.amount}
-    if duty.due_on is None:
+    words = (
+        _("assignment: %(done)d of %(amount)d") if assignment.amount else _("assignment: %(done)d")
+    )
+    progress = words % {"done": done, "amount": assignment.amount}
+    if assignment.due_on is None:
         return progress
     return _("%(assignment)s, until %(day)s") % {
         "assignment": progress,
-        "day": date_format(duty.due_on, "j M"),
+        "day": date_format(assignment.due_on, "j M"),
     }

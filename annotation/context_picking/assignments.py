@@ -1,0 +1,32 @@
+"""A writer's progress with the examples that an assignment asks for."""
+
+from annotation.models import Assignment, Example
+from core.accounts.models import Annotator
+from tasks.members.assignments.selectors import progress_words, within, writing_assignment
+from tasks.models import Duty
+
+
+def written_for(work_assignment: Duty, annotator: Annotator) -> int:
+    """Count the person's examples since the assignment was set, without retracted ones."""
+    own_examples = Example.objects.filter(annotator=annotator, retracted_at=None)
+    return own_examples.filter(
+        within(work_assignment, "round"), created_at__gte=work_assignment.set_at
+    ).count()
+
+
+def is_done(assignment: Assignment, submitting: int) -> bool:
+    """Return whether the person has written enough, with the texts now being submitted."""
+    work_assignment = writing_assignment(assignment.round, assignment.annotator.user_id)
+    if work_assignment is None or work_assignment.amount is None:
+        return False
+    return written_for(work_assignment, assignment.annotator) + submitting >= work_assignment.amount
+
+
+def words(assignment: Assignment) -> str:
+    """Describe the person's progress with their assignment; empty when they have none."""
+    work_assignment = writing_assignment(assignment.round, assignment.annotator.user_id)
+    return (
+        progress_words(work_assignment, written_for(work_assignment, assignment.annotator))
+        if work_assignment
+        else ""
+    )
