@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -18,7 +19,9 @@ from django.utils.text import Truncator
 from core.accounts.models import User
 from core.accounts.people import account_name
 from core.accounts.people import person as person
-from core.web.refusals import as_message
+from core.errors import Refused
+from core.web.refusals import as_form_error, as_message
+from tasks.config.parsing import ConfigError
 from tasks.desk import roles_of
 from tasks.models import Task
 from tasks.permissions import EDITORS as EDITORS
@@ -116,6 +119,20 @@ class ByRole:
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return self.allows(request, "delete", obj)
+
+
+class RefusedForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A form whose values a service has refused."""
+
+    refusal: Refused | ConfigError
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        if isinstance(self.refusal, ConfigError):
+            self.add_error("config_text", [str(each) for each in self.refusal.problems])
+            return
+        with as_form_error(self):
+            raise self.refusal
 
 
 class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
@@ -231,23 +248,31 @@ class RoleAdmin(ByRole, admin.ModelAdmin):  # type: ignore[type-arg]
     def changeform_view(
         self, request: HttpRequest, object_id: Any = None, *more: Any, **named: Any
     ) -> Any:
-        """Save through the service, and show its refusal, such as after a round has been opened."""
-        with as_message(request):
+        """Save through the service, and show its refusal at the form, with what was typed.
+
+        The service alone knows the rules, so the forms of the admin check none of them.
+        """
+        try:
             return super().changeform_view(request, object_id, *more, **named)
-        return self._refused(object_id)
+        except (Refused, ConfigError) as error:
+            # Everything was rolled back. The form is read once more, and says why.
+            request.refusal = error  # type: ignore[attr-defined]
+            return super().changeform_view(request, object_id, *more, **named)
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
+    ) -> Any:
+        """Return the form; after a refusal of the service one that is refused with its words."""
+        form: Any = super().get_form(request, obj, change=change, **options)
+        if refusal := getattr(request, "refusal", None):
+            return type(form.__name__, (RefusedForm, form), {"refusal": refusal})
+        return form
 
     def delete_view(self, request: HttpRequest, object_id: str, *more: Any, **named: Any) -> Any:
         """Delete through the service, and show its refusal as the owners' pages do."""
         with as_message(request):
             return super().delete_view(request, object_id, *more, **named)
-        return self._refused(object_id)
-
-    def _refused(self, object_id: Any) -> HttpResponse:
-        """Redirect to the form, which shows why the service refused."""
-        place = f"admin:{self.opts.app_label}_{self.opts.model_name}"
-        if object_id:
-            return redirect(f"{place}_change", object_id)
-        return redirect(f"{place}_add")
+        return redirect(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", object_id)
 
     def history_view(self, request: HttpRequest, object_id: str, *more: Any, **named: Any) -> Any:
         """Redirect to the row's entries in the task's log, which covers pages and the API too."""

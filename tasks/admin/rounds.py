@@ -4,7 +4,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import ValidationError
 from django.db import models
 from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, HttpResponse
@@ -21,7 +20,7 @@ from tasks.contexts.forms import UploadForm, preview_values
 from tasks.contexts.services import FINISHED, import_contexts, preview_contexts
 from tasks.contexts.uploads import UploadGone, keep_upload, kept_upload
 from tasks.line_files import FileError
-from tasks.models import Round, RoundTarget, TargetModel, Task
+from tasks.models import Round, RoundTarget, TargetModel
 from tasks.questions import writers
 from tasks.rounds.forms import EndsAhead
 from tasks.rounds.opening_services import change_state
@@ -44,12 +43,6 @@ class RoundForm(EndsAhead):
             # Only earlier ones, so that no round is its own ancestor.
             earlier = Round.objects.filter(number__lt=self.instance.number)
             parents.queryset = earlier.filter(task=self.instance.task_id).select_related("task")
-
-    def clean_task(self) -> Task:
-        task: Task = self.cleaned_data["task"]
-        if task.config.kind == "arena":
-            raise ValidationError("An arena has no rounds. Import comparisons into it.", "arena")
-        return task
 
 
 class LoopFormSet(BaseInlineFormSet):  # type: ignore[type-arg]

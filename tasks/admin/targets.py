@@ -9,8 +9,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext
 
-from core.accounts.models import User
-from core.web.refusals import as_form_error
 from core.web.throttles import is_used_up
 from tasks.admin.roles import EDITORS, REVIEWERS, CountColumn, RoleAdmin, person
 from tasks.models import Generator, TargetModel
@@ -25,23 +23,6 @@ from tasks.targets.services import (
     remove_generator,
     set_generator,
 )
-from tasks.targets.sources import with_allowed_folder
-
-
-class OwnTargetForm(TargetForm):
-    """A form for a target that also checks whether the person may use its source."""
-
-    actor: User
-
-    def check_endpoint(self) -> None:
-        super().check_endpoint()
-        before = TargetModel.objects.filter(pk=self.instance.pk).first()
-        # Of a stored target the stored task counts, whatever the form says.
-        task = before.task if before else self.instance.task
-        with as_form_error(self):
-            with_allowed_folder(
-                self.actor, task, self.cleaned_data, before=before.source if before else ""
-            )
 
 
 class ContactAdmin(RoleAdmin):
@@ -64,7 +45,7 @@ class ContactAdmin(RoleAdmin):
 
 @admin.register(TargetModel)
 class TargetAdmin(ContactAdmin):
-    form = OwnTargetForm
+    form = TargetForm
     list_display = ["name", "task", "adapter", "address", CountColumn("rounds"), "created_at"]
     list_filter = ["adapter", ("task", admin.RelatedOnlyFieldListFilter)]
     search_fields = ["name"]
@@ -90,11 +71,6 @@ class TargetAdmin(ContactAdmin):
     @admin.display(description="answers at")
     def address(self, target: TargetModel) -> str:
         return target.base_url
-
-    def get_form(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
-        form: Any = super().get_form(request, *args, **options)
-        form.actor = person(request)
-        return form
 
     def save_model(self, request: HttpRequest, obj: TargetModel, form: Any, change: bool) -> None:
         fields = {name: form.cleaned_data[name] for name in form.changed_data}

@@ -7,16 +7,12 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.db.models import Model
-from django.forms.models import BaseInlineFormSet
 from django.http import HttpRequest, QueryDict
 
 from core.accounts.models import User
 from core.accounts.people import account_name
-from core.errors import Refused
 from core.mail.addresses import AddressField
-from core.text.taken_names import checked_name
 from core.web.refusals import as_form_error
 from tasks.admin.roles import (
     EDITORS,
@@ -29,18 +25,14 @@ from tasks.admin.roles import (
     RoleAdmin,
     person,
 )
-from tasks.config.parsing import ConfigError, read_yaml
-from tasks.config.schema import TaskConfig
-from tasks.config_changes import digest, refused_changes, usable
+from tasks.config.parsing import ConfigError
+from tasks.config_changes import digest, usable
 from tasks.making.services import delete_begun_task
 from tasks.models import Task, TaskMember
-from tasks.permissions import check_approved
 from tasks.services import (
     account_for,
     change_members,
     change_task,
-    check_members,
-    check_task_name,
     create_task,
     save_config,
 )
@@ -62,51 +54,22 @@ class TaskForm(forms.ModelForm):
             "is converted when you save."
         }
 
-    person: User | AnonymousUser = AnonymousUser()
     notes: Sequence[str] = ()
-    name = ""
 
     def clean_config_text(self) -> str:
-        """Return the configuration text.
+        """Return the configuration text, converted if it is one of Dynabench.
 
-        Raises ValidationError if it is invalid or would reinterpret stored rows.
+        Raises ValidationError for a text that cannot be read. The services check the rest.
         """
         typed_text = self.cleaned_data["config_text"]
         try:
-            config, text, self.notes = usable(typed_text, name=self.instance.name)
+            _, text, self.notes = usable(typed_text, name=self.instance.name)
         except ConfigError as error:
             raise ValidationError([str(problem) for problem in error.problems]) from None
         if text != typed_text:  # the form shows what it became
             self.data = cast(QueryDict, self.data).copy()
             self.data[self.add_prefix("config_text")] = text
-        # After the conversion, since the owner may have pasted a text of Dynabench.
-        self._refuse_other_meaning(config, text)
-        if config.name != self.instance.name:
-            with as_form_error(self, field="config_text"):
-                checked_name(config.name)
-        self.name = config.name
         return text
-
-    def clean(self) -> None:
-        """Refuse to show a task that is not approved or whose name resembles another's."""
-        super().clean()
-        name, task = self.name or self.instance.name, self.instance
-        is_new = name != task.name or "is_visible" in self.changed_data
-        # Only a task that becomes visible, or changes its name, can look like another one.
-        if self.cleaned_data.get("is_visible") and is_new and not self.errors:
-            with as_form_error(self), transaction.atomic():
-                if not self.person.is_superuser:
-                    check_approved(task, "is_visible")
-                check_task_name(name, "is_visible", task)
-
-    def _refuse_other_meaning(self, config: TaskConfig, text: str) -> None:
-        before = self.initial.get("config_text", "")
-        why, findings = refused_changes(self.instance, before, config)
-        if findings:
-            document = read_yaml(text)
-            messages = [why]
-            messages += [str(document.problem(finding)) for finding in findings]
-            raise ValidationError(messages)
 
 
 class MemberForm(forms.ModelForm):
@@ -133,31 +96,9 @@ class MemberForm(forms.ModelForm):
         return email
 
 
-class MemberFormSet(BaseInlineFormSet):
-    """A formset of all members of a task."""
-
-    person: User | AnonymousUser = AnonymousUser()
-
-    def clean(self) -> None:
-        super().clean()
-        there = []
-        for form in self.forms:
-            if form not in self.deleted_forms:
-                there.append(form)
-        members = []
-        for form in there:
-            if form.is_valid() and form.instance.user_id:
-                members.append(form.instance)
-        try:
-            check_members(members, self.person)
-        except Refused as error:
-            raise ValidationError(str(error)) from None
-
-
 class MemberInline(ByRole, admin.StackedInline):
     model = TaskMember
     form = MemberForm
-    formset = MemberFormSet
     extra = 0
     to_task = ""
     may = {"view": REVIEWERS, "add": OWNERS, "change": OWNERS, "delete": OWNERS}
@@ -190,7 +131,7 @@ class MemberInline(ByRole, admin.StackedInline):
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         formset: Any = super().get_formset(request, obj, **kwargs)
-        formset.person = formset.form.person = request.user
+        formset.form.person = request.user
         return formset
 
 
@@ -227,22 +168,14 @@ class TaskAdmin(RoleAdmin):
             fixed += ["is_visible", "allow_try_out"]
         return fixed
 
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any
-    ) -> Any:
-        form: Any = super().get_form(request, obj, change=change, **options)
-        form.person = request.user
-        return form
-
     def logged(self, row: Task) -> dict[str, str]:
         return {"task": row.code}
 
     def save_model(self, request: HttpRequest, obj: Task, form: Any, change: bool) -> None:
         who = person(request)
-        for note in form.notes:
-            messages.warning(request, note)
         if not change:
             obj.pk = create_task(actor=who, **form.cleaned_data)[0].pk
+            self._show_notes(request, form)
             return
         fields = {name: form.cleaned_data[name] for name in form.changed_data}
         if text := fields.pop("config_text", ""):
@@ -251,6 +184,12 @@ class TaskAdmin(RoleAdmin):
             # Read again: `save_config` has stored another text, and `obj` has the form's values.
             stored = Task.objects.get(pk=obj.pk)
             change_task(task=stored, actor=who, fields=fields)
+        self._show_notes(request, form)
+
+    def _show_notes(self, request: HttpRequest, form: Any) -> None:
+        """Show what was converted, and what is odd about a text that was stored."""
+        for note in form.notes:
+            messages.warning(request, note)
 
     def delete_model(self, request: HttpRequest, obj: Task) -> None:
         delete_begun_task(task=obj, actor=person(request))
@@ -264,11 +203,7 @@ class TaskAdmin(RoleAdmin):
         }
         if not any(actions.values()):
             return
-        try:
-            change_members(task=form.instance, actor=person(request), **actions)
-        except Refused as error:  # the members changed since the page was checked
-            messages.error(request, str(error))
-            return
+        change_members(task=form.instance, actor=person(request), **actions)
         for member in (*actions["added"], *actions["changed"]):
             if not TaskMember.objects.standing().filter(pk=member.pk).exists():
                 text = "%s has this role once the person has confirmed the address."
