@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from evaluation.contract import NOBODY_MEASURED, Outcome
 from evaluation.models.evaluation_sets import EvaluationSetVersion
-from evaluation.models.jobs import Job
+from evaluation.models.jobs import UNFINISHED, Job
 from evaluation.models.submissions import Submission
 
 
@@ -81,7 +81,7 @@ class EvaluationRun(Job):
             submission=OuterRef("submission"),
             version=OuterRef("version"),
             suite=cls.Suite.PLAIN,
-            state__in=[cls.State.QUEUED, cls.State.RUNNING],
+            state__in=UNFINISHED,
         )
         return Q(suite=cls.Suite.PLAIN) | Q(~Exists(plain))
 

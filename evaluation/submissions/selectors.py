@@ -12,6 +12,7 @@ from evaluation.contract import Outcome
 from evaluation.isolation.inference.precheck import FIVE
 from evaluation.kinds import TARGET
 from evaluation.models import EvaluationRun, Submission, Team
+from evaluation.models.jobs import UNFINISHED
 from evaluation.test_sets.selectors import input_rows, open_versions
 from tasks.contexts.media.selectors import for_models
 from tasks.models import Context, RoundTarget, Task
@@ -94,9 +95,7 @@ def ended(submissions: QuerySet[Submission]) -> QuerySet[Any]:
 
     Later runs move it. A submission that was accepted and waits for its first run has not ended.
     """
-    under_way = EvaluationRun.objects.filter(
-        submission=OuterRef("pk"), state__in=[State.QUEUED, State.RUNNING]
-    )
+    under_way = EvaluationRun.objects.filter(submission=OuterRef("pk"), state__in=UNFINISHED)
     over = Q(state=State.DONE, runs__isnull=False)
     over |= Q(state__in=[State.FAILED, State.LOST, State.CANCELLED])
     check, runs = Coalesce("finished_at", "queued_at"), Max("runs__finished_at")

@@ -37,6 +37,7 @@ from evaluation.models import (
     TrainedRows,
     Upload,
 )
+from evaluation.models.jobs import UNFINISHED
 from evaluation.runs.chat.settings import MOST_COST, ChatSettings
 from evaluation.submissions.cards import NO_CARD, ModelCard
 from evaluation.submissions.checks import check_sources, settled_chat
@@ -384,7 +385,7 @@ def cancel(*, submission: Submission, actor: User) -> int:
 def _cancel(submission: Submission) -> int:
     # The check first: until it is over it may still request runs.
     ended = leases.cancel(submission, outcome=Outcome.CANCELLED)
-    runs = submission.runs.filter(state__in=[State.QUEUED, State.RUNNING])
+    runs = submission.runs.filter(state__in=UNFINISHED)
     # A run that begins between the two queries is cancelled while it runs.
     return ended + sum(leases.cancel(run, outcome=Outcome.CANCELLED) for run in runs)
 

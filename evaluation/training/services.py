@@ -15,6 +15,7 @@ from core.errors import Refused
 from core.jobs.queue import enqueue
 from evaluation.dataset_releases.reading import latest_datasets
 from evaluation.models import TrainingRun
+from evaluation.models.jobs import UNFINISHED
 from evaluation.seeds import has_seeds
 from evaluation.task_shape import Untrainable, shape_of
 from tasks.models import Context, Round, RoundTarget, TargetModel, Task
@@ -115,7 +116,7 @@ def request_training(
     """
     # Two requests at once would start two trainings; and a release cannot be undone meanwhile.
     Task.objects.select_for_update(of=("self",), no_key=True).get(pk=task.pk)
-    if task.training_runs.filter(state__in=["queued", "running"]).exists():
+    if task.training_runs.filter(state__in=UNFINISHED).exists():
         raise TrainingRefused(_("A training of this task is under way. Wait for its end."))
     try:
         shape_of(task.config)

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from core.errors import Refused
 from evaluation.models import EvaluationRun
+from evaluation.models.jobs import UNFINISHED
 from evaluation.runs.selectors import accepted
 from leaderboard.board.columns import OWN
 from leaderboard.board.matrix import Matrix, score_matrix
@@ -19,8 +20,6 @@ from leaderboard.board.scales import rule_of
 from leaderboard.ranking.dynascore import Rates, exchange_rates, moved_by
 from leaderboard.ranking.weights import OF_SET
 from tasks.models import Task
-
-State = EvaluationRun.State
 
 POOL = 3
 """Complete models that are needed to freeze exchange rates."""
@@ -85,9 +84,7 @@ def may_freeze(task: Task) -> bool:
     is_unknown = np.isnan(matrix.numbers.values[..., weighted]).all(axis=(0, 1))
     if not is_unknown.any():
         return True
-    under_way = EvaluationRun.objects.filter(
-        submission__in=accepted(task), state__in=[State.QUEUED, State.RUNNING]
-    )
+    under_way = EvaluationRun.objects.filter(submission__in=accepted(task), state__in=UNFINISHED)
     return not under_way.exists()
 
 

@@ -16,6 +16,7 @@ from evaluation.contract import SetRow
 from evaluation.dataset_releases.tools import _display_answer
 from evaluation.isolation.sandbox.choose import NoEngine
 from evaluation.jobs import ask_llm_judge
+from evaluation.judges.llm_judges import services
 from evaluation.judges.llm_judges.forms import PROMPT, prompt_for
 from evaluation.judges.llm_judges.selectors import calibration, judged_by_people
 from evaluation.judges.llm_judges.services import CHANGED, JudgeRefused, make_judge
@@ -186,6 +187,15 @@ def test_a_judge_waits_for_a_server_that_is_away_and_a_day_at_most(judge, server
     LlmJudge.objects.update(state="queued", away_since=timezone.now() - timedelta(days=1))
     asked(judge)
     assert judge.state == "failed"
+
+
+def test_a_worker_that_lost_its_lease_stores_no_report(judge, server, monkeypatch):
+    def lose(asking):
+        LlmJudge.objects.update(lease_token="0" * 32, report={"by": "another"})
+
+    monkeypatch.setattr(services._Asking, "score_runs", lose)
+    asked(judge)
+    assert (judge.state, judge.report) == ("running", {"by": "another"})
 
 
 def test_calls_have_a_budget(judge, server):

@@ -18,6 +18,7 @@ from evaluation.dataset_releases.rows import counts_of
 from evaluation.dataset_releases.services import request_release, suggested_sizes
 from evaluation.dataset_releases.splits import Sizes, make_plan
 from evaluation.models import EvaluationRun, Job, TrainingRun
+from evaluation.models.jobs import UNFINISHED
 from evaluation.test_sets.source_services import make_missing_versions
 from evaluation.training.services import default_base, free_name, register_trained, request_training
 from tasks.models import Round, Task
@@ -116,7 +117,7 @@ def evaluate_models(task: Task) -> None:
 def _evaluate(task: Task) -> None:
     """Run the task's evaluations until none is queued or running."""
     runs = EvaluationRun.objects.filter(submission__task=task)
-    waiting = runs.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
+    waiting = runs.filter(state__in=UNFINISHED)
     try:
         while run := waiting.order_by("state").first():  # queued ones first
             jobs.evaluate_next(run.pk)

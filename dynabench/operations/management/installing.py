@@ -11,7 +11,8 @@ from django.core.management import call_command
 from django.db import connection
 
 from core.errors import Refused
-from evaluation.models import Job, TrainingRun
+from evaluation.models import TrainingRun
+from evaluation.models.jobs import UNFINISHED
 from evaluation.training.shipped import install_starter, remove_starters, starter_folder
 from evaluation.training.starters import CODES
 from tasks.models import Round, TargetModel, Task
@@ -109,7 +110,7 @@ def _install_starters(tell: Tell) -> None:
 
 def starters_in_use() -> set[str]:
     """Return the folders of this version's starters, of all targets and of trainings to come."""
-    unfinished = TrainingRun.objects.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
+    unfinished = TrainingRun.objects.filter(state__in=UNFINISHED)
     folders = {str(starter_folder(code, settings.HOME)) for code in CODES}
     folders |= set(TargetModel.objects.values_list("source", flat=True))
     folders |= set(unfinished.values_list("options__base", flat=True))

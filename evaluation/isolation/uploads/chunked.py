@@ -26,12 +26,12 @@ from evaluation.contract import GIB, MIB, Beat
 from evaluation.isolation.uploads.allowances import gib_of
 from evaluation.isolation.uploads.archives import ByteSource
 from evaluation.models import HandedAnswers, Submission, Upload, UploadPiece
+from evaluation.models.jobs import UNFINISHED
 
 PIECE_BYTES = 16 * MIB
 MOST_OPEN = 5
 BLOCK = MIB
 FOLDER = "uploads"  # of the storage, as `piece_path` says
-State = Submission.State
 logger = logging.getLogger(__name__)
 
 
@@ -97,7 +97,7 @@ def are_handed_in() -> Exists:
 
     Such uploads are not deleted before that.
     """
-    waits = Q(run__state__in=[State.QUEUED, State.RUNNING])
+    waits = Q(run__state__in=UNFINISHED)
     return Exists(HandedAnswers.objects.filter(waits, upload=OuterRef("pk")))
 
 
@@ -318,7 +318,7 @@ def purge_old_uploads() -> int:
     old = Upload.objects.filter(
         begun_at__lt=timezone.now() - timedelta(days=settings.KEEP_UPLOADS_DAYS)
     )
-    over = Q(submission__isnull=True) | ~Q(submission__state__in=[State.QUEUED, State.RUNNING])
+    over = Q(submission__isnull=True) | ~Q(submission__state__in=UNFINISHED)
     old_uploads = list(old.filter(over))
     for upload in old_uploads:
         discard(upload)

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from core.accounts.languages import write_in_language_of
 from core.accounts.models import User
 from evaluation.models import Dataset, EvaluationRun
+from evaluation.models.jobs import UNFINISHED
 from evaluation.submissions.emails import AWAY, send
 from evaluation.submissions.selectors import count_models
 from leaderboard.models import Follow
@@ -22,7 +23,6 @@ from tasks.models import Task
 from tasks.permissions import can_see
 
 logger = logging.getLogger(__name__)
-State = EvaluationRun.State
 SETTLING = timedelta(minutes=5)
 """From the release until its evaluation set is made and every model's run is requested."""
 
@@ -82,9 +82,7 @@ def _released() -> Iterator[Dataset]:
         task=OuterRef("round__task"), told_to__lt=OuterRef("finished_at")
     )
     # Followers come to see how models do, so their runs must be over.
-    under_way = EvaluationRun.objects.filter(
-        version__dataset=OuterRef("pk"), state__in=[State.QUEUED, State.RUNNING]
-    )
+    under_way = EvaluationRun.objects.filter(version__dataset=OuterRef("pk"), state__in=UNFINISHED)
     datasets = Dataset.objects.filter(~Exists(earlier), Exists(waiting), state=Dataset.State.DONE)
     datasets = datasets.annotate(is_early=Exists(under_way)).select_related("round__task")
     waiting_tasks = set()

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from evaluation.contract import Runnable
@@ -61,6 +62,32 @@ def test_what_cannot_be_done_now_waits(run, program):
     carry_out(run, [])
     run.refresh_from_db()
     assert (run.state, run.message, run.attempts) == (State.QUEUED, "It waits for a node.", 0)
+
+
+def test_what_a_server_of_others_keeps_waiting_notes_since_when(run, program):
+    program('print(json.dumps({"away": "The hub does not answer."}))')
+    carry_out(run, [])
+    run.refresh_from_db()
+    assert (run.state, run.attempts) == (State.QUEUED, 0)
+    assert run.away_since
+
+
+def test_it_outlives_a_database_that_comes_back(run, program, monkeypatch):
+    program('print(json.dumps({"report": {"after": 0.75}}))')
+    writes = {"heartbeat": leases.heartbeat, "finish_job": leases.finish_job}
+    for name, write in writes.items():
+
+        def away_at_first(*arguments, name=name, write=write, **columns):
+            monkeypatch.setattr(leases, name, write)
+            raise OperationalError("The server closed the connection.")
+
+        monkeypatch.setattr(leases, name, away_at_first)
+    # The connection of the test holds its transaction, so it stays open.
+    monkeypatch.setattr(leases.connection, "close", lambda: None)
+    monkeypatch.setattr(leases.time, "sleep", lambda seconds: None)
+    carry_out(run, [])
+    run.refresh_from_db()
+    assert (run.state, run.report) == (State.DONE, {"after": 0.75})
 
 
 def test_its_progress_is_told_while_it_runs(run, program):
